@@ -1,0 +1,97 @@
+# Toolcrib from a clone: `make run` starts it, `make test` proves it; both need nothing but Python 3.11 or newer.
+#
+#   PYTHON=python3.13 make run     which Python makes the environment (looked for by itself otherwise)
+#   make run ARGS="--port 6741"    arguments for the command behind a target
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+ARGS ?=
+JOBS ?= 2
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# The locks are complete and hashed: nothing to resolve; bytecode is made when it is first used.
+LOCKED := $(PIP) install --require-hashes --no-deps --no-compile
+# A second start must not compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.PHONY: help run test quick check fmt bench docs lock clean distclean
+
+help:
+	@echo "make run     start the gateway with the demo (ARGS=... is passed on)"
+	@echo "make test    everything: gates, tests, real parts, coverage"
+	@echo "make quick   the tests that take no time"
+	@echo "make check   lint, format, types, layers, shape"
+	@echo "make fmt     let ruff mend what it can"
+	@echo "make bench   side-by-side benchmark"
+	@echo "make docs    check the documentation and say where it is"
+	@echo "make lock    resolve the lock files again (ARGS=--upgrade for newer versions)"
+	@echo "make clean   remove what tools left behind; distclean removes $(VENV) and .parts too"
+
+run: $(VENV)/.run
+	@exec $(BIN)/toolcrib serve --demo $(ARGS)
+
+# With coverage on, servers and command lines run as processes of their own are measured too.
+test: $(VENV)/.dev
+	@$(BIN)/python -m tests.parts
+	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+
+quick: $(VENV)/.dev
+	@TOOLCRIB_PARTS=present $(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile $(ARGS)
+
+check: $(VENV)/.dev
+	@$(BIN)/python -m tests.gates
+
+fmt: $(VENV)/.dev
+	@$(BIN)/ruff check --fix --exit-zero .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m bench $(ARGS)
+
+docs: $(VENV)/.dev
+	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
+	@echo "The documentation is plain Markdown: read docs/."
+
+# --- environment: one directory, two stamps; nothing happens while the locks stay the same ---
+
+EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
+
+$(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml | $(BIN)/python
+	@echo "Installing Toolcrib into $(VENV) ..."
+	@$(LOCKED) -r requirements-build.lock -r requirements.lock
+	@$(EDITABLE)
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock pyproject.toml | $(BIN)/python
+	@echo "Installing Toolcrib and its test tools into $(VENV) ..."
+	@$(LOCKED) -r requirements-dev.lock
+	@$(EDITABLE)
+	@touch $@ $(VENV)/.run
+
+$(BIN)/python:
+	@sh .ci/venv $(VENV)
+
+# --- locks: hashes for everything, no address of any index ---
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header
+GROUPS := build test lint changelog lock
+PEERS := $(basename $(wildcard tests/parts/peers/*.in))
+
+lock: $(VENV)/.dev
+	$(COMPILE) $(ARGS) pyproject.toml -o requirements.lock
+	$(COMPILE) $(ARGS) --group build -o requirements-build.lock
+	$(COMPILE) $(ARGS) pyproject.toml --all-extras $(GROUPS:%=--group %) \
+		-c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	@set -e; for peer in $(PEERS); do $(COMPILE) $(ARGS) $$peer.in -o $$peer.lock; done
+	$(BIN)/python -m tests.parts lock
+	@$(MAKE) $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/gates/test_supply.py
+
+clean:
+	@rm -rf build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -not -path './.parts/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	@rm -rf $(VENV) .parts

@@ -1,0 +1,1 @@
+"""Toolcrib beside its peers on one machine: `python -m bench` starts them, loads them and compares."""

@@ -1,0 +1,76 @@
+"""`python -m bench`: servers beside each other under the same load, and what came of it printed and kept."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.asking import WrongAnswer
+from bench.cores import find_cores
+from bench.keeping import HERE, keep
+from bench.load import find_load
+from bench.outcome import Outcome
+from bench.process import NotStarted
+from bench.report import terminal
+from bench.rounds import Plan, measure
+from bench.stage import PARTS, Stage
+
+PASSING = HERE / "results"
+
+
+def options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="2 rounds of 1 s, kept out of the docs")
+    parser.add_argument("--rounds", type=int, help="how often each case is measured (5)")
+    parser.add_argument("--seconds", type=float, help="how long each time (3)")
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 16], help="at once (1 16)")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS, help="these parts alone")
+    parser.add_argument("--own-client", action="store_true", help="our own client even where wrk is")
+    parser.add_argument("--into", type=Path, help="folder for results.json and bench.svg")
+    return parser.parse_args(words)
+
+
+def run(given: argparse.Namespace) -> Outcome:
+    """Measure what is asked for."""
+    cores = find_cores()
+    load = find_load(cores, own=given.own_client)
+    plan = Plan(
+        rounds=given.rounds or (2 if given.quick else 5),
+        seconds=given.seconds or (1.0 if given.quick else 3.0),
+        connections=tuple(given.connections),
+    )
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        stage = Stage(stack, Path(folder), cores)
+        stage.set_up(given.only)
+        measured = measure(stage.cases, load.drive, plan)
+        return Outcome(
+            plan=plan,
+            load=load.name,
+            cores=os.cpu_count() or 1,
+            pinned=cores.pinned,
+            notes=tuple(note for note in (cores.note, load.note, *stage.notes) if note),
+            peers=dict(stage.peers),
+            measured=measured,
+        )
+
+
+def main(words: Sequence[str]) -> int:
+    given = options(words)
+    try:
+        outcome = run(given)
+    except (NotStarted, WrongAnswer) as trouble:
+        print(trouble, file=sys.stderr)
+        return 1
+    print(terminal(outcome))
+    # What is not the whole measurement stays out of the documentation.
+    whole = not given.quick and set(given.only) == set(PARTS)
+    for path in keep(outcome, given.into or (None if whole else PASSING)):
+        print(f"wrote {os.path.relpath(path)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

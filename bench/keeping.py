@@ -1,0 +1,50 @@
+"""Where an outcome is kept: JSON, the picture, and the marked block of the page on speed."""
+
+import json
+from pathlib import Path
+
+from bench.outcome import Outcome
+from bench.picture import picture
+from bench.report import markdown
+from tests.parts.place import ROOT
+
+HERE = Path(__file__).resolve().parent
+PICTURE = "![Calls a second, as bars with the goals marked](pictures/bench.svg)"
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+
+def keep(outcome: Outcome, folder: Path | None) -> list[Path]:
+    """Write everything to its place, or into one folder; return what was written."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [
+            _write(folder / "results.json", _json(outcome)),
+            _write(folder / "bench.svg", picture(outcome)),
+        ]
+    written = [
+        _write(HERE / "results.json", _json(outcome)),
+        _write(ROOT / "docs/pictures/bench.svg", picture(outcome)),
+    ]
+    page = ROOT / "docs/speed.md"
+    if page.is_file():
+        before = page.read_text(encoding="utf-8")
+        after = filled(before, f"{PICTURE}\n\n{markdown(outcome)}")
+        if after != before:
+            written.append(_write(page, after))
+    return written
+
+
+def filled(page: str, block: str) -> str:
+    """Return the page with a new block between its marks; one without marks stays as it is."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{block}\n\n{END}{after}" if begin and end else page
+
+
+def _json(outcome: Outcome) -> str:
+    return json.dumps(outcome.as_json(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

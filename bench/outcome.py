@@ -1,0 +1,77 @@
+"""What a run found out, and how JSON spells it: facts about the run, none about whose machine it was."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.goals import Ratio, ratios
+from bench.process import Peer
+from bench.rounds import Measured, Place, Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The numbers, and how they came about."""
+
+    plan: Plan
+    load: str
+    cores: int
+    pinned: bool
+    notes: tuple[str, ...]
+    peers: Mapping[str, Peer]
+    measured: Mapping[Place, Measured]
+
+    @property
+    def ratios(self) -> tuple[Ratio, ...]:
+        return tuple(ratios(self.measured))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "python": platform.python_version(),
+            "cores": self.cores,
+            "pinned": self.pinned,
+            "load": self.load,
+            "rounds": self.plan.rounds,
+            "seconds": self.plan.seconds,
+            "notes": list(self.notes),
+            "ratios": [_ratio(each) for each in self.ratios],
+            "cases": [_case(place, found) for place, found in self.measured.items()],
+            "servers": {name: _server(peer) for name, peer in self.peers.items()},
+        }
+
+
+def _ratio(ratio: Ratio) -> dict[str, Any]:
+    return {
+        "name": ratio.goal.name,
+        "connections": ratio.connections,
+        "value": round(ratio.value, 3),
+        "cpu": _rounded(ratio.cpu, 3),
+        "goal": ratio.goal.wanted,
+        "reached": ratio.reached,
+    }
+
+
+def _case(place: Place, found: Measured) -> dict[str, Any]:
+    (what, server), connections = place
+    return {
+        "case": what,
+        "server": server,
+        "connections": connections,
+        "callsPerSecond": round(found.rate, 1),
+        "cpuMicroseconds": _rounded(found.cpu, 1),
+        "p50Milliseconds": round(found.p50, 3),
+        "p99Milliseconds": round(found.p99, 3),
+        "failures": found.failures,
+    }
+
+
+def _server(peer: Peer) -> dict[str, Any]:
+    return {
+        "startSeconds": round(peer.start_seconds, 2),
+        "idleMegabytes": _rounded(peer.idle_megabytes, 1),
+    }
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)

@@ -1,0 +1,59 @@
+"""From the bytes of a body to a JSON value that later code can walk without fear."""
+
+from collections.abc import Mapping
+
+import orjson
+
+from toolcrib.errors import Refused
+from toolcrib.model import Json
+from toolcrib.schemas.bounds import DEPTH, NODES, too_deep
+
+_JSON = b"application/json"
+
+
+def check_type(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse what says that it is something else than plain JSON."""
+    declared = headers.get(b"content-type", _JSON)
+    if declared != _JSON:
+        kind = declared.partition(b";")[0].strip().lower()
+        if kind != _JSON and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+            shown = kind.decode("latin-1")[:100]
+            message = f"the body must be application/json, not {shown!r}"
+            raise Refused("INVALID_REQUEST", message, path="Content-Type")
+    if b"content-encoding" in headers:
+        message = "the body must not be compressed; leave Content-Encoding out"
+        raise Refused("INVALID_REQUEST", message, path="Content-Encoding")
+
+
+def parse(body: bytes) -> Json:
+    """Return the JSON value of a body; refuse what is malformed, too deep or too wide."""
+    return read(body, "INVALID_REQUEST", "the body", None)
+
+
+def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
+    """Return the JSON value of a text; a refusal says where in the text and in the request the fault is."""
+    if not text:
+        raise Refused(code, f"{what} is empty; send JSON", path=path)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as fault:
+        where = f"line {fault.lineno}, column {fault.colno}"
+        raise Refused(code, f"{what} is not JSON: {_said(fault)} at {where}", path=path) from None
+    if not _surely_bounded(text):
+        found = too_deep(value)
+        if found is not None:
+            raise Refused(code, f"{what} {found}; send less", path=path)
+    return value
+
+
+def _surely_bounded(text: bytes | str) -> bool:
+    """Whether the text alone shows that its value is small: every level and every value leaves a mark."""
+    if len(text) > NODES:
+        return False
+    if isinstance(text, str):
+        return text.count("[") + text.count("{") <= DEPTH
+    return text.count(b"[") + text.count(b"{") <= DEPTH
+
+
+def _said(fault: orjson.JSONDecodeError) -> str:
+    return fault.msg.partition(":")[0] or "malformed"

@@ -1,0 +1,127 @@
+"""One HTTP request, read no further than somebody asks."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from toolcrib.asgi.body import check_type, parse
+from toolcrib.errors import Refused
+from toolcrib.model import Caller, Json, Origin
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+BODY_BYTES = 4 << 20
+_MOST_PARAMETERS = 50
+_NOBODY = Caller(id="nobody", contexts=frozenset())
+_NOWHERE = Origin(face="rest")
+
+
+class Disconnected(Exception):
+    """The client left before its request was whole; there is nobody to answer."""
+
+
+class Request:
+    """What came in, and what the way to the handler found out: whose it is, and where it comes from."""
+
+    __slots__ = (
+        "caller",
+        "headers",
+        "method",
+        "origin",
+        "params",
+        "path",
+        "query_string",
+        "receive",
+        "scope",
+        "send",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope, self.receive, self.send = scope, receive, send
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.query_string: bytes = scope["query_string"]
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        """By lower-case name; the guard joins or refuses what came more than once."""
+        self.params: dict[str, str] = {}
+        self.caller = _NOBODY
+        self.origin = _NOWHERE
+
+    def header(self, name: bytes) -> str | None:
+        """Return one header as text."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def cookie(self, name: str) -> str | None:
+        """Return one cookie; of several with that name the first, which is the one nearest to this path."""
+        for pair in (self.header(b"cookie") or "").split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name:
+                return value
+        return None
+
+    def query(self, *known: str) -> dict[str, str]:
+        """Return the query's parameters; one that is not known, or comes twice, is refused by name."""
+        if not self.query_string:
+            return {}
+        found: dict[str, str] = {}
+        for name, value in self.pairs():
+            if name not in known:
+                accepted = f"this address takes {', '.join(known)}" if known else "this address takes none"
+                message = f"unknown parameter {name[:100]!r}; {accepted}"
+                raise Refused("INVALID_REQUEST", message, path=name[:100])
+            if name in found:
+                message = f"the parameter {name} is given twice; give it once"
+                raise Refused("INVALID_REQUEST", message, path=name)
+            found[name] = value
+        return found
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the query's parameters as they are."""
+        try:
+            text = self.query_string.decode("ascii")
+            return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            limit = f"write it as name=value&…, in percent-encoded UTF-8, at most {_MOST_PARAMETERS} of them"
+            raise Refused("INVALID_REQUEST", f"the query of the address cannot be read; {limit}") from None
+
+    async def body(self, limit: int = BODY_BYTES) -> bytes:
+        """Return the whole body; one over the limit is refused, as early as it can be known."""
+        length = self.headers.get(b"content-length")
+        if length is not None and length.isdigit() and int(length) > limit:
+            raise _too_large(limit)
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        body: bytes = message.get("body", b"")
+        if message.get("more_body", False):
+            return await self._rest(body, limit)
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+
+    async def _rest(self, first: bytes, limit: int) -> bytes:
+        parts, size, more = [first], len(first), True
+        while more:
+            if size > limit:
+                raise _too_large(limit)
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            more = message.get("more_body", False)
+        if size > limit:
+            raise _too_large(limit)
+        return b"".join(parts)
+
+    async def json(self, limit: int = BODY_BYTES) -> Json:
+        """Return the body as a JSON value that is neither too deep nor too wide."""
+        check_type(self.headers)
+        return parse(await self.body(limit))
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused("PAYLOAD_TOO_LARGE", f"the body is over the limit of {limit} bytes; send less")

@@ -1,0 +1,106 @@
+"""The table of routes: what may be asked, by whom, and who answers."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from toolcrib.asgi.answer import Answer
+from toolcrib.asgi.request import Request
+from toolcrib.errors import Refused
+
+Handler = Callable[[Request], Awaitable[Answer | None]]
+"""Answers a request; None where it has sent everything itself."""
+
+Access = Literal["open", "loopback", "key"]
+"""Open to all; open to this machine and to keys elsewhere; for those who show who they are."""
+
+_Methods = dict[str, "Route"]
+_MOST_SEGMENTS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One method of one path. `needs` names the permission of ours it asks for, beside a credential."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    access: Access = "key"
+    needs: str | None = None
+    cookie: bool = True
+    """Whether the web page's session counts as a credential here."""
+    calls: bool = False
+    """Whether it runs tools, and so is refused while the gateway stops."""
+    stays: bool = False
+    """Whether its answer stays open, so that nobody waits for its end."""
+    document: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What its description says beside the summary, as OpenAPI spells an operation."""
+
+
+class Router:
+    """Finds a path without parameters in one look, one with parameters by its segments."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._static: dict[str, _Methods] = {}
+        self._patterns: list[tuple[tuple[str, ...], _Methods]] = []
+        for route in self.routes:
+            self._enter(route)
+
+    def _enter(self, route: Route) -> None:
+        methods = self._methods(route.path)
+        if route.method in methods:
+            message = f"two routes for {route.method} {route.path}"
+            raise ValueError(message)
+        methods[route.method] = route
+        if route.method == "GET" and not route.stays:
+            methods["HEAD"] = replace(route, method="HEAD")
+
+    def _methods(self, path: str) -> _Methods:
+        if "{" not in path:
+            return self._static.setdefault(path, {})
+        segments = tuple(path.split("/"))
+        for known, methods in self._patterns:
+            if known == segments:
+                return methods
+        methods: _Methods = {}
+        self._patterns.append((segments, methods))
+        return methods
+
+    def find(self, request: Request) -> Route:
+        """Return the route of a request and give the request its parameters."""
+        methods = self._static.get(request.path)
+        if methods is None:
+            methods = self._search(request)
+        route = methods.get(request.method)
+        if route is None:
+            allowed = sorted(methods)
+            message = f"{request.method[:20]} is not allowed here; use {' or '.join(allowed)}"
+            raise Refused("METHOD_NOT_ALLOWED", message, details={"allow": allowed})
+        return route
+
+    def _search(self, request: Request) -> _Methods:
+        path = request.path.removesuffix("/")
+        if path in self._static:
+            return self._static[path]
+        segments = path.split("/", _MOST_SEGMENTS)
+        for pattern, methods in self._patterns:
+            params = _match(pattern, segments)
+            if params is not None:
+                request.params = params
+                return methods
+        message = f"there is nothing at {request.path[:200]!r}; /openapi.json lists what there is"
+        raise Refused("NOT_FOUND", message)
+
+
+def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    params: dict[str, str] = {}
+    for expected, given in zip(pattern, segments, strict=True):
+        if expected.startswith("{") and given:
+            params[expected[1:-1]] = given
+        elif expected != given:
+            return None
+    return params

@@ -1,0 +1,66 @@
+"""What the operator says about tools of any source, applied when they enter the catalog."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from toolcrib.model import Category, Deprecation, RateLimit, ResponseTime, Slow, Speech, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """The fields an operator may set; None leaves the tool's own."""
+
+    description: str | None = None
+    title: str | None = None
+    permissions: frozenset[str] | None = None
+    category: Category | None = None
+    response_time: ResponseTime | None = None
+    idempotent: bool | None = None
+    cache_ttl: float | None = None
+    shared_cache: bool | None = None
+    tags: tuple[str, ...] | None = None
+    energy_cost: float | None = None
+    rate_limit: RateLimit | None = None
+    timeout: float | None = None
+    aliases: tuple[str, ...] | None = None
+    deprecated: Deprecation | None = None
+    expose_as: str | None = None
+    hidden: bool | None = None
+    speech_field: str | None = None
+    speech_template: str | None = None
+    slow_threshold: float | None = None
+    slow_message: str | None = None
+
+    def apply(self, tool: Tool) -> Tool:
+        """Return the tool as the operator wants it."""
+        changes: dict[str, Any] = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if getattr(self, f.name) is not None and not f.name.startswith(("speech_", "slow_"))
+        }
+        if self.speech_field is not None or self.speech_template is not None:
+            changes["speech"] = Speech(template=self.speech_template, field=self.speech_field)
+        if self.slow_threshold is not None:
+            changes["slow"] = Slow(
+                threshold=self.slow_threshold, message=self.slow_message or "One moment, please."
+            )
+        return replace(tool, **changes)
+
+
+class Overrides:
+    """Overrides by canonical name or glob; a later one goes over an earlier one."""
+
+    def __init__(self, overrides: Mapping[str, Override]) -> None:
+        self.overrides = dict(overrides)
+
+    def matching(self, tool: Tool) -> tuple[str, ...]:
+        """Return the patterns that name this tool, in order."""
+        return tuple(each for each in self.overrides if each == tool.name or fnmatchcase(tool.name, each))
+
+    def apply(self, tool: Tool) -> Tool:
+        """Apply every override that names this tool."""
+        for pattern in self.matching(tool):
+            tool = self.overrides[pattern].apply(tool)
+        return tool

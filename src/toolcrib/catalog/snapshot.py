@@ -1,0 +1,59 @@
+"""All tools at one moment, findable under every name they have."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from toolcrib.model import Tool
+from toolcrib.names import fold
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A tool that is not offered, and why: a name another one owns, a schema that cannot be used."""
+
+    name: str
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Reads never wait and never lock: a change makes another snapshot."""
+
+    version: int = 0
+    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """By canonical name, in the order of the sources, then of their own lists."""
+    withheld: tuple[Withheld, ...] = ()
+    repaired: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    spellings: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
+    """Every name a tool answers to, as spelled and folded. A flat name may stand for several tools."""
+
+    def find(self, name: str) -> tuple[Tool, ...]:
+        """Return the tools this name may mean: one, or several that share a flat name, or none."""
+        found = self.spellings.get(name)
+        return found if found is not None else self.spellings.get(fold(name), ())
+
+
+def spellings(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
+    """Index tools by all their names: owned ones (canonical, safe) before aliases, those before flat ones."""
+    listed = tuple(tools)
+    index: dict[str, tuple[Tool, ...]] = {}
+    for tool in listed:
+        for name in (tool.name, tool.exposed):
+            _own(index, name, tool)
+    for tool in listed:
+        for name in tool.aliases:
+            _own(index, name, tool)
+    flat: defaultdict[str, list[Tool]] = defaultdict(list)
+    for tool in listed:
+        for name in {tool.local, fold(tool.local)}:
+            flat[name].append(tool)
+    for name, sharers in flat.items():
+        index.setdefault(name, tuple(sharers))
+    return index
+
+
+def _own(index: dict[str, tuple[Tool, ...]], name: str, tool: Tool) -> None:
+    index.setdefault(name, (tool,))
+    index.setdefault(fold(name), (tool,))

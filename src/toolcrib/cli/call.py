@@ -1,0 +1,79 @@
+"""`toolcrib call`: one call, its progress and its result."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from toolcrib.cli.arguments import fitted, read
+from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.meter import Meter
+from toolcrib.cli.place import Place, View, at_place, json_option, with_view
+from toolcrib.cli.screen import complain, hint, say, show_json, show_value
+from toolcrib.cli.trouble import DEBUG
+from toolcrib.model import JsonObject
+
+
+@click.command("call")
+@click.argument("name")
+@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE]...")
+@at_place
+@with_view
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, 300, min_open=True),
+    metavar="S",
+    help="Wait no longer than S seconds.",
+)
+@json_option
+def command(
+    place: Place,
+    view: View,
+    *,
+    name: str,
+    arguments: Sequence[str],
+    timeout: float | None,
+    as_json: bool,
+) -> int:
+    """Call the tool NAME and print its result.
+
+    Arguments are one JSON object ('-' reads it from standard input), or KEY=VALUE pairs: numbers, true and
+    false as the tool's schema says, lists and objects as JSON. The KEY of a list may come again.
+    """
+    given = read(arguments)
+
+    async def work(desk: Desk) -> JsonObject:
+        ready = given if isinstance(given, Mapping) else await _fitted(desk, name, given, view)
+        with Meter() as meter:
+            return await desk.call(name, ready, view, timeout=timeout, on_progress=meter.show)
+
+    result = at_desk(place, work)
+    if as_json:
+        show_json(result)
+    elif result["success"]:
+        _show(result)
+    else:
+        _show_error(result["error"], local=place.url is None)
+    return 0 if result["success"] else 1
+
+
+async def _fitted(desk: Desk, name: str, pairs: Sequence[tuple[str, str]], view: View) -> JsonObject:
+    tool = await desk.tool(name, view)
+    return fitted(pairs, {} if tool is None else tool["inputSchema"])
+
+
+def _show(result: JsonObject) -> None:
+    """Print what can be said, then what came back, unless that is the same."""
+    value: Any = result.get("inputRequired", result.get("data"))
+    if value is None:
+        value = result["content"]
+    if result["message"] and result["message"] != value:
+        say(result["message"])
+    show_value(value)
+
+
+def _show_error(error: JsonObject, *, local: bool) -> None:
+    where = f" (at {error['path']})" if error.get("path") else ""
+    complain(f"{error['code']}: {error['message']}{where}")
+    if local and error["code"] == "HANDLER_ERROR":
+        hint(f"{DEBUG}=1 shows what it raised")

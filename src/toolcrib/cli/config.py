@@ -1,0 +1,40 @@
+"""`toolcrib config`: the config in force, and whether it holds."""
+
+import click
+
+from toolcrib.cli.place import config_option, json_option
+from toolcrib.cli.screen import say, show_json
+
+
+@click.group("config")
+def command() -> None:
+    """Print or check the config: file and run-time changes merged."""
+
+
+@command.command("export")
+@config_option
+@json_option
+def export(*, config: str | None, as_json: bool) -> int:
+    """Print the config in force as a config file. Secrets stay covered."""
+    import anyio
+
+    from toolcrib.cli.document import read_document, with_overlay
+    from toolcrib.config import export as spelled
+    from toolcrib.config.secrets import mask
+
+    document = anyio.run(with_overlay, read_document(config))
+    if as_json:
+        show_json(mask(document.raw))
+    else:
+        say(spelled(document.raw).rstrip("\n"))
+    return 0
+
+
+@command.command("check")
+@config_option
+@json_option
+def check(*, config: str | None, as_json: bool) -> int:
+    """Say what is wrong with the config file, all of it, and what has no effect."""
+    from toolcrib.cli.findings import of_config, show
+
+    return show(of_config(config)[1], as_json=as_json)

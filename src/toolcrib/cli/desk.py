@@ -1,0 +1,92 @@
+"""What commands ask of a gateway, whether it runs in this process or elsewhere."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+from toolcrib.cli import loading
+from toolcrib.cli.place import Place, View
+from toolcrib.model import JsonObject, Progress
+
+T = TypeVar("T")
+OnProgress = Callable[[Progress], None]
+
+
+class Desk(Protocol):
+    """Where requests are handed in. Answers are spelled as REST spells them; a refusal is a ToolcribError."""
+
+    async def tools(
+        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+    ) -> list[JsonObject]:
+        """List the tools."""
+        ...
+
+    async def tool(self, name: str, view: View) -> JsonObject | None:
+        """Find one tool by any of its names."""
+        ...
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        view: View,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JsonObject:
+        """Call a tool; how it ends is in the answer."""
+        ...
+
+    async def explain(self, name: str, view: View) -> JsonObject:
+        """Say why a tool may be used or not."""
+        ...
+
+    async def status(self) -> JsonObject:
+        """Say what runs and what is wrong."""
+        ...
+
+    async def keys(self) -> Sequence[JsonObject]:
+        """List the keys."""
+        ...
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        permissions: Sequence[str],
+        contexts: Sequence[str] | None,
+        home: str,
+        act_as: bool,
+    ) -> JsonObject:
+        """Make a key."""
+        ...
+
+    async def rotate_key(self, name: str) -> JsonObject:
+        """Put another key in place of one."""
+        ...
+
+    async def revoke_key(self, name: str) -> None:
+        """End a key."""
+        ...
+
+
+def at_desk(place: Place, work: Callable[[Desk], Awaitable[T]], *, lasting: bool = False) -> T:
+    """Open the desk of a place and do some work there; `lasting` work leaves something in the store."""
+    import anyio
+
+    async def run() -> T:
+        async with _desk(place, lasting=lasting) as desk:
+            loading.done()
+            return await work(desk)
+
+    return anyio.run(run)
+
+
+def _desk(place: Place, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
+    if place.url is not None and place.key is not None:
+        from toolcrib.cli.remote import remote_desk
+
+        return remote_desk(place.url, place.key)
+    from toolcrib.cli.local import local_desk
+
+    return local_desk(place, lasting=lasting)

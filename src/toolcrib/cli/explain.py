@@ -1,0 +1,50 @@
+"""`toolcrib explain`: why a tool may be used or not, and what a call to it would pass."""
+
+import click
+
+from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.place import Place, View, at_place, json_option, with_view
+from toolcrib.cli.screen import complain, say, show_json, show_table
+from toolcrib.model import JsonObject
+
+
+@click.command("explain")
+@click.argument("name")
+@at_place
+@with_view
+@json_option
+def command(place: Place, view: View, *, name: str, as_json: bool) -> int:
+    """Say whether the tool NAME may be used, why, and which steps a call passes.
+
+    Leaves with 1 where there is no such tool.
+    """
+
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.explain(name, view)
+
+    found = at_desk(place, work)
+    known = "steps" in found
+    if as_json:
+        show_json(found)
+    elif known:
+        _show(found)
+    else:
+        complain(str(found["reason"]))
+    return 0 if known else 1
+
+
+def _show(found: JsonObject) -> None:
+    caller = found["caller"]
+    seen = "may be used" if found["visible"] else "may not be used"
+    say(f"{found['name']} {seen} by {caller['id']} in the context {caller['context']}.")
+    if found["reason"]:
+        say(f"Reason: {found['reason']}")
+    show_table(("Rule", "Verdict"), [(each["rule"], each["verdict"]) for each in found["rules"]])
+    names = found["names"]
+    spellings = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))
+    say(f"Names: {', '.join(spellings)}")
+    say(f"Steps: {' > '.join((*found['steps'], found['source']))}")
+    if found["overrides"]:
+        say(f"Overrides: {', '.join(found['overrides'])}")
+    if found["repaired"]:
+        say(f"Repaired: {'; '.join(found['repaired'])}")

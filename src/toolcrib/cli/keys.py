@@ -1,0 +1,134 @@
+"""`toolcrib keys`: who may call."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.place import Place, at_place, json_option
+from toolcrib.cli.screen import hint, in_terminal, say, show_json, show_table
+from toolcrib.model import JsonObject
+
+
+@click.group("keys")
+def command() -> None:
+    """Make, list, replace and end API keys.
+
+    With --url the running gateway makes the change, at once. Without it the store is changed directly, and a
+    gateway that runs on the same store follows within seconds.
+    """
+
+
+@command.command("create")
+@click.argument("name")
+@at_place
+@click.option("--permission", "permissions", multiple=True, metavar="P", help="May do this; can come again.")
+@click.option("--act-as", is_flag=True, help="May act for users.")
+@click.option(
+    "--context", "contexts", multiple=True, metavar="NAME", help="Only in this context; can come again."
+)
+@click.option("--home", metavar="NAME", help="The context it is in unless it asks for another.")
+@json_option
+def create(
+    place: Place,
+    *,
+    name: str,
+    permissions: Sequence[str],
+    act_as: bool,
+    contexts: Sequence[str],
+    home: str | None,
+    as_json: bool,
+) -> int:
+    """Make a key called NAME. It is shown this once."""
+    first = contexts[0] if contexts and "default" not in contexts else "default"
+
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.create_key(
+            name, permissions=permissions, contexts=contexts or None, home=home or first, act_as=act_as
+        )
+
+    _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
+    return 0
+
+
+@command.command("list")
+@at_place
+@json_option
+def list_(place: Place, *, as_json: bool) -> int:
+    """List the keys, without the keys themselves."""
+
+    async def work(desk: Desk) -> Sequence[JsonObject]:
+        return await desk.keys()
+
+    keys = at_desk(place, work)
+    if as_json:
+        show_json({"keys": keys})
+        return 0
+    columns = ("Name", "State", "Home", "Contexts", "Permissions", "Acts for others", "Made")
+    show_table(columns, [_row(key) for key in keys])
+    if not keys:
+        hint("there are no keys yet; `toolcrib keys create NAME` makes one")
+    return 0
+
+
+@command.command("rotate")
+@click.argument("name")
+@at_place
+@json_option
+def rotate(place: Place, *, name: str, as_json: bool) -> int:
+    """Put another key in place of NAME's. The old one ends at once."""
+
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.rotate_key(name)
+
+    _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
+    return 0
+
+
+@command.command("revoke")
+@click.argument("name")
+@at_place
+@json_option
+def revoke(place: Place, *, name: str, as_json: bool) -> int:
+    """End the key of NAME at once."""
+
+    async def work(desk: Desk) -> None:
+        await desk.revoke_key(name)
+
+    at_desk(place, work, lasting=True)
+    if as_json:
+        show_json({"name": name, "revoked": True})
+    else:
+        hint(f"The key of {name} is revoked.")
+    _mention_running(place)
+    return 0
+
+
+def _show_key(made: JsonObject, place: Place, *, as_json: bool) -> None:
+    """Print the key alone on standard output, so that it can go straight into a file."""
+    if as_json:
+        show_json(made)
+    else:
+        say(str(made["key"]))
+    if in_terminal():
+        hint(f"This is the key of {made['name']}. It is shown this once: keep it now.")
+    _mention_running(place)
+
+
+def _mention_running(place: Place) -> None:
+    if place.url is None:
+        hint("A gateway that runs on the same store follows within seconds; with --url it does at once.")
+
+
+def _row(key: JsonObject) -> tuple[str, ...]:
+    contexts = "all" if key["contexts"] is None else " ".join(key["contexts"])
+    return (
+        str(key["name"]),
+        "live" if key["revoked"] is None else "revoked",
+        str(key["home"]),
+        contexts,
+        " ".join(key["permissions"]) or "none",
+        "yes" if key["actAs"] else "no",
+        datetime.fromtimestamp(key["created"], UTC).strftime("%Y-%m-%d %H:%M"),
+    )

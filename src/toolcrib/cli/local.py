@@ -1,0 +1,102 @@
+"""A gateway inside the command's own process, whose caller is the person who started it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from toolcrib.cli.desk import OnProgress
+from toolcrib.cli.document import read_document, traceless
+from toolcrib.cli.place import Place, View
+from toolcrib.cli.quiet import quiet
+from toolcrib.crib import Crib
+from toolcrib.errors import ToolcribError
+from toolcrib.formats.rest import Rest, as_json
+from toolcrib.model import JsonObject
+from toolcrib.names import Style
+
+
+@asynccontextmanager
+async def local_desk(place: Place, *, lasting: bool) -> AsyncGenerator["LocalDesk"]:
+    """Run a gateway for as long as the block lasts; only `lasting` work makes a store where there is none."""
+    document = read_document(place.config)
+    with quiet(document):
+        async with Crib(document=document if lasting else traceless(document), demo=place.demo) as crib:
+            yield LocalDesk(crib)
+
+
+class LocalDesk:
+    """Hands requests to the two doors of a gateway in this process."""
+
+    def __init__(self, crib: Crib) -> None:
+        self._crib = crib
+
+    async def tools(
+        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+    ) -> list[JsonObject]:
+        """List the tools."""
+        return self._crib.tools(
+            context=view.context,
+            user=view.user,
+            format=format or "rest",
+            style=cast("Style | None", style),
+            search=search or "",
+        )
+
+    async def tool(self, name: str, view: View) -> JsonObject | None:
+        """Find one tool by any of its names."""
+        gateway = self._crib.house.gateway
+        try:
+            caller = gateway.enter(self._crib.caller(view.user), view.context)
+            return Rest().tool(gateway.tool(name, caller), name)
+        except ToolcribError:
+            return None
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        view: View,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JsonObject:
+        """Call a tool; how it ends is in the answer."""
+        result = await self._crib.call(
+            name, arguments, context=view.context, user=view.user, timeout=timeout, on_progress=on_progress
+        )
+        return as_json(result)
+
+    async def explain(self, name: str, view: View) -> JsonObject:
+        """Say why a tool may be used or not."""
+        return self._crib.explain(name, context=view.context, user=view.user)
+
+    async def status(self) -> JsonObject:
+        """Say what runs and what is wrong."""
+        return self._crib.house.console.status()
+
+    async def keys(self) -> Sequence[JsonObject]:
+        """List the keys."""
+        return await self._crib.house.console.keys()
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        permissions: Sequence[str],
+        contexts: Sequence[str] | None,
+        home: str,
+        act_as: bool,
+    ) -> JsonObject:
+        """Make a key."""
+        console = self._crib.house.console
+        return await console.create_key(
+            name, permissions=permissions, contexts=contexts, home=home, act_as=act_as
+        )
+
+    async def rotate_key(self, name: str) -> dict[str, Any]:
+        """Put another key in place of one."""
+        return await self._crib.house.console.rotate_key(name)
+
+    async def revoke_key(self, name: str) -> None:
+        """End a key."""
+        await self._crib.house.console.revoke_key(name)

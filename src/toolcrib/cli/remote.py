@@ -1,0 +1,205 @@
+"""A gateway that runs elsewhere, over its REST interface."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+
+from toolcrib.cli.desk import OnProgress
+from toolcrib.cli.place import KEY, View
+from toolcrib.errors import CODES, Broken, Lost, Refused, Unavailable
+from toolcrib.model import JsonObject, Progress
+from toolcrib.names import fold
+from toolcrib.version import VERSION
+
+CONNECT_SECONDS = 10
+SILENCE_SECONDS = 60
+"""How long a running gateway may say nothing; while a call runs it says something every 15 seconds."""
+
+
+@asynccontextmanager
+async def remote_desk(url: str, key: str) -> AsyncGenerator["RemoteDesk"]:
+    """Connect for as long as the block lasts."""
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "X-Agent-Id": "toolcrib-cli",
+        "X-Agent-Version": VERSION,
+        "User-Agent": f"toolcrib/{VERSION}",
+    }
+    limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
+    async with aiohttp.ClientSession(
+        headers=headers, timeout=limits, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 20
+    ) as session:
+        yield RemoteDesk(session, url)
+
+
+class RemoteDesk:
+    """Sends requests to a gateway and hands back its answers."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session, self._url = session, url
+
+    async def tools(
+        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+    ) -> list[JsonObject]:
+        """List the tools."""
+        query = {"context": view.context, "format": format, "style": style, "q": search}
+        answer = await self._ask("GET", "/api/tools", query=query, user=view.user)
+        return answer["tools"]
+
+    async def tool(self, name: str, view: View) -> JsonObject | None:
+        """Find one tool by any of its names."""
+        wanted = fold(name)
+        for tool in await self.tools(view):
+            names = (tool["name"], *tool["names"].values(), *tool.get("aliases", ()))
+            if any(fold(each) == wanted for each in names):
+                return tool
+        return None
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        view: View,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JsonObject:
+        """Call a tool; how it ends is in the answer."""
+        body = _set({"name": name, "arguments": arguments, "context": view.context})
+        wait = None if timeout is None else {"X-Timeout-Ms": str(max(1, round(timeout * 1000)))}
+        headers = _set({"Accept": "text/event-stream", "X-User-Id": view.user}) | (wait or {})
+        async with self._sent("POST", "/api/tools/execute", json=body, headers=headers) as response:
+            if response.content_type != "text/event-stream":
+                return await self._read(response)
+            async with aclosing(_events(response)) as events:
+                async for event, data in events:
+                    if event == "result":
+                        return data
+                    if on_progress is not None:
+                        on_progress(Progress(kind=event, **data))
+        raise Lost(
+            "OUTCOME_UNKNOWN", "the gateway went away before the answer; the call may have taken effect"
+        )
+
+    async def explain(self, name: str, view: View) -> JsonObject:
+        """Say why a tool may be used or not."""
+        query = {"name": name, "context": view.context, "user": view.user}
+        return await self._ask("GET", "/api/explain", query=query)
+
+    async def status(self) -> JsonObject:
+        """Say what runs and what is wrong."""
+        return await self._ask("GET", "/api/status")
+
+    async def keys(self) -> Sequence[JsonObject]:
+        """List the keys."""
+        answer = await self._ask("GET", "/api/keys")
+        return answer["keys"]
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        permissions: Sequence[str],
+        contexts: Sequence[str] | None,
+        home: str,
+        act_as: bool,
+    ) -> JsonObject:
+        """Make a key."""
+        body = {"name": name, "permissions": permissions, "contexts": contexts, "home": home, "actAs": act_as}
+        return await self._ask("POST", "/api/keys", body=_set(body))
+
+    async def rotate_key(self, name: str) -> JsonObject:
+        """Put another key in place of one."""
+        return await self._ask("POST", f"/api/keys/{quote(name, safe='')}/rotate")
+
+    async def revoke_key(self, name: str) -> None:
+        """End a key."""
+        await self._ask("DELETE", f"/api/keys/{quote(name, safe='')}")
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: JsonObject | None = None,
+        body: JsonObject | None = None,
+        user: str | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return its answer; a refusal is raised."""
+        headers = _set({"X-User-Id": user})
+        async with self._sent(method, path, params=_set(query or {}), json=body, headers=headers) as response:
+            answer = await self._read(response)
+        if response.ok:
+            return answer
+        raise _refusal(answer["error"], response.status)
+
+    @asynccontextmanager
+    async def _sent(self, method: str, path: str, **more: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
+        try:
+            async with self._session.request(
+                method, self._url + path, allow_redirects=False, **more
+            ) as response:
+                yield response
+        except TimeoutError as error:
+            said = f"{self._url} does not answer; a call may have taken effect"
+            raise Lost("OUTCOME_UNKNOWN", said) from error
+        except aiohttp.ClientConnectorError as error:
+            said = f"no gateway answers at {self._url}; start one with `toolcrib serve`, or mend the address"
+            raise Unavailable("NETWORK_ERROR", said) from error
+        except aiohttp.ClientError as error:
+            said = (
+                f"the connection to {self._url} broke ({type(error).__name__}); a call may have taken effect"
+            )
+            raise Lost("OUTCOME_UNKNOWN", said) from error
+
+    async def _read(self, response: aiohttp.ClientResponse) -> dict[str, Any]:
+        try:
+            answer = orjson.loads(await response.read())
+            known = response.ok or isinstance(answer["error"]["message"], str)
+        except (ValueError, LookupError, TypeError):
+            known = False
+            answer = {}
+        if known and isinstance(answer, dict):
+            return cast("dict[str, Any]", answer)
+        said = (
+            f"what answers at {self._url} (status {response.status}) is no Toolcrib gateway; mend the address"
+        )
+        raise Broken("HTTP_ERROR", said)
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+    """Read server-sent events: one line of a name, one of data, an empty one."""
+    name = "message"
+    async with aclosing(_lines(response)) as lines:
+        async for line in lines:
+            field, _, value = line.partition(b": ")
+            if field == b"event":
+                name = value.decode()
+            elif field == b"data":
+                yield name, orjson.loads(value)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    """Split the body at line ends; a result may be longer than the reader's own limit for a line."""
+    parts: list[bytes] = []
+    async for chunk in response.content.iter_any():
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            yield b"".join((*parts, line)).rstrip(b"\r")
+            parts.clear()
+        parts.append(rest)
+
+
+def _set(fields: JsonObject) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _refusal(error: JsonObject, status: int) -> Refused:
+    code = error.get("code")
+    known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
+    advice = f" (it comes from ${KEY})" if status == 401 else ""
+    return Refused(known, str(error["message"]) + advice, path=error.get("path"))

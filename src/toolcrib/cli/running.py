@@ -1,0 +1,26 @@
+"""A gateway that runs until it is told to stop, with its log."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from toolcrib.build import House, build
+from toolcrib.cli import loading
+from toolcrib.config import Document
+from toolcrib.observe import Redactor
+from toolcrib.observe.log import setup
+
+
+@asynccontextmanager
+async def running_house(document: Document, *, demo: bool) -> AsyncGenerator[House]:
+    """Build the gateway, write its log where the config says, and run it for as long as the block lasts."""
+    redactor = Redactor(document.secrets)
+    file = document.log.file
+    log = setup(document.log.level, None if file is None else Path(file), redactor)
+    try:
+        async with build(document, env=os.environ, demo=demo, journal_to=log, redactor=redactor) as house:
+            loading.done()
+            yield house
+    finally:
+        log.close()

@@ -1,0 +1,83 @@
+"""What users see: tables and colour in a terminal, plain lines in a pipe, JSON for programs."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Row = Sequence[str]
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document."""
+    import orjson
+
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+
+
+def say(text: str = "") -> None:
+    """Print a line of the answer."""
+    click.echo(plain(text))
+
+
+def hint(text: str) -> None:
+    """Tell a person something beside the answer, where a program does not read it."""
+    click.echo(plain(text), err=True)
+
+
+def complain(text: str) -> None:
+    """Say what went wrong."""
+    for line in text.splitlines() or [""]:
+        hint(f"toolcrib: {line}")
+
+
+def show_table(columns: Row, rows: Iterable[Row], *, title: str | None = None) -> None:
+    """Print rows: drawn in a terminal, with tabs between the cells in a pipe."""
+    if not in_terminal():
+        for row in rows:
+            click.echo("\t".join(_cell(each) for each in row))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.columns[0].no_wrap = True
+    for row in rows:
+        table.add_row(*(Text(_cell(each)) for each in row))
+    console().print(table)
+
+
+def show_value(value: Any) -> None:
+    """Print a JSON value for people: text as it is, anything else indented, in colour where there is any."""
+    if isinstance(value, str):
+        say(value)
+    elif in_terminal():
+        console().print_json(data=value, ensure_ascii=False)
+    else:
+        show_json(value)
+
+
+def in_terminal() -> bool:
+    """Whether somebody is looking at what we print."""
+    return sys.stdout.isatty()
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return the terminal to draw on."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def plain(text: str) -> str:
+    """Keep lines and drop all other control characters: text of tools must not steer the terminal."""
+    return "".join(each if each.isprintable() or each in "\n\t" else "�" for each in text)
+
+
+def _cell(text: str) -> str:
+    return plain(" ".join(text.split()))

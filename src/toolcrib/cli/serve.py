@@ -1,0 +1,42 @@
+"""`toolcrib serve`: the gateway over HTTP, with MCP, REST and the web page."""
+
+import os
+
+import click
+
+from toolcrib.cli.place import config_option, demo_option
+
+
+@click.command("serve")
+@config_option
+@click.option("--host", metavar="H", help="The address to listen on; else the config's, else 127.0.0.1.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="P",
+    help="The port, 0 for any; else the config's, else the first free of 6740 to 6749.",
+)
+@demo_option
+def command(*, config: str | None, host: str | None, port: int | None, demo: bool) -> int:
+    """Run the gateway and print how to reach it. Ctrl-C ends it."""
+    import anyio
+
+    from toolcrib.cli.document import read_document
+    from toolcrib.config import listen
+
+    document = listen(read_document(config), host=host, port=port)
+
+    async def run() -> None:
+        from toolcrib.cli.running import running_house
+        from toolcrib.cli.welcome import Welcome
+        from toolcrib.server import serve
+
+        async with running_house(document, demo=demo) as house:
+            await serve(house, host=host, port=port, on_listening=Welcome(house, os.environ).show)
+
+    try:
+        anyio.run(run, backend_options={"use_uvloop": True})
+    except KeyboardInterrupt:
+        # Ctrl-C before anyone could connect; later ones end the server in its own time.
+        return 0
+    return 0

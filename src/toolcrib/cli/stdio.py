@@ -1,0 +1,76 @@
+"""`toolcrib stdio`: the gateway as a child of an MCP client, over standard input and output."""
+
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from signal import SIGINT, SIGTERM
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.cli.place import config_option, demo_option
+from toolcrib.model import Caller
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from toolcrib.config import Document
+
+LOCAL = Caller(id="local", key="local", permissions=frozenset({"*"}))
+
+
+@click.command("stdio")
+@config_option
+@click.option("--context", metavar="NAME", help="Serve the tools of this context.")
+@demo_option
+def command(*, config: str | None, context: str | None, demo: bool) -> int:
+    """Serve the tools as an MCP server over standard input and output.
+
+    The client that starts it may use everything in the context. The log goes to standard error.
+    """
+    import anyio
+
+    from toolcrib.cli.document import read_document
+
+    run = partial(_run, read_document(config), context=context, demo=demo)
+    anyio.run(run, backend_options={"use_uvloop": True})
+    return 0
+
+
+async def _run(document: "Document", *, context: str | None, demo: bool) -> None:
+    import anyio
+
+    from toolcrib.cli.running import running_house
+    from toolcrib.faces.mcp.stdio import serve_stdio
+
+    async with anyio.create_task_group() as tasks:
+        async with running_house(document, demo=demo) as house:
+            caller = house.gateway.enter(LOCAL, context)
+            told = await _served(partial(serve_stdio, house.gateway, caller), tasks)
+        if told:
+            # A thread still waits for the client's next line, and only the client could wake it.
+            os._exit(0)
+
+
+async def _served(serve_stdio: Callable[[], Awaitable[None]], tasks: "TaskGroup") -> bool:
+    """Serve until the client leaves, or until we are told to stop; return whether we were told."""
+    import anyio
+
+    over, told = anyio.Event(), anyio.Event()
+
+    async def serve() -> None:
+        await serve_stdio()
+        over.set()
+
+    async def obey() -> None:
+        with anyio.open_signal_receiver(SIGINT, SIGTERM) as signals:
+            async for _ in signals:
+                told.set()
+                over.set()
+
+    async with anyio.create_task_group() as watching:
+        watching.start_soon(obey)
+        tasks.start_soon(serve)
+        await over.wait()
+        watching.cancel_scope.cancel()
+    return told.is_set()

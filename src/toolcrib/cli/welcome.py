@@ -1,0 +1,109 @@
+"""What a gateway says when it has come up: where to look, how to call it, how to connect a client."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from toolcrib.build import House
+from toolcrib.cli.screen import console, in_terminal, plain
+from toolcrib.config import home
+from toolcrib.config.load import ADMIN_KEY
+from toolcrib.identity.admin import FILE
+from toolcrib.version import VERSION
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """Shown once, on standard output. It holds no key, only where the key is."""
+
+    house: House
+    env: Mapping[str, str]
+
+    def show(self, address: str) -> None:
+        """Print it for whoever is there: drawn for a person, plain lines for a pipe."""
+        url = (self.house.document.server.public_url or address).rstrip("/")
+        if in_terminal():
+            self._draw(url)
+        else:
+            click.echo("\n".join(self._lines(url)))
+
+    def facts(self, url: str) -> dict[str, str]:
+        """Return what there is to know, by what it is called."""
+        status = self.house.console.status()
+        sources = ", ".join(each["id"] for each in status["sources"])
+        return {
+            "Web page": f"{url}/?token={self.house.identity.sign_in.token()}",
+            "MCP": f"{url}/mcp",
+            "REST": f"{url}/api/tools",
+            "Tools": f"{status['tools']} from {sources}",
+            "Admin key": self._key_place(),
+        }
+
+    def curl(self, url: str) -> str:
+        """Return a command that calls a tool, ready to be pasted."""
+        body = json.dumps({"name": "get_datetime", "arguments": {}})
+        return (
+            f'curl -s {url}/api/tools/execute -H "Authorization: Bearer {self._key()}" \\\n'
+            f"  -H 'Content-Type: application/json' -d '{body}'"
+        )
+
+    def client(self, url: str) -> str:
+        """Return what an MCP client wants in its mcp.json."""
+        headers = {"Authorization": "Bearer ${TOOLCRIB_KEY}"}
+        server = {"type": "http", "url": f"{url}/mcp", "headers": headers}
+        return json.dumps({"mcpServers": {"toolcrib": server}})
+
+    def _lines(self, url: str) -> list[str]:
+        facts = [f"{name}: {value}" for name, value in self.facts(url).items()]
+        warnings = [f"Warning: {plain(each)}" for each in self.house.console.status()["warnings"]]
+        tail = [
+            f"Try it:\n{self.curl(url)}",
+            f"Connect a client, with a key in $TOOLCRIB_KEY:\n{self.client(url)}",
+        ]
+        return [f"Toolcrib {VERSION} is listening on {url}", *facts, *warnings, *tail]
+
+    def _draw(self, url: str) -> None:
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        facts = self.facts(url)
+        link = facts.pop("Web page")
+        grid = Table.grid(padding=(0, 2))
+        for name, value in facts.items():
+            grid.add_row(Text(name, style="bold"), Text(plain(value)))
+        terminal = console()
+        terminal.print(
+            Panel(grid, title=f"Toolcrib {VERSION}", title_align="left", border_style="cyan", expand=False)
+        )
+        for each in self.house.console.status()["warnings"]:
+            terminal.print(Text(f"Warning: {plain(each)}", style="yellow"), soft_wrap=True)
+        terminal.print(Text("Open this page; the link signs you in, once:", style="bold"))
+        # Never wrapped, so that it can be clicked and copied whole.
+        terminal.print(Text(link, style="cyan underline"), soft_wrap=True)
+        terminal.print(Text("\nTry it:", style="bold"))
+        terminal.print(Text(self.curl(url)), soft_wrap=True)
+        terminal.print(Text("\nConnect a client, with a key in $TOOLCRIB_KEY:", style="bold"))
+        terminal.print(Text(self.client(url)), soft_wrap=True)
+        terminal.print(Text("\nCtrl-C stops it.", style="dim"))
+
+    def _key(self) -> str:
+        if self.env.get(ADMIN_KEY):
+            return f"${ADMIN_KEY}"
+        if self.house.document.auth.admin_key:
+            return "$TOOLCRIB_KEY"
+        return f"$(cat {shlex.quote(str(self._key_file()))})"
+
+    def _key_place(self) -> str:
+        if self.env.get(ADMIN_KEY):
+            return f"in ${ADMIN_KEY}"
+        if self.house.document.auth.admin_key:
+            return f"auth.admin_key of {self.house.document.source}"
+        return f"in {self._key_file()}"
+
+    def _key_file(self) -> Path:
+        return home(self.env) / FILE

@@ -1,0 +1,23 @@
+"""From the operator's file, the environment and the run-time overlay to one checked document."""
+
+from toolcrib.config.faults import ConfigError, Fault
+from toolcrib.config.find import find, home
+from toolcrib.config.load import Document, default_document, listen, load, parse
+from toolcrib.config.overlay import export, merge
+from toolcrib.config.settings import Setting, settings
+
+__all__ = [
+    "ConfigError",
+    "Document",
+    "Fault",
+    "Setting",
+    "default_document",
+    "export",
+    "find",
+    "home",
+    "listen",
+    "load",
+    "merge",
+    "parse",
+    "settings",
+]

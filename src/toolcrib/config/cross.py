@@ -1,0 +1,98 @@
+"""What single settings cannot know: whether they fit together, and are safe where the gateway listens."""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from toolcrib.config.faults import Finding
+from toolcrib.config.later import FORMATS_LATER, LATER
+from toolcrib.config.sections import Context, Override, Sections
+from toolcrib.config.tree import holds, present
+from toolcrib.config.values import is_day
+from toolcrib.formats import FORMATS
+
+SHORTEST_ADMIN_KEY = 32
+
+
+def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find what does not fit together. The document still has what is too broken to be in the sections."""
+    yield from exposed(sections)
+    anonymous = sections.auth.anonymous
+    if anonymous is not None and not _is_context(anonymous.context, document):
+        yield ("auth", "anonymous", "context"), "names a context that is not under contexts; add it there"
+    for name, context in sections.contexts.items():
+        for key, message in _context(context):
+            yield ("contexts", name, key), message
+    for pattern, override in sections.overrides.items():
+        for keys, message in _override(pattern, override):
+            yield ("overrides", pattern, *keys), message
+    yield from _unreachable_servers(sections, document)
+
+
+def exposed(sections: Sections) -> Iterator[Finding]:
+    """Find what must not be reachable from other machines, and is."""
+    if loopback(sections.server.host):
+        return
+    auth = sections.auth
+    if auth.mode == "trust_header":
+        yield ("auth", "mode"), "believes whoever connects, so it needs a loopback server.host; use keys"
+    if auth.anonymous is not None:
+        yield ("auth", "anonymous"), "lets anyone in, so it needs a loopback server.host, such as 127.0.0.1"
+    if auth.admin_key is not None and len(auth.admin_key) < SHORTEST_ADMIN_KEY:
+        needed = f"it or $TOOLCRIB_ADMIN_KEY needs {SHORTEST_ADMIN_KEY} characters or more"
+        yield ("auth", "admin_key"), f"is too short for a server.host that others can reach: {needed}"
+
+
+def loopback(host: str) -> bool:
+    """Whether only this machine can reach an address; a name is not looked up."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def remarks(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find what is right but has no effect in this version."""
+    for pattern in LATER:
+        for where in present(document, pattern):
+            yield where, "is checked, but this version does not serve it yet"
+    for name, context in sections.contexts.items():
+        if context.provider in FORMATS_LATER - FORMATS.keys():
+            yield ("contexts", name, "provider"), "names a format that this version does not speak yet"
+
+
+def _is_context(name: str, document: Mapping[str, Any]) -> bool:
+    return name == "default" or holds(document, ("contexts", name))
+
+
+def _context(context: Context) -> Iterator[tuple[str, str]]:
+    provider = context.provider
+    if provider is None:
+        return
+    if provider not in FORMATS and provider not in FORMATS_LATER:
+        yield "provider", f"is not a format; there are {', '.join(sorted({*FORMATS, *FORMATS_LATER}))}"
+    if context.style == "qualified" and provider != "rest":
+        yield "style", "is for REST alone: providers allow no colon in a name; use safe or flat"
+
+
+def _override(pattern: str, override: Override) -> Iterator[tuple[tuple[str, ...], str]]:
+    if override.category == "mutation" and override.cache_ttl:
+        yield ("cache_ttl",), "must be 0 or left out for a mutation, which has to happen every time"
+    if "*" in pattern and override.expose_as is not None:
+        yield ("expose_as",), "is one tool's name, but a glob may select many; name the tool instead"
+    if "*" in pattern and override.aliases:
+        yield ("aliases",), "are one tool's names, but a glob may select many; name the tool instead"
+    gone = override.deprecated
+    if gone is not None and gone.removal_date is not None and not is_day(gone.removal_date):
+        yield ("deprecated", "removal_date"), "must be a day, such as 2027-01-31"
+
+
+def _unreachable_servers(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
+    for name, server in sections.mcp.servers.items():
+        where = ("mcp", "servers", name)
+        if server.transport == "stdio" and not holds(document, (*where, "command")):
+            yield (*where, "command"), "is missing; a stdio server is started by it"
+        if server.transport != "stdio" and server.url is None:
+            yield (*where, "url"), f"is missing; an {server.transport} server is reached by it"

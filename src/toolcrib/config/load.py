@@ -1,0 +1,103 @@
+"""File, environment and overlay in; one checked document out, or every fault there is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from toolcrib.config.check import check
+from toolcrib.config.cross import conflicts, exposed, remarks
+from toolcrib.config.expand import escape, expand
+from toolcrib.config.faults import ConfigError, Fault
+from toolcrib.config.find import home
+from toolcrib.config.overlay import foreign, merge
+from toolcrib.config.report import Report
+from toolcrib.config.secrets import gather
+from toolcrib.config.sections import Context, Sections
+from toolcrib.config.yaml import LARGEST, Reading, read
+from toolcrib.model import JsonObject
+
+ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document(Sections):
+    """The config in force: its sections, and what must be known about them."""
+
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Every text that must not be shown, for the redactor."""
+    warnings: tuple[Fault, ...] = ()
+    source: Path | None = None
+    raw: JsonObject = field(default_factory=dict[str, Any], repr=False)
+    """File and overlay merged, with the file's references as they are written: for `export`."""
+
+
+def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | None = None) -> Document:
+    """Read and check a config file; None is the built-in default. Raises ConfigError with every fault."""
+    if path is None:
+        return _assembled(Reading(), "built-in default", env, overlay or {})
+    reading = read(_bytes(path), str(path))
+    return replace(_assembled(reading, str(path), env, overlay or {}), source=path)
+
+
+def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
+    """Check a config that is already in hand."""
+    return _assembled(read(text.encode(errors="surrogatepass"), name), name, env, {})
+
+
+def default_document(env: Mapping[str, str]) -> Document:
+    """Return what holds where there is no config file: the local tools, on a loopback address."""
+    return load(None, env=env)
+
+
+def listen(document: Document, *, host: str | None = None, port: int | None = None) -> Document:
+    """Return the document with the command line's address, checked again for what that address exposes."""
+    server = document.server
+    server = replace(server, host=host or server.host, port=server.port if port is None else port)
+    moved = replace(document, server=server)
+    faults = [Fault(message=message, where=where, file="command line") for where, message in exposed(moved)]
+    if faults:
+        raise ConfigError(faults)
+    return moved
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST + 1)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or 'not a file'}"
+    raise ConfigError([Fault(message=reason, file=str(path))])
+
+
+def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:
+    if not reading.whole:
+        raise ConfigError(reading.faults)
+    report = Report(reading, name, overlay)
+    if misplaced := list(foreign(overlay)):
+        report.add(misplaced)
+        overlay = {}
+    written = {key: value for key, value in reading.values.items() if value is not None}
+    expanded = expand(written, env)
+    report.add(expanded.findings)
+    merged = merge(expanded.values, overlay)
+    sections, findings = check(merged)
+    report.add(findings)
+    sections = _completed(sections, merged, env)
+    report.add(conflicts(sections, merged))
+    report.close()
+    known: dict[str, Any] = {each.name: getattr(sections, each.name) for each in fields(sections)}
+    return Document(
+        **known,
+        secrets=gather(merged, expanded.taken) | {key for key in (sections.auth.admin_key,) if key},
+        warnings=report.located(remarks(sections, merged)),
+        raw=merge(written, escape(overlay)),
+    )
+
+
+def _completed(sections: Sections, merged: JsonObject, env: Mapping[str, str]) -> Sections:
+    """Fill in what depends on where we run: the admin key, the usual database, the context everyone has."""
+    auth = replace(sections.auth, admin_key=env.get(ADMIN_KEY) or sections.auth.admin_key)
+    store = sections.store if "store" in merged else f"sqlite:///{home(env) / 'toolcrib.db'}"
+    contexts = {"default": Context(), **sections.contexts}
+    return replace(sections, auth=auth, store=store, contexts=contexts)

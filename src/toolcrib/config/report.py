@@ -1,0 +1,45 @@
+"""Collects what is wrong and says for each finding which file and line it stands in."""
+
+from collections.abc import Iterable
+
+from toolcrib.config.faults import ConfigError, Fault, Finding, Place, Where
+from toolcrib.config.tree import holds
+from toolcrib.config.yaml import Reading
+from toolcrib.model import JsonObject
+
+OVERLAY = "run-time overlay"
+
+
+class Report:
+    """The faults of one config, gathered before anything is refused."""
+
+    def __init__(self, reading: Reading, name: str, overlay: JsonObject) -> None:
+        self._faults = list(reading.faults)
+        self._places = reading.places
+        self._name = name
+        self._overlay = overlay
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add what one check found, but nothing about places where an earlier one found the cause already."""
+        known = {fault.where for fault in self._faults}
+        self._faults += [fault for fault in self.located(findings) if fault.where not in known]
+
+    def located(self, findings: Iterable[Finding]) -> tuple[Fault, ...]:
+        """Return findings with their file and line, in the order of the file."""
+        return _sorted(self._located(where, message) for where, message in findings)
+
+    def close(self) -> None:
+        """Raise everything that was found."""
+        if self._faults:
+            raise ConfigError(_sorted(self._faults))
+
+    def _located(self, where: Where, message: str) -> Fault:
+        if where not in self._places and holds(self._overlay, where):
+            return Fault(message=message, where=where, file=OVERLAY)
+        ways = (where[:length] for length in range(len(where), 0, -1))
+        place = next((self._places[way] for way in ways if way in self._places), None)
+        return Fault(message=message, where=where, file=self._name, place=place)
+
+
+def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(sorted(faults, key=lambda fault: (fault.place or Place(0, 0), fault.path)))

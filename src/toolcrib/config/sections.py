@@ -1,0 +1,210 @@
+"""The sections of a config file: fields are the settings, their types the check, their notes the docs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from toolcrib.config.later import Energy, Mcp, OpenApi
+from toolcrib.config.values import (
+    BLANK,
+    GIVEN,
+    Amount,
+    ContextName,
+    Count,
+    Entry,
+    HeaderHost,
+    Host,
+    MetricPrefix,
+    Milliseconds,
+    Mode,
+    Module,
+    Network,
+    Pattern,
+    Port,
+    Rate,
+    SafeName,
+    SharedAddress,
+    SourceName,
+    StoreAddress,
+    Text,
+    WebAddress,
+)
+from toolcrib.model import Category, Deprecation, RateLimit, ResponseTime
+
+PER_USER = RateLimit(600, 60_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where the gateway listens, and whom it believes on the way."""
+
+    host: Annotated[Host, "address to listen on"] = "127.0.0.1"
+    port: Annotated[
+        Port | None, BLANK, "port to listen on, 0 for any; without one the first free of 6740 to 6749"
+    ] = None
+    public_url: Annotated[
+        WebAddress | None, BLANK, "how others reach the gateway, where that is not host and port"
+    ] = None
+    allowed_hosts: Annotated[
+        tuple[HeaderHost, ...], "further names the gateway answers to in the Host header"
+    ] = ()
+    trusted_proxies: Annotated[tuple[Network, ...], "addresses whose forwarding headers are believed"] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anonymous:
+    """What callers without a credential get."""
+
+    context: Annotated[ContextName, "the context they are in"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auth:
+    """How callers show who they are."""
+
+    mode: Annotated[Mode, "keys, or trust_header to believe X-User-Id from this machine"] = "keys"
+    admin_key: Annotated[
+        str | None,
+        BLANK,
+        "the operator's key; $TOOLCRIB_ADMIN_KEY goes before it, without either one is made and kept",
+    ] = field(default=None, repr=False)
+    anonymous: Annotated[
+        Anonymous | None, "lets callers without a credential in, on a loopback address only"
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Which tools some callers see, and how. `tools` absent means all, empty means none."""
+
+    tools: Annotated[
+        tuple[Entry, ...] | None,
+        GIVEN,
+        "names, globs with *, tag:x and category:x; left out for all, [] for none",
+    ] = None
+    style: Annotated[
+        Literal["safe", "flat", "qualified"] | None, BLANK, "how tools are named; qualified is for REST alone"
+    ] = None
+    provider: Annotated[Text | None, BLANK, "the format whose limits apply, such as openai_realtime"] = None
+    max_tools: Annotated[Count | None, BLANK, "the most tools a list holds"] = None
+    pinned: Annotated[tuple[Entry, ...], "tools that stay on the list whatever is cut"] = ()
+    search: Annotated[bool, "offers a tool that searches for tools"] = False
+    min_energy: Annotated[Amount | None, BLANK, "energy a caller needs to be in this context"] = None
+    max_energy_cost: Annotated[Amount | None, BLANK, "the dearest tool this context shows"] = None
+    urgent: Annotated[bool, "shows everything whatever the energy"] = False
+    description: Annotated[str | None, BLANK, "what the context is for, in a sentence"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What the operator says about tools of any source. None leaves the tool's own."""
+
+    permissions: Annotated[
+        frozenset[Text] | None, "permissions a caller needs, in place of the tool's own"
+    ] = None
+    category: Annotated[Category | None, BLANK, "what a call does"] = None
+    response_time: Annotated[ResponseTime | None, BLANK, "how long an answer usually takes"] = None
+    idempotent: Annotated[bool | None, BLANK, "whether calling twice does what calling once does"] = None
+    cache_ttl: Annotated[Amount | None, BLANK, "seconds an answer may be kept; 0 for never"] = None
+    shared_cache: Annotated[bool | None, BLANK, "whether one caller's kept answer may serve another"] = None
+    tags: Annotated[tuple[Text, ...] | None, "words to select the tool by"] = None
+    energy_cost: Annotated[Amount | None, BLANK, "what a call costs"] = None
+    rate_limit: Annotated[Rate | None, BLANK, "calls a user may make"] = None
+    timeout_ms: Annotated[Milliseconds | None, BLANK, "how long one attempt may take"] = None
+    speech_field: Annotated[Text | None, BLANK, "the field of the answer that is spoken"] = None
+    speech_template: Annotated[
+        Text | None, BLANK, "the sentence that is spoken, with {fields} of the answer"
+    ] = None
+    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "when to say that it takes a while"] = (
+        None
+    )
+    slow_response_message: Annotated[Text | None, BLANK, "what to say then"] = None
+    expose_as: Annotated[SafeName | None, BLANK, "the safe name the tool is given"] = None
+    description: Annotated[Text | None, BLANK, "what models read, in place of the tool's own"] = None
+    hidden: Annotated[bool | None, BLANK, "takes the tool off every list and out of reach"] = None
+    aliases: Annotated[tuple[Pattern, ...] | None, "further names it answers to"] = None
+    deprecated: Annotated[
+        Deprecation | None, "{since, replacement, removal_date}: the tool is on its way out"
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is too much."""
+
+    per_user: Annotated[Rate | None, BLANK, "calls one user may make; null for no limit"] = PER_USER
+    per_tool: Annotated[Mapping[Pattern, Rate], "calls one user may make to a tool, by name or glob"] = field(
+        default_factory=dict[str, RateLimit]
+    )
+    result_bytes: Annotated[Count, "the largest result that is passed on"] = 8 << 20
+    body_bytes: Annotated[Count, "the largest request that is read"] = 4 << 20
+    concurrency: Annotated[Count, "calls of one source that run at once"] = 32
+    waiting: Annotated[Annotated[int, Field(ge=0)], "calls of one source that may wait for their turn"] = 64
+    process: Annotated[Count, "calls that are under way in the whole process"] = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What Prometheus reads."""
+
+    prefix: Annotated[MetricPrefix, "first word of every metric's name"] = "toolcrib"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What is written down."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], "the least that is written"] = "info"
+    file: Annotated[Text | None, BLANK, "file to write to; without one to standard error"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Where the web search tool looks."""
+
+    url: Annotated[WebAddress | None, BLANK, "address of a SearXNG-compatible search"] = field(
+        default=None, repr=False
+    )
+    timeout_ms: Annotated[Milliseconds, "how long a search may take"] = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    """The whole document."""
+
+    # Nested classes without a config of their own follow this one.
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    server: Annotated[Server, "where the gateway listens"] = Server()
+    store: Annotated[
+        StoreAddress,
+        "sqlite:///PATH (from the working directory) or postgresql://…; without it in $TOOLCRIB_HOME",
+    ] = field(default="sqlite:///.toolcrib/toolcrib.db", repr=False)
+    shared: Annotated[SharedAddress, "what replicas share: memory"] = "memory"
+    auth: Annotated[Auth, "who may call"] = Auth()
+    functions: Annotated[tuple[Module, ...], "modules with @tool functions"] = ()
+    contexts: Annotated[Mapping[ContextName, Context], "who sees which tools"] = field(
+        default_factory=dict[str, Context]
+    )
+    overrides: Annotated[
+        Mapping[Pattern, Override],
+        "what the operator says about tools, by name or glob; a later one goes over an earlier one",
+    ] = field(default_factory=dict[str, Override])
+    limits: Annotated[Limits, "how much is too much"] = Limits()
+    metrics: Annotated[Metrics, "what Prometheus reads"] = Metrics()
+    log: Annotated[Log, "what is written down"] = Log()
+    search: Annotated[Search, "where the web search tool looks"] = Search()
+    mcp: Annotated[Mcp, "MCP servers"] = field(default_factory=Mcp)
+    openapi: Annotated[Mapping[SourceName, OpenApi], "OpenAPI documents whose operations become tools"] = (
+        field(default_factory=dict[str, OpenApi])
+    )
+    energy: Annotated[Energy, "the energy of callers"] = field(default_factory=Energy)
+    allow_private: Annotated[
+        tuple[Network, ...] | None, "private addresses that apps and users may register"
+    ] = None
+    legacy: Annotated[bool, "serves the old routes"] = True
+    pins: Annotated[Mapping[Pattern, Text], "approved definitions: a tool's name and its fingerprint"] = (
+        field(default_factory=dict[str, str])
+    )

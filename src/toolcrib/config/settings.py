@@ -1,0 +1,114 @@
+"""Every setting there is, read off the sections: for the docs, and for the nearest name to a wrong one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+
+from toolcrib.config.faults import Where
+from toolcrib.config.sections import Sections
+from toolcrib.config.values import spell_rate
+from toolcrib.model import Deprecation, RateLimit
+
+_WORDS: dict[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    RateLimit: "rate",
+    Deprecation: "mapping",
+}
+
+
+class Setting(NamedTuple):
+    """One setting, as the docs list it. Keys that the operator chooses are written `<name>`."""
+
+    path: str
+    type: str
+    default: str
+    meaning: str
+
+
+@cache
+def settings() -> tuple[Setting, ...]:
+    """Return every setting, in the order of the document."""
+    return tuple(_settings(Sections, ""))
+
+
+def known(where: Where) -> tuple[str, ...]:
+    """Return the names of the settings that the mapping at a place may hold."""
+    kind: Any = Sections
+    for part in where:
+        kind = _inside(kind, part)
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+
+
+def _settings(kind: type, prefix: str) -> Iterator[Setting]:
+    for each in fields(kind):
+        hint, path = _hints(kind)[each.name], f"{prefix}{each.name}"
+        inner = _plain(hint)
+        if _is_section(inner):
+            yield from _settings(inner, f"{path}.")
+            continue
+        meaning = next(note for note in hint.__metadata__ if isinstance(note, str))
+        yield Setting(path, _word(hint), _default(each), meaning)
+        if _is_section(_element(inner)):
+            yield from _settings(_element(inner), f"{path}.<name>." if _is_mapping(inner) else f"{path}[].")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _plain(hint: Any) -> Any:
+    """Strip notes and `| None` off a type."""
+    if get_origin(hint) is Annotated:
+        return _plain(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return _plain(next(each for each in get_args(hint) if each is not NoneType))
+    return hint
+
+
+def _is_section(kind: Any) -> bool:
+    return is_dataclass(kind) and kind not in _WORDS
+
+
+def _is_mapping(kind: Any) -> bool:
+    return get_origin(kind) is Mapping
+
+
+def _element(kind: Any) -> Any:
+    """Return what a mapping or a list holds."""
+    arguments = get_args(kind)
+    return _plain(arguments[1] if _is_mapping(kind) else arguments[0]) if arguments else None
+
+
+def _inside(kind: Any, part: str | int) -> Any:
+    if is_dataclass(kind):
+        return _plain(_hints(cast("type", kind)).get(str(part)))
+    return _element(kind)
+
+
+def _word(hint: Any) -> str:
+    kind = _plain(hint)
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if get_origin(kind) is Literal:
+        return ", ".join(str(each) for each in get_args(kind))
+    element = "mapping" if _is_section(_element(kind)) else _word(_element(kind))
+    return f"mapping of {element}" if _is_mapping(kind) else f"list of {element}"
+
+
+def _default(each: Field[Any]) -> str:
+    if each.default is MISSING and each.default_factory is MISSING:
+        return "required"
+    value = each.default
+    if isinstance(value, RateLimit):
+        return spell_rate(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if value == ():
+        return "[]"
+    return str(value) if isinstance(value, str | int | float) else "{}"

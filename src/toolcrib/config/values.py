@@ -1,0 +1,222 @@
+"""The kinds of value a setting can have, each with the one sentence that says what it should have been."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from ipaddress import ip_network
+from typing import Annotated, Any, Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from toolcrib.model import Category, RateLimit
+
+RATE = "must be a rate, such as 600/min, 10/s or {maxCalls: 600, windowMs: 60000}"
+
+_RATE = re.compile(r"([0-9]{1,9})\s*/\s*([a-z]+)")
+_UNITS = {"s": 1_000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
+_MILLISECONDS = {
+    **_UNITS,
+    "sec": 1_000,
+    "second": 1_000,
+    "m": 60_000,
+    "minute": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+_LONGEST = 200
+
+
+def rate(value: object) -> RateLimit:
+    """Read `600/min`, `10/s`, `5000/hour` or `{maxCalls, windowMs}`."""
+    if isinstance(value, RateLimit):
+        return value
+    if isinstance(value, str):
+        return _spelled(value)
+    if isinstance(value, Mapping):
+        return _counted(cast("Mapping[str, Any]", value))
+    raise ValueError(RATE)
+
+
+def _spelled(text: str) -> RateLimit:
+    match = _RATE.fullmatch(text.strip())
+    if match is None or match[2] not in _MILLISECONDS or int(match[1]) == 0:
+        raise ValueError(RATE)
+    return RateLimit(int(match[1]), _MILLISECONDS[match[2]])
+
+
+def _counted(parts: Mapping[str, Any]) -> RateLimit:
+    if set(parts) != {"maxCalls", "windowMs"} or not all(_counts(number) for number in parts.values()):
+        raise ValueError(RATE)
+    return RateLimit(int(parts["maxCalls"]), int(parts["windowMs"]))
+
+
+def _counts(number: Any) -> bool:
+    if isinstance(number, str):
+        return re.fullmatch(r"[0-9]{1,12}", number) is not None and int(number) > 0
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+
+def spell_rate(limit: RateLimit) -> str:
+    """Spell a rate the short way where there is one."""
+    for unit, milliseconds in _UNITS.items():
+        if limit.window_ms == milliseconds:
+            return f"{limit.max_calls}/{unit}"
+    return f"{{maxCalls: {limit.max_calls}, windowMs: {limit.window_ms}}}"
+
+
+def _blank(value: object) -> object:
+    return None if value == "" else value
+
+
+def _not_boolean(value: object) -> object:
+    if value is True or value is False:
+        raise ValueError("must be a number")
+    return value
+
+
+def _given(value: object) -> object:
+    if value is None:
+        raise ValueError("has no value; write [] for none, or leave the setting out for all")
+    return value
+
+
+def _matching(pattern: str, message: str) -> Callable[[str], str]:
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if compiled.fullmatch(text) is None:
+            raise ValueError(message)
+        return text
+
+    return check
+
+
+def _pattern(text: str) -> str:
+    """Names of tools and globs over them: only `*` is a wildcard, and neither half of a name is empty."""
+    if not text or len(text) > _LONGEST or not text.isprintable() or any(each in text for each in " ?[]"):
+        raise ValueError("must be a tool's name or a glob with *, without spaces, ? or brackets")
+    if text.startswith(":") or text.endswith(":"):
+        raise ValueError("must have something on both sides of the colon")
+    return text
+
+
+def _entry(text: str) -> str:
+    kind, _, what = _pattern(text).partition(":")
+    if kind == "category" and what not in get_args(Category):
+        raise ValueError(f"must name a category: {', '.join(get_args(Category))}")
+    return text
+
+
+def _web_address(text: str) -> str:
+    message = "must be a web address, such as https://tools.example.com"
+    try:
+        parts = urlsplit(text)
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ValueError(message) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine or " " in text:
+        raise ValueError(message)
+    return text
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text, strict=False))
+    except ValueError:
+        raise ValueError("must be an address or a range of addresses, such as 10.0.0.0/8") from None
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day as `2027-01-31`, the one spelling that sorts by time."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _coming(start: str, message: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if isinstance(value, str) and value.startswith(start):
+            raise ValueError(message)
+        return value
+
+    return BeforeValidator(check)
+
+
+BLANK = BeforeValidator(_blank)
+"""An empty text means that the setting is not given: `${NAME:-}`."""
+
+GIVEN = BeforeValidator(_given)
+"""Nothing written is neither all nor none."""
+
+Rate = Annotated[RateLimit, BeforeValidator(rate)]
+Whole = Annotated[int, BeforeValidator(_not_boolean)]
+Count = Annotated[Whole, Field(ge=1)]
+Amount = Annotated[float, BeforeValidator(_not_boolean), Field(ge=0, allow_inf_nan=False)]
+Port = Annotated[Whole, Field(ge=0, le=65535)]
+Milliseconds = Annotated[Whole, Field(ge=1, le=86_400_000)]
+Text = Annotated[str, Field(min_length=1)]
+
+ContextName = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}",
+            "is not a context's name; use letters, digits, -, _ and ., at most 64 of them",
+        )
+    ),
+]
+SourceName = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "is not a name; use letters, digits, -, _ and .")
+    ),
+]
+SafeName = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[a-z][a-z0-9_]{0,63}", "must be a safe name: ^[a-z][a-z0-9_]{0,63}$, such as get_weather")
+    ),
+]
+MetricPrefix = Annotated[
+    str, AfterValidator(_matching(r"[a-zA-Z_][a-zA-Z0-9_]*", "must hold letters, digits and _ only"))
+]
+Host = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[A-Za-z0-9._:\[\]%-]+", "must be an address or a host name, such as 127.0.0.1")
+    ),
+]
+HeaderHost = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"(?:\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9_][A-Za-z0-9._-]{0,252})(?::[0-9]{1,5})?|[0-9a-fA-F:.]{2,45}",
+            "must be a host name, such as tools.example.com or tools.example.com:8443",
+        )
+    ),
+]
+Module = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*", "must be a module's name, such as my_package.tools")
+    ),
+]
+StoreAddress = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"sqlite://(?:/.+)?|postgresql://.+",
+            "must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME",
+        )
+    ),
+]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Entry = Annotated[str, AfterValidator(_entry)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Network = Annotated[str, AfterValidator(_network)]
+Mode = Annotated[
+    Literal["keys", "trust_header"], _coming("jwt", "jwt comes in a later version; use keys or trust_header")
+]
+SharedAddress = Annotated[Literal["memory"], _coming("redis", "Redis comes in a later version; use memory")]

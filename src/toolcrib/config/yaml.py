@@ -1,0 +1,201 @@
+"""A config file's bytes as plain values, and where in the file each of them stands.
+
+Built from the parser's events and not from its nodes: aliases, tags and depth are refused as they come,
+before anything could grow, and the one recursion is bounded. Words and numbers follow YAML 1.2, so `off` and
+`2026-01-01` are text; a setting that wants true or false understands `on` and `off` all the same.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import Any, cast
+
+import yaml
+
+from toolcrib.config.faults import Fault, Place, Where
+
+LARGEST = 1 << 20
+DEEPEST = 64
+MOST_VALUES = 100_000
+LONGEST_NUMBER = 40
+
+_LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_WHOLE = re.compile(r"[-+]?[0-9]+")
+_OTHER_WHOLE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_BROKEN = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a file says. `whole` is false where reading had to stop, so that what follows is unknown."""
+
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    places: Mapping[Where, Place] = field(default_factory=dict[Where, Place])
+    faults: tuple[Fault, ...] = ()
+    whole: bool = True
+
+
+def read(data: bytes, name: str) -> Reading:
+    """Read one document; every fault is kept, and a syntax error is where reading stops."""
+    if len(data) > LARGEST:
+        return _stopped(name, f"is larger than {LARGEST // 1024} KiB; a config file is a page or two", None)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _stopped(name, "is not UTF-8 text; save it as UTF-8", _place(data[: error.start].decode()))
+    return _parsed(text, name)
+
+
+def scalar(text: str) -> str | int | float | bool | None:
+    """What a plain word means; the same text where it means itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) > LONGEST_NUMBER:
+        return text
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _OTHER_WHOLE.fullmatch(text):
+        return int(text, 0)
+    if _ENDLESS.fullmatch(text):
+        return nan
+    return float(text) if _BROKEN.fullmatch(text) else text
+
+
+def _parsed(text: str, name: str) -> Reading:
+    events = yaml.parse(text, Loader=_LOADER)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    builder = _Builder(name, cast("Iterator[yaml.Event]", events))
+    try:
+        values = builder.document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = None if mark is None else Place(mark.line + 1, mark.column + 1)
+        return _stopped(name, f"is not valid YAML: {error.problem}{_advice(text, place)}", place, builder)
+    except yaml.reader.ReaderError as error:
+        before = text.encode()[: error.position].decode(errors="ignore")
+        return _stopped(name, f"is not valid YAML: {error.reason}", _place(before), builder)
+    except _TooMuch as stop:
+        return _stopped(name, str(stop), stop.place, builder)
+    return Reading(values=values, places=builder.places, faults=tuple(builder.faults))
+
+
+def _advice(text: str, place: Place | None) -> str:
+    lines = text.splitlines()
+    if place is not None and place.line <= len(lines) and "${" in lines[place.line - 1]:
+        return "; a ${…} within braces or brackets needs quotes"
+    return ""
+
+
+def _stopped(name: str, message: str, place: Place | None, builder: "_Builder | None" = None) -> Reading:
+    earlier = builder.faults if builder else []
+    return Reading(faults=(*earlier, Fault(message=message, file=name, place=place)), whole=False)
+
+
+def _place(before: str) -> Place:
+    return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+class _TooMuch(Exception):
+    def __init__(self, message: str, event: yaml.Event) -> None:
+        super().__init__(message)
+        self.place = _start(event)
+
+
+def _start(event: yaml.Event) -> Place:
+    mark = event.start_mark
+    return Place(1, 1) if mark is None else Place(mark.line + 1, mark.column + 1)
+
+
+class _Builder:
+    """Turns events into values, noting where each stands and what may not be there."""
+
+    def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
+        self.places: dict[Where, Place] = {}
+        self.faults: list[Fault] = []
+        self._name = name
+        self._events = events
+
+    def document(self) -> dict[str, Any]:
+        """Read the one document; an empty file is an empty document."""
+        next(self._events)
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return {}
+        first = next(self._events)
+        root = self._value(first, ())
+        next(self._events)
+        following = next(self._events)
+        if not isinstance(following, yaml.StreamEndEvent):
+            raise _TooMuch("holds more than one document; remove the line with ---", following)
+        if root is None or isinstance(root, dict):
+            return cast("dict[str, Any]", root or {})
+        raise _TooMuch("must be a mapping of sections, such as `server:`", first)
+
+    def _value(self, event: yaml.Event, where: Where) -> Any:
+        self._count(event, where)
+        if isinstance(event, yaml.AliasEvent):
+            return self._refuse("is an alias; write the value itself", event, where)
+        self._refuse_marks(event, where)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, where)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._list(where)
+        return self._mapping(where)
+
+    def _count(self, event: yaml.Event, where: Where) -> None:
+        self.places.setdefault(where, _start(event))
+        if len(where) > DEEPEST:
+            raise _TooMuch(f"is nested more than {DEEPEST} levels deep", event)
+        if len(self.places) > MOST_VALUES:
+            raise _TooMuch(f"holds more than {MOST_VALUES} values", event)
+
+    def _refuse(self, message: str, event: yaml.Event, where: Where) -> None:
+        self.faults.append(Fault(message=message, where=where, file=self._name, place=_start(event)))
+
+    def _refuse_marks(self, event: yaml.Event, where: Where) -> None:
+        if getattr(event, "anchor", None) is not None:
+            self._refuse("has an anchor; anchors and aliases are not read, repeat the value", event, where)
+        if getattr(event, "tag", None) is not None:
+            self._refuse("has a tag; plain values are all a config needs", event, where)
+
+    def _scalar(self, event: yaml.ScalarEvent, where: Where) -> Any:
+        value = scalar(event.value) if event.implicit[0] else event.value
+        if isinstance(value, float) and not isfinite(value):
+            return self._refuse("is not a finite number; put it in quotes if text is meant", event, where)
+        if isinstance(value, str) and "\0" in value:
+            return self._refuse("holds a NUL character", event, where)
+        return value
+
+    def _list(self, where: Where) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._value(event, (*where, len(items))))
+        return items
+
+    def _mapping(self, where: Where) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._key(event, where, entries)
+            if key is None:
+                self._value(next(self._events), (*where, ""))
+                continue
+            self.places[*where, key] = _start(event)
+            entries[key] = self._value(next(self._events), (*where, key))
+        return entries
+
+    def _key(self, event: yaml.Event, where: Where, entries: Mapping[str, Any]) -> str | None:
+        if not isinstance(event, yaml.ScalarEvent):
+            self._value(event, (*where, ""))
+            return self._refuse("has a key that is not a word", event, where)
+        self._refuse_marks(event, (*where, event.value))
+        if event.value == "<<" and event.implicit[0]:
+            return self._refuse("is a merge key; write the settings out", event, (*where, "<<"))
+        if event.value in entries:
+            return self._refuse("is given twice; keep one of them", event, (*where, event.value))
+        return event.value

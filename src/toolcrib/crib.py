@@ -1,0 +1,149 @@
+"""The library's front: the whole gateway inside your own program, without a server."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from inspect import isawaitable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from toolcrib.build import House, build
+from toolcrib.config import Document, default_document, load
+from toolcrib.errors import Refused
+from toolcrib.formats import FORMATS
+from toolcrib.identity import new_key
+from toolcrib.model import Caller, JsonObject, Origin, Progress, Result
+from toolcrib.names import Style
+from toolcrib.schemas import too_deep
+from toolcrib.sdk import AnyTool
+
+OnProgress = Callable[[Progress], Any]
+
+
+class Crib:
+    """A gateway of one's own. Its caller is the program itself, which may use everything.
+
+    `Crib(tools=[...])` keeps nothing; `Crib.from_config(path)` is the gateway `toolcrib serve` would run.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[AnyTool] = (),
+        *,
+        document: Document | None = None,
+        env: Mapping[str, str] | None = None,
+        demo: bool = False,
+    ) -> None:
+        self._env = os.environ if env is None else env
+        self._tools, self._demo = tuple(tools), demo
+        self._document = document or replace(default_document(self._env), store="sqlite://")
+        self._running: AbstractAsyncContextManager[House] | None = None
+        self._house: House | None = None
+
+    @classmethod
+    def from_config(cls, path: str | Path, *, env: Mapping[str, str] | None = None) -> Self:
+        """Make one from a config file; a fault in it is raised here, with its line."""
+        env = os.environ if env is None else env
+        return cls(document=load(Path(path), env=env), env=env)
+
+    async def __aenter__(self) -> Self:
+        document = self._document
+        if document.auth.admin_key is None:
+            # Nobody signs in here, so no key needs to be made and kept on disk.
+            document = replace(document, auth=replace(document.auth, admin_key=new_key()))
+        self._running = build(document, env=self._env, tools=self._tools, demo=self._demo)
+        self._house = await self._running.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        running, self._running, self._house = self._running, None, None
+        return await running.__aexit__(kind, error, trace) if running is not None else None
+
+    @property
+    def house(self) -> House:
+        """The running gateway behind this front, for whoever needs its doors."""
+        if self._house is None:
+            message = "the crib is not open: use it inside `async with`"
+            raise RuntimeError(message)
+        return self._house
+
+    def tools(
+        self,
+        *,
+        context: str | None = None,
+        format: str = "rest",
+        style: Style | None = None,
+        user: str | None = None,
+        search: str = "",
+    ) -> list[JsonObject]:
+        """Return the tools of a context, as their reader spells them; `search` keeps those with all words."""
+        if format not in FORMATS:
+            raise Refused(
+                "INVALID_REQUEST", f"there is no format named {format}; there are {', '.join(FORMATS)}"
+            )
+        gateway = self.house.gateway
+        caller = gateway.enter(self.caller(user), context)
+        usual = gateway.style(caller) or ("qualified" if format == "rest" else "safe")
+        named = style or usual
+        if named == "qualified" and format != "rest":
+            message = f"qualified names hold a colon, which {format} does not allow; use safe or flat"
+            raise Refused("INVALID_REQUEST", message, path="style")
+        found = gateway.search(caller, search)
+        return [FORMATS[format].tool(each, gateway.named(each, named, caller)) for each in found]
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject | None = None,
+        *,
+        context: str | None = None,
+        user: str | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Result:
+        """Call a tool by any of its names. What goes wrong with it is not raised: see `result.problem`."""
+        try:
+            caller = self.house.gateway.enter(self.caller(user), context)
+            _check_depth(arguments)
+        except Refused as error:
+            return self.house.gateway.refusal(error.problem)
+        return await self.house.gateway.call(
+            name,
+            arguments,
+            caller,
+            origin=Origin(agent_id="library", face="library"),
+            deadline=None if timeout is None else anyio.current_time() + timeout,
+            report=None if on_progress is None else _reporting(on_progress),
+        )
+
+    def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
+        """Say whether a tool may be used, why, and which steps a call would pass."""
+        caller = self.house.gateway.enter(self.caller(user), context)
+        return self.house.console.explain(name, caller, everything=True)
+
+    def caller(self, user: str | None = None) -> Caller:
+        """Return who calls: the program itself, or a user it acts for."""
+        everything = frozenset({"*"})
+        return Caller(id=f"user:{user}" if user else "local", user=user, key="local", permissions=everything)
+
+
+def _check_depth(arguments: JsonObject | None) -> None:
+    """Refuse what the validator could not walk; what comes by HTTP is checked as it is read."""
+    found = None if arguments is None else too_deep(arguments)
+    if found is not None:
+        raise Refused("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")
+
+
+def _reporting(on_progress: OnProgress) -> Callable[[Progress], Any]:
+    async def report(progress: Progress) -> None:
+        heard = on_progress(progress)
+        if isawaitable(heard):
+            await heard
+
+    return report

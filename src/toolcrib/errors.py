@@ -1,0 +1,155 @@
+"""Every way to fail: the one table of codes, and the exceptions that carry a Problem.
+
+* ToolcribError            carries a Problem; `steps.recover` turns it into a Result
+  x Refused                we did not try: invalid, not found, denied, limited
+  x Unavailable            we could not try: the source is down, or nothing was sent
+  x Lost                   we tried and do not know: it may have taken effect
+  x Failed                 it was tried, and the tool or its source says no
+    x BusinessRuleError    what tool authors raise: a rule of their domain forbids it
+  x Broken                 the answer breaks the contract or the cap
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolcrib.model import Kind, Problem
+
+Class = Literal["validation", "business", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of the table: what a code means on every face."""
+
+    kind: Kind
+    status: int
+    error_class: Class
+    retryable: bool
+    speak: str
+    """The sentence for the ear: no codes, no addresses."""
+    mcp: Literal["result", "error"] = "result"
+    """On MCP: a result with `isError`, or a protocol error."""
+
+
+CODES: dict[str, Code] = {
+    "INVALID_REQUEST": Code(
+        Kind.INVALID, 400, "validation", False, "I could not understand that request.", "error"
+    ),
+    "INVALID_TOOL_NAME": Code(
+        Kind.INVALID, 400, "validation", False, "That is not a valid tool name.", "error"
+    ),
+    "INVALID_ARGUMENTS": Code(Kind.INVALID, 400, "validation", False, "Some of the details were not right."),
+    "METHOD_NOT_ALLOWED": Code(
+        Kind.INVALID, 405, "validation", False, "That cannot be done this way.", "error"
+    ),
+    "ALREADY_EXISTS": Code(Kind.INVALID, 409, "validation", False, "That exists already."),
+    "PAYLOAD_TOO_LARGE": Code(
+        Kind.INVALID, 413, "validation", False, "That is more than I can take in at once.", "error"
+    ),
+    "IDEMPOTENCY_MISMATCH": Code(
+        Kind.INVALID, 422, "validation", False, "That request was already used for something else."
+    ),
+    "NOT_FOUND": Code(Kind.NOT_FOUND, 404, "validation", False, "I could not find that.", "error"),
+    "TOOL_NOT_FOUND": Code(
+        Kind.NOT_FOUND, 404, "validation", False, "I do not have a tool for that.", "error"
+    ),
+    "TOOL_REMOVED": Code(
+        Kind.NOT_FOUND, 410, "validation", False, "That tool is no longer available.", "error"
+    ),
+    "UNAUTHENTICATED": Code(
+        Kind.DENIED, 401, "validation", False, "I need to know who is asking first.", "error"
+    ),
+    "NO_SESSION": Code(
+        Kind.DENIED, 401, "validation", False, "There is no active session for this user.", "error"
+    ),
+    "PERMISSION_DENIED": Code(Kind.DENIED, 403, "business", False, "I am not allowed to do that for you."),
+    "SCOPE_DENIED": Code(Kind.DENIED, 403, "business", False, "That is outside what I may do here.", "error"),
+    "ORIGIN_REFUSED": Code(
+        Kind.DENIED, 403, "validation", False, "That request came from a place I do not trust.", "error"
+    ),
+    "HOST_REFUSED": Code(
+        Kind.DENIED, 421, "validation", False, "That request was sent to the wrong place.", "error"
+    ),
+    "RATE_LIMITED": Code(
+        Kind.LIMITED, 429, "business", True, "That was too many requests. Please try again in a moment."
+    ),
+    "IN_PROGRESS": Code(Kind.LIMITED, 409, "business", True, "I am still working on that."),
+    "OVERLOADED": Code(
+        Kind.LIMITED, 503, "system", True, "I am very busy right now. Please try again in a moment."
+    ),
+    "APP_NOT_AVAILABLE": Code(Kind.UNAVAILABLE, 503, "system", True, "That app is not available right now."),
+    "SOURCE_DOWN": Code(Kind.UNAVAILABLE, 503, "system", True, "The tool I need is not running right now."),
+    "NETWORK_ERROR": Code(Kind.UNAVAILABLE, 502, "system", True, "I could not reach what I need for that."),
+    "HTTP_ERROR": Code(Kind.UNAVAILABLE, 502, "system", True, "What I asked did not answer properly."),
+    "TIMEOUT": Code(Kind.TIMEOUT, 504, "system", True, "That took too long."),
+    "OUTCOME_UNKNOWN": Code(Kind.UNKNOWN, 504, "system", False, "I do not know whether that went through."),
+    "TOOL_FAILED": Code(Kind.FAILED, 422, "business", False, "That did not work."),
+    "HANDLER_ERROR": Code(Kind.FAILED, 500, "system", False, "Something went wrong inside the tool."),
+    "RESULT_TOO_LARGE": Code(Kind.BAD_RESULT, 502, "system", False, "The answer was too large to pass on."),
+    "CONTRACT_VIOLATION": Code(
+        Kind.BAD_RESULT, 500, "system", False, "The tool gave an answer I cannot use."
+    ),
+    "CANCELLED": Code(Kind.CANCELLED, 499, "system", False, "That was cancelled."),
+    "EXECUTION_ERROR": Code(Kind.INTERNAL, 500, "system", False, "Something went wrong on my side."),
+}
+
+
+def problem(code: str, message: str, **more: Any) -> Problem:
+    """Make the Problem of a code; kind and retryability come from the table unless said otherwise."""
+    row = CODES[code]
+    more.setdefault("retryable", row.retryable)
+    return Problem(code=code, kind=row.kind, message=message, **more)
+
+
+def spell(problem: Problem) -> dict[str, Any]:
+    """Spell a problem as every face shows it."""
+    more = {
+        "retryAfter": problem.retry_after,
+        "path": problem.path,
+        "toolCode": problem.tool_code,
+        "stage": problem.stage,
+        "details": dict(problem.details) or None,
+    }
+    return {
+        "code": problem.code,
+        "kind": str(problem.kind),
+        "class": CODES[problem.code].error_class,
+        "message": problem.message,
+        "retryable": problem.retryable,
+        **{key: value for key, value in more.items() if value is not None},
+    }
+
+
+class ToolcribError(Exception):
+    """An error that says all a caller may know of it."""
+
+    def __init__(self, code: str, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.problem = problem(code, message, **more)
+
+
+class Refused(ToolcribError):
+    """We did not try."""
+
+
+class Unavailable(ToolcribError):
+    """We could not try: nothing was sent."""
+
+
+class Lost(ToolcribError):
+    """We tried and do not know how it ended."""
+
+
+class Failed(ToolcribError):
+    """It was tried, and the tool or its source says no."""
+
+
+class BusinessRuleError(Failed):
+    """A rule of the tool's own domain forbids it. `code` is its own and reaches the agent as `toolCode`."""
+
+    def __init__(self, code: str, message: str, *, retryable: bool = False) -> None:
+        super().__init__("TOOL_FAILED", message, tool_code=code, retryable=retryable)
+
+
+class Broken(ToolcribError):
+    """The answer breaks the contract or the cap; the message names the rule."""

@@ -1,0 +1,1 @@
+"""How the outside reaches us: one folder a face, each knocking at the same two doors."""

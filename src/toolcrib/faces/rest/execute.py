@@ -1,0 +1,144 @@
+"""One call: the whole result at once, or events while it runs."""
+
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import anyio
+import orjson
+
+from toolcrib.asgi import Answer, Request, Write, event, patience, read, result_answer
+from toolcrib.asgi.answer import EVENTS
+from toolcrib.errors import Refused
+from toolcrib.faces.rest.fields import only, text
+from toolcrib.formats.rest import encode
+from toolcrib.gateway import Gateway
+from toolcrib.model import Caller, Json, JsonObject, Progress, Report, Result
+
+FIELDS = ("name", "arguments", "context", "idempotencyKey", "answers", "state")
+ARGUMENT_BYTES = 1 << 20
+KEEP_ALIVE = 15.0
+
+_KNOWN = frozenset(FIELDS)
+_USUAL = frozenset({"name", "arguments"})
+
+
+class _Asked(NamedTuple):
+    """A call as the body asks for it."""
+
+    name: str
+    arguments: JsonObject
+    caller: Caller
+    deadline: float | None
+    answers: JsonObject | None = None
+
+
+class Execute:
+    """Answers `POST /api/tools/execute`."""
+
+    def __init__(self, gateway: Gateway, *, body_bytes: int, keep_alive: float = KEEP_ALIVE) -> None:
+        self._gateway, self._body_bytes, self._keep_alive = gateway, body_bytes, keep_alive
+
+    async def execute(self, request: Request) -> Answer:
+        """Call a tool."""
+        asked = self._asked(request, await request.json(self._body_bytes))
+        if b"text/event-stream" in request.headers.get(b"accept", b""):
+            return Answer(200, b"", EVENTS, partial(self._stream, request, asked))
+        return result_answer(await self._call(request, asked))
+
+    def _asked(self, request: Request, body: Json) -> _Asked:
+        if not isinstance(body, dict) or not _KNOWN.issuperset(cast("dict[str, Any]", body)):
+            body = only(body, *FIELDS)
+        fields = cast("dict[str, Any]", body)
+        name = fields.get("name")
+        if not isinstance(name, str) or not name:
+            raise Refused("INVALID_REQUEST", "name must be the name of a tool", path="name")
+        given: Json = fields.get("arguments")
+        arguments = cast("JsonObject", given) if isinstance(given, dict) else _arguments(given)
+        _bound(request, arguments)
+        wait = patience(request)
+        deadline = None if wait is None else anyio.current_time() + wait
+        if _USUAL.issuperset(fields):
+            return _Asked(name, arguments, request.caller, deadline)
+        caller = self._gateway.enter(request.caller, text(fields, "context"))
+        text(fields, "state")
+        _no_key(fields)
+        return _Asked(name, arguments, caller, deadline, _answers(fields))
+
+    async def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Result:
+        return await self._gateway.call(
+            asked.name,
+            asked.arguments,
+            asked.caller,
+            origin=request.origin,
+            deadline=asked.deadline,
+            answers=asked.answers,
+            report=report,
+        )
+
+    async def _stream(self, request: Request, asked: _Asked, write: Write) -> None:
+        """Write what the call reports, then its result. A client that leaves takes the call with it."""
+
+        async def report(progress: Progress) -> None:
+            await write(_progress(progress))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_stay_in_touch, write, self._keep_alive)
+            tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
+            result = await self._call(request, asked, report)
+            await write(event("result", encode(result)))
+            tasks.cancel_scope.cancel()
+
+
+async def _stay_in_touch(write: Write, seconds: float) -> None:
+    while True:
+        await anyio.sleep(seconds)
+        await write(b": still running\n\n")
+
+
+async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
+    # The body has been read, so the next thing to be told is that the client is gone.
+    await request.receive()
+    scope.cancel()
+
+
+def _progress(progress: Progress) -> bytes:
+    told = {"done": progress.done, "total": progress.total, "message": progress.message}
+    known = {key: value for key, value in told.items() if value is not None}
+    return event(progress.kind, orjson.dumps(known))
+
+
+def _arguments(given: Json) -> JsonObject:
+    """Read arguments that are no object: none at all, or a JSON text of one, as some models write them."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        given = read(given, "INVALID_ARGUMENTS", "the text in arguments", "arguments")
+    if not isinstance(given, dict):
+        message = "arguments must be an object, or a JSON text of one"
+        raise Refused("INVALID_ARGUMENTS", message, path="arguments")
+    return cast("JsonObject", given)
+
+
+def _bound(request: Request, arguments: JsonObject) -> None:
+    """Refuse arguments over their own limit; only a large body can hold some."""
+    length = request.headers.get(b"content-length")
+    if length is not None and len(length) < 7:
+        return
+    size = len(orjson.dumps(arguments))
+    if size > ARGUMENT_BYTES:
+        message = f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
+        raise Refused("PAYLOAD_TOO_LARGE", message, path="arguments")
+
+
+def _no_key(fields: dict[str, Any]) -> None:
+    """Refuse an idempotency key: taking one without keeping it would promise what we do not do yet."""
+    if text(fields, "idempotencyKey") is not None:
+        message = "this version does not keep idempotency keys yet; leave idempotencyKey out"
+        raise Refused("INVALID_REQUEST", message, path="idempotencyKey")
+
+
+def _answers(fields: dict[str, Any]) -> JsonObject | None:
+    answers = fields.get("answers")
+    if answers is not None and not isinstance(answers, dict):
+        raise Refused("INVALID_REQUEST", "answers must be an object", path="answers")
+    return cast("JsonObject | None", answers)

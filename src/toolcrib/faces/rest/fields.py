@@ -1,0 +1,107 @@
+"""Reads the fields of a request's body and query; a wrong one is refused by its name."""
+
+from collections.abc import Mapping
+from datetime import date
+from math import isfinite
+from typing import Any, cast
+
+from toolcrib.errors import Refused
+from toolcrib.model import Json
+
+LONGEST_TEXT = 500
+
+
+def refused(path: str, message: str) -> Refused:
+    """Make the refusal of one field."""
+    return Refused("INVALID_REQUEST", f"{path} {message}", path=path)
+
+
+def only(body: Json, *known: str) -> dict[str, Any]:
+    """Return the body if it is an object of known fields."""
+    if not isinstance(body, dict):
+        raise Refused("INVALID_REQUEST", f"the body must be a JSON object with {', '.join(known)}")
+    fields = cast("dict[str, Any]", body)
+    for name in fields:
+        if name not in known:
+            message = f"unknown field {name[:100]!r}; the fields are {', '.join(known)}"
+            raise Refused("INVALID_REQUEST", message, path=name[:100])
+    return fields
+
+
+def text(fields: Mapping[str, Any], name: str, *, required: bool = False) -> str | None:
+    """Return a field that is text, if it is there."""
+    value = fields.get(name)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str) or not value or len(value) > LONGEST_TEXT:
+        raise refused(name, f"must be text of 1 to {LONGEST_TEXT} characters")
+    return value
+
+
+def needed(fields: Mapping[str, Any], name: str) -> str:
+    """Return a field that must be text."""
+    return text(fields, name, required=True) or ""
+
+
+def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    """Return a field that is a list of texts, if it is there."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(cast("list[Any]", value)) > LONGEST_TEXT:
+        raise refused(name, "must be a list of texts")
+    items = cast("list[Any]", value)
+    if not all(isinstance(each, str) and 0 < len(each) <= LONGEST_TEXT for each in items):
+        raise refused(name, f"must be a list of texts of 1 to {LONGEST_TEXT} characters")
+    return tuple(items)
+
+
+def flag(fields: Mapping[str, Any], name: str) -> bool:
+    """Return a field that is true or false; false where it is not there."""
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise refused(name, "must be true or false")
+    return value
+
+
+def count(query: Mapping[str, str], name: str, *, default: int, most: int) -> int:
+    """Return a parameter that is a number of things."""
+    value = query.get(name)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdigit()) or len(value) > 9 or not 1 <= int(value) <= most:
+        raise refused(name, f"must be a whole number from 1 to {most}")
+    return int(value)
+
+
+def moment(query: Mapping[str, str], name: str) -> float | None:
+    """Return a parameter that is a moment, in seconds since 1970."""
+    value = query.get(name)
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = float("nan")
+    if not isfinite(seconds):
+        raise refused(name, "must be seconds since 1970, such as 1760000000.5")
+    return seconds
+
+
+def day(query: Mapping[str, str], name: str) -> str | None:
+    """Return a parameter that is a day."""
+    value = query.get(name)
+    if value is None:
+        return None
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise refused(name, "must be a day, such as 2026-01-31") from None
+
+
+def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], default: str) -> str:
+    """Return a parameter that is one of a few words."""
+    value = query.get(name, default)
+    if value not in accepted:
+        raise refused(name, f"must be one of {', '.join(accepted)}, not {value[:100]!r}")
+    return value

@@ -1,0 +1,116 @@
+"""How REST, the command line and the web page spell a tool and a result."""
+
+from typing import Any
+
+import orjson
+
+from toolcrib.errors import CODES, spell
+from toolcrib.model import JsonObject, Result, Tool
+
+
+class Rest:
+    """The widest spelling: everything a caller may know of a tool."""
+
+    name = "rest"
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one tool."""
+        spelled: dict[str, Any] = {
+            "name": name,
+            "description": described(tool),
+            "inputSchema": tool.input_schema,
+            "source": tool.source,
+            "category": tool.category,
+            "responseTime": tool.response_time,
+            "version": tool.version,
+            "permissions": sorted(tool.permissions),
+            "tags": list(tool.tags),
+            "cacheable": tool.cache_ttl is not None,
+            "idempotent": tool.idempotent,
+            "examples": [
+                {"description": each.description, "params": each.params, "expectedResult": each.expected}
+                for each in tool.examples
+            ],
+            "names": {"qualified": tool.name, "safe": tool.exposed, "flat": tool.local},
+        }
+        spelled.update(_where_set(tool))
+        return spelled
+
+
+def _where_set(tool: Tool) -> dict[str, Any]:
+    """What only some tools have."""
+    more: dict[str, Any] = {
+        "title": tool.title,
+        "outputSchema": tool.output_schema,
+        "cacheTTL": tool.cache_ttl,
+        "serverId": tool.source if tool.family == "mcp" else None,
+        "aliases": list(tool.aliases) or None,
+    }
+    if tool.rate_limit is not None:
+        more["rateLimit"] = {"maxCalls": tool.rate_limit.max_calls, "windowMs": tool.rate_limit.window_ms}
+    if tool.deprecated is not None:
+        gone = tool.deprecated
+        more["deprecated"] = {
+            "since": gone.since,
+            "replacement": gone.replacement,
+            "removalDate": gone.removal_date,
+        }
+    return {key: value for key, value in more.items() if value is not None}
+
+
+def described(tool: Tool) -> str:
+    """The description a model reads; tools of MCP servers say which server they are of."""
+    return f"[MCP:{tool.source}] {tool.description}" if tool.family == "mcp" else tool.description
+
+
+def status(result: Result) -> int:
+    """The HTTP status of a result."""
+    return 200 if result.problem is None else CODES[result.problem.code].status
+
+
+def encode(result: Result) -> bytes:
+    """Spell a completed result as JSON; what was encoded before is spliced, not encoded again."""
+    return orjson.dumps(_spelled(result, splice=True))
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """Spell a completed result as plain values."""
+    return _spelled(result, splice=False)
+
+
+def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
+    failed = result.problem is not None
+    data = orjson.Fragment(result.encoded) if splice and result.encoded else result.data
+    spelled: dict[str, Any] = {
+        "success": not failed,
+        "status": "error" if failed else "success",
+        "content": None if failed else _content(result, data),
+        "message": result.message,
+    }
+    if not failed and result.ask is None:
+        spelled["data"] = data
+    if result.hints is not None:
+        raw = result.hints.encoded
+        spelled["agentHints"] = orjson.Fragment(raw) if splice and raw else result.hints.as_json()
+    if result.metadata is not None:
+        spelled["metadata"] = result.metadata.as_json()
+    voice = result.voice
+    spelled["mentraExtensions"] = {
+        "suppressVoiceResponse": voice.suppress,
+        "suggestedFollowUps": list(voice.follow_ups),
+    }
+    if result.problem is not None:
+        spelled["content"] = result.problem.message
+        spelled["error"] = spell(result.problem)
+    if result.ask is not None:
+        spelled["inputRequired"] = {"questions": result.ask.questions, "state": result.ask.state}
+    return spelled
+
+
+def _content(result: Result, data: Any) -> Any:
+    """Text where there is only text, the blocks where there are others, else the data itself."""
+    if not result.content:
+        return data
+    if all(block.get("type") == "text" for block in result.content):
+        return "\n".join(block["text"] for block in result.content)
+    return list(result.content)

@@ -1,0 +1,214 @@
+"""Finds the tool a caller means, asks the policy, runs the tool's chain, and completes the result."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, TypeVar, cast
+
+from toolcrib.catalog import Snapshot
+from toolcrib.errors import Refused
+from toolcrib.gateway.complete import Completion
+from toolcrib.interfaces import Handler, Recorder
+from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Report, Result, Tool
+from toolcrib.names import near, split
+from toolcrib.policy import Policy
+from toolcrib.search import Index
+
+T = TypeVar("T")
+_MOST_VIEWS = 512
+UNKNOWN = Origin()
+
+
+class Denied(Refused):
+    """A tool was found, and this caller may not use it."""
+
+    def __init__(self, code: str, message: str, tool: Tool) -> None:
+        super().__init__(code, message)
+        self.tool = tool
+
+
+@dataclass(frozen=True)
+class _Book:
+    """One snapshot with everything prepared from it, swapped as one."""
+
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
+    """The chain of each tool that was called, and of which definition it is."""
+    views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
+
+
+class Gateway:
+    """Two verbs, `tools` and `call`; every face uses these and nothing deeper."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        compose: Callable[[Tool], Handler],
+        completion: Completion,
+        recorder: Recorder,
+        *,
+        new_id: Callable[[], str],
+        contexts: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
+        self._new_id, self._contexts = new_id, contexts
+        self._book = _Book()
+        self._listeners: list[Callable[[], None]] = []
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Take over a new catalog: chains of unchanged tools stay, others are composed when first called."""
+        chains = {
+            name: kept
+            for name, kept in self._book.chains.items()
+            if name in snapshot.tools and kept[0] == _definition(snapshot.tools[name])
+        }
+        self._book = _Book(snapshot, chains)
+        self._completion.forget()
+        for hear in self._listeners:
+            hear()
+
+    def listen(self, hear: Callable[[], None]) -> None:
+        """Hear of every change of the catalog."""
+        self._listeners.append(hear)
+
+    @property
+    def version(self) -> int:
+        """The number of the catalog now served."""
+        return self._book.snapshot.version
+
+    def enter(self, caller: Caller, context: str | None) -> Caller:
+        """Return the caller in the context it asks for; one unknown or out of its scope is not found."""
+        if context is None or context == caller.context:
+            return caller
+        if context not in self._contexts() or not caller.may_enter(context):
+            raise Refused("NOT_FOUND", f"there is no context named {context}", path="context")
+        return replace(caller, context=context)
+
+    def style(self, caller: Caller) -> str | None:
+        """Return how the caller's context wants names spelled; None leaves it to the face."""
+        context = self._contexts().get(caller.context)
+        return None if context is None else context.style
+
+    def tools(self, caller: Caller) -> tuple[Tool, ...]:
+        """Return the tools this caller may use, in the order of the catalog."""
+        return self.prepared(caller, "", tuple)
+
+    def search(self, caller: Caller, query: str) -> tuple[Tool, ...]:
+        """Return those of the caller's tools that hold every word of the query, the best first."""
+        return self.prepared(caller, "search", Index).find(query)
+
+    def named(self, tool: Tool, style: str, caller: Caller) -> str:
+        """Return a tool's name in a style; a flat one that would not lead this caller back is not used."""
+        if style == "qualified":
+            return tool.name
+        if style == "safe":
+            return tool.exposed
+        try:
+            return tool.local if self.tool(tool.local, caller).name == tool.name else tool.exposed
+        except Refused:
+            return tool.exposed
+
+    def prepared(self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], T]) -> T:
+        """Return what `render` makes of the caller's list, made once per catalog version and audience."""
+        book = self._book
+        audience = self._policy.audience(caller)
+        found = book.views.get((audience, spelling))
+        if found is None:
+            visible = [tool for tool in book.snapshot.tools.values() if self._policy.visible(tool, caller)]
+            if len(book.views) >= _MOST_VIEWS:
+                book.views.clear()
+            found = book.views[audience, spelling] = render(visible)
+        return cast("T", found)
+
+    def tool(self, name: str, caller: Caller) -> Tool:
+        """Return the tool this caller means by a name, or refuse and say what comes near."""
+        if ":" in name:
+            split(name)
+        found = self._book.snapshot.find(name)
+        if len(found) == 1 and self._policy.why_not(found[0], caller) is None:
+            return found[0]
+        reasons = [(tool, self._policy.why_not(tool, caller)) for tool in found]
+        allowed = [tool for tool, reason in reasons if reason is None]
+        if len(allowed) == 1:
+            return allowed[0]
+        if allowed:
+            raise self._ambiguous(name, allowed)
+        for tool, why in reasons:
+            if why is not None and why.effect == "deny":
+                raise Denied(why.code, f"{tool.name} {why.message}", tool)
+        raise self._unknown(name, caller)
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject | None,
+        caller: Caller,
+        *,
+        origin: Origin = UNKNOWN,
+        deadline: float | None = None,
+        answers: JsonObject | None = None,
+        report: Report | None = None,
+    ) -> Result:
+        """Carry out one call. Never raises but for cancellation; every outcome is a completed result."""
+        started = perf_counter()
+        if not (origin.trace_id and origin.correlation_id):
+            origin = self._identified(origin)
+        denied: Problem | None = None
+        try:
+            tool = self.tool(name, caller)
+        except Denied as error:
+            tool, denied = error.tool, error.problem
+        except Refused as error:
+            return self.refusal(error.problem, origin)
+        call = Call(
+            id=self._new_id(),
+            tool=tool,
+            arguments=arguments if arguments is not None else {},
+            caller=caller,
+            origin=origin,
+            deadline=deadline,
+            answers=answers or {},
+            report=report,
+        )
+        result = await self._chain(tool)(call) if denied is None else self._denied(call, denied)
+        return self._completion.complete(result, tool, origin, perf_counter() - started)
+
+    def refusal(self, problem: Problem, origin: Origin = UNKNOWN) -> Result:
+        """Return a completed result for a request that never reached a tool."""
+        self._recorder.refused(problem.code)
+        return self._completion.complete(Result(problem=problem), None, self._identified(origin), 0.0)
+
+    def _denied(self, call: Call, problem: Problem) -> Result:
+        """A call that may not be made is recorded all the same: it is what an operator looks for."""
+        result = Result(problem=problem)
+        self._recorder.record(call, result, 0.0)
+        return result
+
+    def _chain(self, tool: Tool) -> Handler:
+        composed = self._book.chains.get(tool.name)
+        if composed is not None:
+            return composed[1]
+        chain = self._compose(tool)
+        self._book.chains[tool.name] = (_definition(tool), chain)
+        return chain
+
+    def _identified(self, origin: Origin) -> Origin:
+        trace = origin.trace_id or self._new_id()
+        return origin.but(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
+
+    def _unknown(self, name: str, caller: Caller) -> Refused:
+        names = [tool.name for tool in self.tools(caller)]
+        close = near(name, names)
+        meant = f"; did you mean {', '.join(close)}?" if close else ""
+        return Refused(
+            "TOOL_NOT_FOUND", f"there is no tool named {name[:200]}{meant}", details={"near": list(close)}
+        )
+
+    def _ambiguous(self, name: str, tools: Sequence[Tool]) -> Refused:
+        names = ", ".join(tool.name for tool in tools[:3])
+        return Refused("TOOL_NOT_FOUND", f"{name[:200]} may mean {names}; use one of these names")
+
+
+def _definition(tool: Tool) -> str:
+    """What a chain is made for: the whole definition, and the name it is exposed under."""
+    return f"{tool.fingerprint} {tool.exposed}"

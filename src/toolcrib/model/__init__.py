@@ -1,0 +1,48 @@
+"""The values everything else passes around: immutable, standard library only."""
+
+from toolcrib.model.call import Call, Origin, Progress, Report
+from toolcrib.model.caller import Caller, Credential, permits
+from toolcrib.model.hints import Hints
+from toolcrib.model.json import Json, JsonObject
+from toolcrib.model.result import Ask, Kind, Metadata, Problem, Result, Voice
+from toolcrib.model.tool import (
+    Category,
+    Deprecation,
+    Example,
+    Family,
+    RateLimit,
+    ResponseTime,
+    Slow,
+    Speech,
+    Tool,
+    fingerprint,
+)
+
+__all__ = [
+    "Ask",
+    "Call",
+    "Caller",
+    "Category",
+    "Credential",
+    "Deprecation",
+    "Example",
+    "Family",
+    "Hints",
+    "Json",
+    "JsonObject",
+    "Kind",
+    "Metadata",
+    "Origin",
+    "Problem",
+    "Progress",
+    "RateLimit",
+    "Report",
+    "ResponseTime",
+    "Result",
+    "Slow",
+    "Speech",
+    "Tool",
+    "Voice",
+    "fingerprint",
+    "permits",
+]

@@ -1,0 +1,53 @@
+"""One request for one tool, which is already found and visible to the caller."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcrib.model.caller import Caller
+from toolcrib.model.json import JsonObject
+from toolcrib.model.tool import Tool
+from toolcrib.model.value import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a running call has come."""
+
+    done: float | None = None
+    total: float | None = None
+    message: str | None = None
+    kind: str = "progress"
+    """`progress`, or `waiting` for the sentence spoken while a slow call runs."""
+
+
+Report = Callable[[Progress], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin(Value):
+    """Where a call comes from: which agent, in which session, as part of which trace."""
+
+    agent_id: str = "unknown"
+    agent_version: str = "0"
+    session_id: str | None = None
+    trace_id: str = ""
+    correlation_id: str = ""
+    face: str = "library"
+    provider: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request. Never changed; a step that needs another one makes it with `replace`."""
+
+    id: str
+    tool: Tool
+    arguments: JsonObject
+    caller: Caller
+    origin: Origin = Origin()
+    deadline: float | None = None
+    """When the caller stops waiting, on the event loop's clock."""
+    answers: JsonObject = field(default_factory=dict[str, Any])
+    report: Report | None = None

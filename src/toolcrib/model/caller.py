@@ -1,0 +1,53 @@
+"""Who is asking, in which context, and what they may do."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """A credential, understood. Loaded once and kept, so the call path does no I/O for it."""
+
+    id: str
+    """Whom limits, cache and usage count for."""
+    context: str = "default"
+    contexts: frozenset[str] | None = None
+    """The contexts this caller may ask for besides its own; None means any."""
+    permissions: frozenset[str] = frozenset()
+    user: str | None = None
+    """The user it acts for; None for a system caller."""
+    key: str = ""
+    """The name of the credential, for the record."""
+    act_as: bool = False
+    language: str = "en"
+    time_zone: str = "UTC"
+    disabled: frozenset[str] = frozenset()
+    """Canonical names of tools, or ids of whole sources, this caller has switched off."""
+
+    def may(self, permission: str) -> bool:
+        """Whether this caller holds a permission, directly or by a wildcard."""
+        return permission in self.permissions or permits(self.permissions, permission)
+
+    def may_enter(self, context: str) -> bool:
+        """Whether this caller may ask for another context than its own."""
+        return context == self.context or self.contexts is None or context in self.contexts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """What a request says of who it is from, before anyone has believed it."""
+
+    authorization: str | None = None
+    """The `Authorization` header."""
+    user: str | None = None
+    """The user it claims to act for."""
+    session: str | None = None
+    """The web page's session, where the request is the page's own."""
+    loopback: bool = False
+    """Whether it came from this machine."""
+
+
+def permits(held: Iterable[str], wanted: str) -> bool:
+    """Say whether `held` grants `wanted`: exactly, by `resource:*`, or by `*`."""
+    resource = wanted.partition(":")[0]
+    return any(each in ("*", wanted, f"{resource}:*") for each in held)

@@ -1,0 +1,116 @@
+"""A tool: what it is, what it needs, how it behaves, and where it comes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from json import dumps
+from typing import Any, Literal
+
+from toolcrib.model.json import JsonObject
+
+Category = Literal["query", "mutation", "analysis", "generation"]
+ResponseTime = Literal["fast", "medium", "slow"]
+Family = Literal["function", "core", "mcp", "app", "langchain", "openapi"]
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """So many calls at once, refilled evenly over the window."""
+
+    max_calls: int
+    window_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deprecation:
+    """A tool on its way out: since which version, what replaces it, until when it answers (ISO date)."""
+
+    since: str
+    replacement: str | None = None
+    removal_date: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One call an author vouches for."""
+
+    description: str
+    params: JsonObject
+    expected: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speech:
+    """How a result becomes a sentence: a template with `{dotted.paths}`, or one field of the data."""
+
+    template: str | None = None
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow:
+    """What to say while a slow call runs, and after how long."""
+
+    threshold: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """Something that can be called. `name` is canonical: `source:local`."""
+
+    name: str
+    source: str
+    family: Family = "function"
+    title: str | None = None
+    description: str = ""
+    input_schema: JsonObject = field(default_factory=lambda: {"type": "object"})
+    output_schema: JsonObject | None = None
+    category: Category = "mutation"
+    response_time: ResponseTime = "medium"
+    version: str = "1.0.0"
+    permissions: frozenset[str] = frozenset()
+    tags: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+    cache_ttl: float | None = None
+    shared_cache: bool = False
+    idempotent: bool = False
+    destructive: bool = False
+    rate_limit: RateLimit | None = None
+    deprecated: Deprecation | None = None
+    speech: Speech = Speech()
+    slow: Slow | None = None
+    timeout: float | None = None
+    energy_cost: float | None = None
+    aliases: tuple[str, ...] = ()
+    annotations: JsonObject = field(default_factory=dict[str, Any])
+    hidden: bool = False
+    expose_as: str | None = None
+    exposed: str = ""
+    """The safe name, claimed in the catalog; empty until the tool has entered it."""
+    fingerprint: str = ""
+    """Hash of the whole definition; empty until the tool has entered the catalog."""
+
+    @property
+    def local(self) -> str:
+        """The name its own source knows it by."""
+        return self.name[len(self.source) + 1 :]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether calling it changes nothing, as far as we are told by someone we trust."""
+        return self.category in ("query", "analysis")
+
+
+def fingerprint(tool: Tool) -> str:
+    """Hash every field of the definition, so that no change, however deep, goes unseen."""
+    plain = {f.name: getattr(tool, f.name) for f in fields(tool) if f.name not in ("exposed", "fingerprint")}
+    return sha256(dumps(plain, sort_keys=True, default=_plain).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, frozenset):
+        return sorted(str(item) for item in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]

@@ -1,0 +1,218 @@
+"""What tools are called: canonical `source:tool`, safe, flat; which spellings are the same, which near."""
+
+import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from hashlib import sha256
+from heapq import nlargest
+from typing import Literal
+from unicodedata import normalize
+
+from toolcrib.errors import Refused
+from toolcrib.model import Tool
+
+Style = Literal["qualified", "safe", "flat"]
+
+_SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_SAFE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LONGEST_SAFE = 64
+_LONGEST_LOCAL = 256
+
+# Unseen although Python calls them printable: joiners, fillers and selectors can smuggle text into a name.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+
+def split(name: str) -> tuple[str, str]:
+    """Take a canonical name apart at its first colon."""
+    source, colon, local = name.partition(":")
+    if source and local:
+        return source, local
+    if not colon:
+        raise _invalid(name, "it has no source")
+    raise _invalid(name, f"nothing stands {'after' if source else 'before'} the colon")
+
+
+def is_canonical(name: str) -> bool:
+    """Whether a name has both halves."""
+    return 0 < name.find(":") < len(name) - 1
+
+
+def canonical(source: str, local: str) -> str:
+    """Join a source's id and the name it gives its tool; refuse what could not be told apart or read."""
+    name = f"{source}:{local}"
+    if not source or not local:
+        split(name)
+    if not _SOURCE.fullmatch(source):
+        raise _invalid(
+            name, "a source id is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
+        )
+    if ":" in local:
+        raise _invalid(name, "a tool's own name holds no colon")
+    if len(local) > _LONGEST_LOCAL:
+        raise _invalid(name, f"a tool's own name has at most {_LONGEST_LOCAL} characters")
+    character = hidden(local)
+    if character or local != local.strip():
+        raise _invalid(
+            name, f"it holds a character that cannot be seen ({character or 'a space at its edge'})"
+        )
+    return name
+
+
+def hidden(text: str) -> str | None:
+    """Name the first character no reader can see (control, bidi, zero-width, tag, filler), if any."""
+    if text.isascii() and text.isprintable():
+        return None
+    for character in text:
+        if not character.isprintable() or _INVISIBLE.match(character):
+            return f"U+{ord(character):04X}"
+    return None
+
+
+def snake(text: str) -> str:
+    """Spell text in lower snake case, ASCII only. Empty where nothing of it can be spelled so."""
+    words = _WORD_STARTS.sub("_", normalize("NFKC", text))
+    return _OTHERS.sub("_", words.lower()).strip("_")
+
+
+def safe(tool: Tool) -> str:
+    """The name every provider takes. It depends on this tool alone, so no other tool can change it."""
+    if tool.expose_as is not None:
+        return _chosen(tool, tool.expose_as)
+    local = snake(tool.local) or f"t_{_digest(tool.name)}"
+    if tool.family == "mcp":
+        local = f"mcp_{snake(tool.source)}_{local}"
+    elif tool.family in ("app", "openapi"):
+        local = f"{snake(tool.source)}_{local}"
+    return _fit(local, tool.name)
+
+
+def flat(tool: Tool) -> str:
+    """The bare name, as the tool's own source spells it."""
+    return tool.local
+
+
+def styled(tool: Tool, style: Style) -> str:
+    """Name a tool in the style a face or context asks for."""
+    if style == "qualified":
+        return tool.name
+    if style == "flat":
+        return flat(tool)
+    return tool.exposed or safe(tool)
+
+
+def fold(name: str) -> str:
+    """Reduce a name to what makes it the same name: case, Unicode form and `-` against `_` do not count."""
+    if name.isascii():
+        return name.lower().replace("-", "_")
+    # Folding case can undo a normal form and the other way round. Twice is Unicode's own recipe.
+    once = normalize("NFKC", normalize("NFD", name).casefold())
+    return normalize("NFKC", once.casefold()).replace("-", "_")
+
+
+def _chosen(tool: Tool, name: str) -> str:
+    if _SAFE.fullmatch(name):
+        return name
+    rule = "it must start with a-z and go on in a-z, 0-9 and '_', at most 64 characters"
+    raise Refused(
+        "INVALID_TOOL_NAME",
+        f"{_shown(tool.name)} cannot be exposed as {_shown(name)}: {rule}.",
+        path="expose_as",
+    )
+
+
+def _fit(name: str, whole: str) -> str:
+    if not name[0].isalpha():
+        name = f"t_{name.lstrip('_')}"
+    if len(name) <= _LONGEST_SAFE:
+        return name
+    digest = _digest(whole)
+    return f"{name[: _LONGEST_SAFE - len(digest) - 1].rstrip('_')}_{digest}"
+
+
+def _digest(name: str) -> str:
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else f"{name[:79]}…")
+
+
+def _invalid(name: str, why: str) -> Refused:
+    return Refused("INVALID_TOOL_NAME", f"{_shown(name)} is no tool name: {why}. Write 'source:tool'.")
+
+
+# Near matches are sought on the event loop for every unknown name: the many are sifted by plain substring
+# tests, and only a few are compared properly.
+_SIFTED = 16
+_LIKE = 0.6
+_LONGEST_COMPARED = 96
+_WORD = re.compile(r"[^\W_]+")
+
+
+def near(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Find the candidates that were probably meant, best first."""
+    wanted = fold(name[:_LONGEST_COMPARED])
+    like = _Likeness(wanted)
+    scored = sorted((-like(fold(each[:_LONGEST_COMPARED])), each) for each in _sift(wanted, candidates))
+    return tuple(each for score, each in scored[:limit] if -score >= _LIKE)
+
+
+def _sift(wanted: str, candidates: Iterable[str]) -> list[str]:
+    """Keep the few candidates that share most pieces of words with what was wanted."""
+    given = list(candidates)
+    lowered = [each.lower() for each in given]
+    hits = [0] * len(given)
+    for piece in _pieces(wanted):
+        hits = [hit + 1 if piece in each else hit for hit, each in zip(hits, lowered, strict=True)]
+    least = max(hits, default=0) / 2 or 1
+    tail = wanted.rpartition(":")[2]
+
+    def rank(place: int) -> tuple[int, bool, int, str]:
+        local = lowered[place].rpartition(":")[2]
+        return hits[place], local.endswith(tail), -abs(len(local) - len(tail)), given[place]
+
+    return [
+        given[place] for place in nlargest(_SIFTED, (i for i, h in enumerate(hits) if h >= least), key=rank)
+    ]
+
+
+def _pieces(wanted: str) -> list[str]:
+    words = _WORD.findall(wanted)
+    letters = sum(map(len, words))
+    size = 1 if letters <= 4 else 2 if letters <= 8 else 3
+    every = list(
+        dict.fromkeys(word[at : at + size] for word in words for at in range(max(1, len(word) - size + 1)))
+    )
+    return every[:: -(-len(every) // 8) or 1]
+
+
+class _Likeness:
+    """How much a folded name is like the wanted one, from 0 to 1."""
+
+    def __init__(self, wanted: str) -> None:
+        self._words = set(_WORD.findall(wanted))
+        self._local = SequenceMatcher(None, "", wanted.rpartition(":")[2], autojunk=False)
+        self._whole = SequenceMatcher(None, "", wanted, autojunk=False)
+        self._sorted = SequenceMatcher(None, "", _sorted(wanted), autojunk=False)
+
+    def __call__(self, name: str) -> float:
+        words = set(_WORD.findall(name))
+        shared = len(words & self._words)
+        if shared and shared == min(len(words), len(self._words)):
+            return 0.9 + 0.1 * shared / max(len(words), len(self._words))
+        local = name.rpartition(":")[2]
+        pairs = ((self._whole, name), (self._local, local), (self._sorted, _sorted(name)))
+        return max(_ratio(matcher, text) for matcher, text in pairs)
+
+
+def _sorted(name: str) -> str:
+    return "_".join(sorted(_WORD.findall(name)))
+
+
+def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
+    matcher.set_seq1(text)
+    return matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0

@@ -1,0 +1,36 @@
+"""How each tool has done lately: success rate and latency, with recent calls counting most."""
+
+MOST_TOOLS = 20_000
+
+_WEIGHT = 0.05
+"""What the newest call counts for: the last forty-five make nine tenths of what is said."""
+_FEW = 1.0 / _WEIGHT - 1.0
+
+
+class History:
+    """Told of every attempt as it ends, on the call path; so it must stay this small."""
+
+    def __init__(self, limit: int = MOST_TOOLS) -> None:
+        self._limit = limit
+        self._tools: dict[str, tuple[float, float, int]] = {}
+        self._find = self._tools.get
+
+    def note(self, tool: str, ok: bool, seconds: float) -> None:  # noqa: FBT001 - a keyword would cost 30 ns a call
+        """Count one attempt."""
+        seen = self._find(tool)
+        if seen is None:
+            self._begin(tool, ok=ok, seconds=seconds)
+            return
+        rate, mean, calls = seen
+        # A plain mean until there are enough calls for the weight to make sense.
+        weight = _WEIGHT if calls > _FEW else 1.0 / (calls + 1)
+        self._tools[tool] = rate + (ok - rate) * weight, mean + (seconds - mean) * weight, calls + 1
+
+    def rate(self, tool: str) -> tuple[float, float, int]:
+        """Success rate (0 to 1), seconds and number of attempts; (1.0, 0.0, 0) where nothing is known."""
+        return self._tools.get(tool, (1.0, 0.0, 0))
+
+    def _begin(self, tool: str, *, ok: bool, seconds: float) -> None:
+        if len(self._tools) >= self._limit:
+            del self._tools[next(iter(self._tools))]
+        self._tools[tool] = (float(ok), seconds, 1)

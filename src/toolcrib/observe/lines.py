@@ -1,0 +1,149 @@
+"""How a call or a log record is written as a line: JSON for machines, words and colours for a terminal."""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from json import dumps as dump_anything
+from traceback import format_exception
+from typing import Any
+
+import orjson
+
+from toolcrib.observe.entry import Entry, error_class, outcome
+from toolcrib.observe.redact import Redactor
+
+Line = Callable[[Mapping[str, Any]], bytes]
+"""Writes one event, already without secrets, as a line."""
+
+_LONGEST_TEXT = 16_384
+_LONGEST_STACK = 65_536
+_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+_LEVELS = {logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
+_COLOURS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
+_TOLD_FIRST = frozenset(
+    {"ts", "level", "event", "message", "tool", "outcome", "duration_ms", "exception", "logger"}
+)
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+
+
+def level_of(entry: Entry) -> int:
+    """Success is information, a system's fault an error, anything else a warning."""
+    if entry.problem is None:
+        return logging.INFO
+    return logging.ERROR if error_class(entry.problem.code) == "system" else logging.WARNING
+
+
+def call_event(entry: Entry, redactor: Redactor) -> dict[str, Any]:
+    """What the log says about a call, once, when it has ended."""
+    call_id, tool, caller, origin, problem, cached, seconds, at = entry
+    event = {
+        "ts": datetime.fromtimestamp(at, UTC),
+        "level": _LEVELS[level_of(entry)],
+        "event": "call",
+        "call_id": call_id,
+        "context_name": caller.context,
+        "provider_name": origin.provider,
+        "server": tool.source,
+        "tool": tool.name,
+        "exposed_name": tool.exposed,
+        "caller": caller.id,
+        "user_id": caller.user,
+        "trace_id": origin.trace_id,
+        "correlation_id": origin.correlation_id,
+        "duration_ms": round(seconds * 1000.0, 3),
+        "outcome": outcome(problem),
+        "code": problem.code if problem else None,
+        "cached": cached,
+        "face": origin.face,
+        "agent_id": origin.agent_id,
+    }
+    names = (
+        caller.id,
+        caller.user,
+        caller.context,
+        tool.name,
+        tool.exposed,
+        origin.agent_id,
+        origin.provider,
+    )
+    ids = f"{call_id}\n{origin.trace_id}\n{origin.correlation_id}"
+    if redactor.passes(names) and redactor.text(ids) == ids:
+        return event
+    return {name: redactor.text(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def record_event(record: logging.LogRecord, redactor: Redactor) -> dict[str, Any]:
+    """What the log says about something our code or a library logged; `extra` fields come along."""
+    event: dict[str, Any] = {
+        "ts": datetime.fromtimestamp(record.created, UTC),
+        "level": record.levelname.lower(),
+        "event": "log",
+        "logger": record.name,
+        "message": redactor.text(_message(record))[:_LONGEST_TEXT],
+    }
+    more = {name: value for name, value in vars(record).items() if name not in _ORDINARY}
+    if more:
+        event |= {name: value for name, value in redactor.clean(more).items() if name not in event}
+    if record.exc_info and record.exc_info[1]:
+        event["exception"] = _exception(record.exc_info[1], redactor)
+    if record.stack_info:
+        event["stack"] = redactor.text(record.stack_info)[:_LONGEST_STACK]
+    return event
+
+
+def json_line(event: Mapping[str, Any]) -> bytes:
+    """One JSON object and a newline."""
+    try:
+        return orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
+    except TypeError:  # half a surrogate pair, or a number past 64 bits
+        return dump_anything(event, default=_plain).encode() + b"\n"
+
+
+def text_line(event: Mapping[str, Any], *, colour: bool) -> bytes:
+    """One line a person can read at a glance, details last; a stack follows on lines of its own."""
+    when = event["ts"].astimezone().strftime("%H:%M:%S.%f")[:-3]
+    level = str(event["level"])
+    words = [when, _paint(f"{level:<8}", _COLOURS.get(level, "0") if colour else ""), _headline(event)]
+    words += [
+        _paint(f"{name}={_shown(value)}", "2" if colour else "")
+        for name, value in event.items()
+        if name not in _TOLD_FIRST and value is not None and value is not False and value != ""
+    ]
+    exception = event.get("exception")
+    stack = "\n".join(map(_shown, exception["stack"].splitlines())) + "\n" if exception else ""
+    return f"{' '.join(words)}\n{stack}".encode(errors="backslashreplace")
+
+
+def _headline(event: Mapping[str, Any]) -> str:
+    if event["event"] != "call":
+        return _shown(event["message"])
+    return f"{_shown(event['tool'])} {event['outcome']} {event['duration_ms']:g} ms"
+
+
+def _paint(text: str, colour: str) -> str:
+    return f"\x1b[{colour}m{text}\x1b[0m" if colour else text
+
+
+def _shown(value: object) -> str:
+    """A value without control characters, which could forge lines or steer a terminal."""
+    return str(value).translate(_CONTROLS)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):  # the arguments do not fit the text
+        return f"{record.msg} {record.args!r}"
+
+
+def _exception(error: BaseException, redactor: Redactor) -> dict[str, str]:
+    return {
+        "type": type(error).__qualname__,
+        "message": redactor.text(str(error))[:_LONGEST_TEXT],
+        "stack": redactor.text("".join(format_exception(error)))[-_LONGEST_STACK:],
+    }
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,137 @@
+"""The log: a line per call and per log record, written off the call path to standard error or a file."""
+
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from anyio.lowlevel import checkpoint
+
+from toolcrib.observe.entry import Entry
+from toolcrib.observe.lines import Line, call_event, json_line, level_of, record_event, text_line
+from toolcrib.observe.quick import QuickLines
+from toolcrib.observe.redact import Redactor
+from toolcrib.observe.writer import Writer
+
+Style = Literal["auto", "json", "text"]
+Level = Literal["debug", "info", "warning", "error"]
+
+MOST_WAITING = 20_000
+
+_SLICE = 50
+"""How many lines are made before other tasks get their turn: a few tenths of a millisecond."""
+
+
+class Log:
+    """A sink for calls and, once installed, the handler of everything that goes through `logging`."""
+
+    name = "log"
+
+    def __init__(
+        self, writer: Writer, redactor: Redactor, *, line: Line = json_line, level: int = logging.INFO
+    ) -> None:
+        self._writer = writer
+        self._redactor = redactor
+        self._line = line
+        self._call_line = QuickLines(redactor).line if line is json_line else self._slowly
+        self._level = level
+        self._waiting: deque[Entry] = deque()
+        self._handler = _Handler(self)
+        self._before: dict[logging.Logger, int] = {}
+
+    @property
+    def dropped(self) -> int:
+        """How many lines were dropped, of calls and of log records."""
+        return self._writer.dropped
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        room = MOST_WAITING - len(self._waiting)
+        wanted = (
+            batch
+            if self._level <= logging.INFO
+            else [entry for entry in batch if level_of(entry) >= self._level]
+        )
+        self._waiting.extend(wanted[:room])
+        if len(wanted) > room:
+            self._writer.skip(len(wanted) - room)
+
+    async def flush(self) -> None:
+        """Make the lines, in slices, and leave them to the writer; its thread would hold up the loop more."""
+        waiting = self._waiting
+        while waiting:
+            entries = [waiting.popleft() for _ in range(min(_SLICE, len(waiting)))]
+            if self._writer.full:
+                self._writer.skip(len(entries))
+            else:
+                lines = [self._call_line(entry) for entry in entries]
+                self._writer.put(b"".join(lines), len(lines))
+            await checkpoint()
+
+    def _slowly(self, entry: Entry) -> bytes:
+        return self._line(call_event(entry, self._redactor))
+
+    def tell(self, record: logging.LogRecord) -> None:
+        """Write what somebody logged."""
+        if self._writer.full:
+            self._writer.skip(1)
+        else:
+            self._writer.put(self._line(record_event(record, self._redactor)))
+
+    def miss(self) -> None:
+        """Count a line that could not be made."""
+        self._writer.skip(1)
+
+    def install(self) -> None:
+        """Hear everything that is logged: our own code from our level on, libraries one step quieter."""
+        quieter = logging.WARNING if self._level > logging.DEBUG else logging.INFO
+        root = logging.getLogger()
+        for logger, level in (
+            (root, max(self._level, quieter)),
+            (logging.getLogger("toolcrib"), self._level),
+        ):
+            self._before[logger] = logger.level
+            logger.setLevel(level)
+        root.addHandler(self._handler)
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Leave `logging` as it was and write what is left, for no longer than `timeout` seconds."""
+        logging.getLogger().removeHandler(self._handler)
+        for logger, level in self._before.items():
+            logger.setLevel(level)
+        self._before.clear()
+        self._writer.close(timeout)
+
+    def sync(self, timeout: float = 1.0) -> bool:
+        """Wait until the lines made so far are written, for `timeout` seconds at most; whether they are."""
+        return self._writer.sync(timeout)
+
+
+class _Handler(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._log.tell(record)
+        except Exception:  # noqa: BLE001 - boundary: whatever a logged value does, its logging fails nobody
+            self._log.miss()
+
+
+def setup(level: Level, stream: IO[Any] | Path | None, redactor: Redactor, *, style: Style = "auto") -> Log:
+    """Start logging to a stream, a file or standard error; `auto` is text in a terminal, JSON elsewhere."""
+    if isinstance(stream, Path):
+        with stream.open("ab", buffering=0) as file:  # the writer keeps a copy of its own
+            return setup(level, file, redactor, style=style)
+    out: IO[Any] = sys.stderr if stream is None else stream
+    terminal = out.isatty()
+    colour = terminal and "NO_COLOR" not in os.environ
+    text = style == "text" or (style == "auto" and terminal)
+    line = partial(text_line, colour=colour) if text else json_line
+    log = Log(Writer(out), redactor, line=line, level=logging.getLevelNamesMapping()[level.upper()])
+    log.install()
+    return log

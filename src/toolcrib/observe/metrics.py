@@ -1,0 +1,106 @@
+"""Counts for Prometheus: plain numbers per tool as calls end, spelled out only when somebody asks."""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from toolcrib.errors import CODES
+from toolcrib.interfaces import SourceState
+from toolcrib.model import Tool
+from toolcrib.observe.entry import BLAMELESS, Entry
+from toolcrib.observe.series import BOUNDS, PER_TOOL, Series, counts, family
+from toolcrib.version import VERSION
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+MOST_TOOLS = 20_000
+OTHER = "other"
+"""The label of tools past that number: a catalog that keeps changing must not fill the memory."""
+
+
+class Metrics:
+    """What is counted. Labels come from the catalog and the table of codes, never from a request."""
+
+    def __init__(
+        self,
+        prefix: str = "toolcrib",
+        *,
+        sources: Callable[[], Iterable[SourceState]] | None = None,
+        limit: int = MOST_TOOLS,
+    ) -> None:
+        if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", prefix):
+            raise ValueError(
+                f"metrics.prefix: {prefix!r} must start with a letter and hold letters, digits and _ only"
+            )
+        self._prefix = prefix
+        self._sources = sources
+        self._limit = limit
+        self._tools: dict[str, Series] = {}
+        self._refused: Counter[str] = Counter()
+        self._process = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._process)
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        """Count a batch in, at once."""
+        for _, tool, _, _, problem, cached, seconds, _ in batch:
+            series = self._tools.get(tool.name) or self._begin(tool)
+            series.spelled = ()
+            series.ends[tool.category, problem.code if problem else ""] += 1
+            series.seconds += seconds
+            series.buckets[bisect_left(BOUNDS, seconds)] += 1
+            if cached:
+                series.hits += 1
+            elif tool.cache_ttl is not None and (problem is None or problem.kind not in BLAMELESS):
+                series.misses += tool.category != "mutation"
+
+    def refused(self, code: str) -> None:
+        """Count a request that never had a tool, such as one for an unknown name."""
+        self._refused[code if code in CODES else "EXECUTION_ERROR"] += 1
+
+    def render(self, dropped: Mapping[str, int]) -> bytes:
+        """All that was counted, and what each sink dropped, in Prometheus' text format."""
+        name = self._prefix
+        parts = [counts(f"{name}_info", "gauge", "Which Toolcrib this is.", "version", {VERSION: 1})]
+        tools = [series.spell(name) for series in self._tools.values()]
+        for place, (suffix, kind, what) in enumerate(PER_TOOL):
+            parts.append(family(f"{name}_{suffix}", kind, what, [spelled[place] for spelled in tools]))
+        parts += (
+            counts(
+                f"{name}_refused_total", "counter", "Requests that never had a tool.", "code", self._refused
+            ),
+            counts(f"{name}_dropped_total", "counter", "What a sink could not keep.", "sink", dropped),
+            *self._source_states(list(self._sources() if self._sources else ())),
+        )
+        return "".join(parts).encode() + generate_latest(self._process)
+
+    def _source_states(self, states: Sequence[SourceState]) -> Iterator[str]:
+        name = self._prefix
+        tools = {state.id: state.tools for state in states}
+        up = {state.id: int(state.state == "up") for state in states}
+        restarts = {state.id: state.restarts for state in states}
+        yield counts(f"{name}_tools", "gauge", "Tools a source offers.", "source", tools)
+        yield counts(f"{name}_source_up", "gauge", "Whether a source is live.", "source", up)
+        yield counts(
+            f"{name}_source_restarts_total",
+            "counter",
+            "How often a source was run again.",
+            "source",
+            restarts,
+        )
+
+    def _begin(self, tool: Tool) -> Series:
+        if len(self._tools) < self._limit:
+            series = Series(tool.name, tool.source, tool.local, mcp=tool.family == "mcp")
+            return self._tools.setdefault(tool.name, series)
+        return self._tools.setdefault(OTHER, Series(OTHER, OTHER, OTHER, mcp=False))

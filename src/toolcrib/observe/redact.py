@@ -1,0 +1,168 @@
+"""Keeps secrets out of whatever is written down: known values, known shapes, fields with telling names."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from json import dumps
+from typing import Any, cast
+from urllib.parse import quote, quote_plus
+
+MASK = "[redacted]"
+
+SHORTEST = 6
+"""Shorter values are ordinary words and numbers: replacing them everywhere would garble the log.
+
+They are caught by the name of their field and by shape alone.
+"""
+
+_WORDS = (
+    r"(?:pass(?:word|wd|phrase)s?|secrets?|credentials?|authorization|(?:set-)?cookies?"
+    r"|(?:api|admin|access|private|secret|signing|encryption)[_-]?keys?|token(?:s(?!\\*[\"']?\s{0,8}[:=]\s{0,8}\d))?)"
+)
+_QUOTE = r"\\{0,7}[\"']"
+_NAMED = (
+    rf"(?P<named>(?i:{_WORDS})(?:[_-][\w-]{{1,40}}|[A-Z]\w{{0,40}})?"
+    rf"(?:(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,8}}|[\"'],\s{{0,3}}))"
+    rf"(?!\[redacted\])"
+    rf"(?:(?P<escaped>\\{{1,7}}[\"']).*?(?P=escaped)|\\[^\r\n]*"
+    rf"|b?\"[^\"\\]*(?:\\.[^\"\\]*)*\"?|b?'[^'\\]*(?:\\.[^'\\]*)*'?"
+    rf"|(?:(?i:bearer|basic|digest)\s{{1,8}})?[^\s,;&\"'}}\])\\]+)"
+)
+_HEADER = r"(?P<header>(?i:\b(?:authorization|(?:set-)?cookie)):\s{0,8})(?![\s\"'\\])[^\r\n]+"
+_BEARER = r"(?P<bearer>\b(?:(?i:bearer)|(?i:basic)(?=\s{1,8}\S{0,999}?[A-Z0-9=]))\s{1,8})[\w.~+/=-]{6,}"
+_OWN_KEY = r"(?<![a-zA-Z0-9])tc_[\w-]{8,}"
+_JWT = r"\beyJ[\w-]{8,4096}\.[\w-]{8,}\.[\w-]*"
+_USERINFO = r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
+
+_SHAPES = re.compile(f"{_HEADER}|{_NAMED}|{_BEARER}|{_OWN_KEY}|{_JWT}|{_USERINFO}")
+_SELF_EVIDENT = re.compile(rf"{_OWN_KEY}|{_JWT}")
+_FIELD = re.compile(_WORDS, re.IGNORECASE)
+
+# Without a common first letter the shapes cost 100 ns a character; these plain words, which one of them must
+# contain, cost 8, and almost no text has any.
+_NO_SIGN = re.compile(r"[0-9a-f\n-]*")  # ids, mostly
+_SIGNS = re.compile("bearer|basic|tc_|eyj|://|pass|secret|credential|authorization|cookie|key|token")
+
+_DEEPEST = 8
+_MOST_PARTS = 1_000
+_LONGEST_PART = 4_096
+_MOST_KNOWN = 1_000
+_MOST_PASSED = 10_000
+
+
+class Redactor:
+    """The one filter at the boundary: knows every secret there is, sees everything that is to be written."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known: dict[str, None] = {}
+        self._longest_first: tuple[str, ...] = ()
+        self._values = re.compile("")
+        self._passed: set[tuple[str | None, ...]] = set()
+        self.learned = 0
+        """Grows with every secret: what was cleaned before must be cleaned again."""
+        for secret in secrets:
+            self._add(secret)
+        self._compile()
+
+    def learn(self, secret: str) -> None:
+        """Replace one more value from now on, such as a key that was just made."""
+        # What its shape gives away need not be remembered, so making many keys does not slow anything down.
+        if not _SELF_EVIDENT.fullmatch(secret):
+            self._add(secret)
+            self._compile()
+
+    def text(self, text: str) -> str:
+        """The same text without secrets."""
+        for secret in self._longest_first:
+            if secret in text:
+                text = self._values.sub(MASK, text)
+                break
+        if _NO_SIGN.fullmatch(text) or not _SIGNS.search(text.lower()):
+            return text
+        return _SHAPES.sub(_mask_shape, text)
+
+    def passes(self, words: tuple[str | None, ...]) -> bool:
+        """Whether none of these words holds a secret. Remembered: for names that come again and again."""
+        if words in self._passed:
+            return True
+        if any(word and self.text(word) != word for word in words):
+            return False
+        if len(self._passed) >= _MOST_PASSED:
+            self._passed.clear()
+        self._passed.add(words)
+        return True
+
+    def clean(self, value: Any) -> Any:
+        """The same value without secrets, all the way down; cut off where it is larger than a log needs."""
+        return self._clean(value, _DEEPEST, [_MOST_PARTS])
+
+    def _add(self, secret: str) -> None:
+        secret = secret.strip()
+        if len(secret) >= SHORTEST:
+            self._known.update(dict.fromkeys(_spellings(secret)))
+
+    def _compile(self) -> None:
+        while len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._longest_first = tuple(sorted(self._known, key=len, reverse=True))
+        self._values = re.compile("|".join(map(re.escape, self._longest_first)))
+        self._passed.clear()
+        self.learned += 1
+
+    def _clean(self, value: Any, depth: int, left: list[int]) -> Any:
+        left[0] -= 1
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, str):
+            return self.text(value)[:_LONGEST_PART]
+        if depth == 0 or left[0] < 0:
+            return "[cut off]"
+        if isinstance(value, Mapping):
+            return self._clean_fields(cast("Mapping[Any, Any]", value), depth - 1, left)
+        if isinstance(value, Sequence | set | frozenset) and not isinstance(
+            value, bytes | bytearray | memoryview
+        ):
+            return self._clean_items(cast("Iterable[Any]", value), depth - 1, left)
+        return self.text(str(cast("object", value)))[:_LONGEST_PART]
+
+    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, left: list[int]) -> dict[str, Any]:
+        cleaned: dict[str, Any] = {}
+        for name, value in fields.items():
+            if left[0] <= 0:
+                cleaned["[cut off]"] = True
+                break
+            cleaned[self.text(str(name))] = (
+                MASK if _telling(str(name), value) else self._clean(value, depth, left)
+            )
+        return cleaned
+
+    def _clean_items(self, items: Iterable[Any], depth: int, left: list[int]) -> list[Any]:
+        cleaned: list[Any] = []
+        for item in items:
+            if left[0] <= 0:
+                cleaned.append("[cut off]")
+                break
+            cleaned.append(self._clean(item, depth, left))
+        return cleaned
+
+
+def _telling(name: str, value: object) -> bool:
+    """Whether a field's name says that its value is secret. A number of tokens is not."""
+    if value is None or not _FIELD.search(name):
+        return False
+    return not (isinstance(value, int | float) and "tokens" in name.lower())
+
+
+def _mask_shape(match: re.Match[str]) -> str:
+    return (match["header"] or match["named"] or match["bearer"] or "") + MASK
+
+
+def _spellings(secret: str) -> set[str]:
+    """A secret as it stands, and as JSON, `repr` and addresses write it."""
+    return {
+        secret,
+        dumps(secret)[1:-1],
+        repr(secret)[1:-1],
+        quote(secret, safe="", errors="replace"),
+        quote(secret, errors="replace"),
+        quote_plus(secret, errors="replace"),
+    }

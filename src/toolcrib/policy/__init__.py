@@ -1,0 +1,38 @@
+"""Who may see and use what: one question, asked by every face for every list and every call."""
+
+from collections.abc import Hashable, Sequence
+
+from toolcrib.interfaces import Reason, Rule
+from toolcrib.model import Caller, Tool
+from toolcrib.policy.contexts import Context, Contexts
+from toolcrib.policy.disabled import Disabled
+from toolcrib.policy.permissions import Permissions
+from toolcrib.policy.removed import Removed
+
+__all__ = ["Context", "Contexts", "Disabled", "Permissions", "Policy", "Removed"]
+
+
+class Policy:
+    """The rules, combined. What hides a tool is asked first, so that a denial never betrays a hidden one."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = tuple(rules)
+
+    def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
+        """Return the reason against this tool for this caller; one that hides goes before one that denies."""
+        denial: Reason | None = None
+        for rule in self.rules:
+            reason = rule.why_not(tool, caller)
+            if reason is not None:
+                if reason.effect == "hide":
+                    return reason
+                denial = denial or reason
+        return denial
+
+    def visible(self, tool: Tool, caller: Caller) -> bool:
+        """Whether this tool is on this caller's list."""
+        return self.why_not(tool, caller) is None
+
+    def audience(self, caller: Caller) -> Hashable:
+        """Return what of a caller decides its list: callers of one audience share prepared bytes."""
+        return tuple(rule.audience(caller) for rule in self.rules)

@@ -1,0 +1,227 @@
+"""What is wrong with a value, said so that a model can mend it: where, what was expected, what came."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from json import JSONEncoder
+from typing import Any
+
+from jsonschema_rs import ValidationError
+
+from toolcrib.model import JsonObject
+
+Steps = list[str | int]
+
+_LONGEST = 60
+_MOST_NAMES = 20
+_JSON = JSONEncoder(ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that does not fit."""
+
+    path: str
+    """Where, such as `arguments.items[2].name`."""
+    expected: str
+    message: str
+    """The whole sentence, path included."""
+
+
+def explain(errors: Iterable[ValidationError], *, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    """Say each error in a plain sentence, the same one only once."""
+    seen: set[str] = set()
+    for error in errors:
+        for fault in _SPECIAL.get(error.kind.name, _mismatch)(error, schema, prefix):
+            if fault.message not in seen:
+                seen.add(fault.message)
+                yield fault
+
+
+def spell(prefix: str, steps: Iterable[str | int]) -> str:
+    """Write a path as one would in a program."""
+    return prefix + "".join([_step(step) for step in steps])
+
+
+def excerpt(value: Any) -> str:
+    """A value as JSON, cut where it is long; what is cut off is not written at all."""
+    text = ""
+    for piece in _JSON.iterencode(value):
+        text += piece
+        if len(text) > _LONGEST:
+            break
+    return cut(text)
+
+
+def cut(text: str) -> str:
+    """Shorten text for a message."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and len(step) <= _LONGEST else f"[{excerpt(step)}]"
+
+
+def _fault(path: str, expected: str, sentence: str) -> Fault:
+    return Fault(path, expected, f"{path}: {sentence}")
+
+
+# --- what each keyword expects, to follow "must be"
+
+_TYPES = {
+    "array": "an array",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+
+_EXPECTED: dict[str, Callable[[Any], str]] = {
+    "additionalItems": lambda kind: f"an array of at most {_count(kind.limit, 'item')}",
+    "const": lambda kind: excerpt(kind.expected_value),
+    "contains": lambda _: "an array with the right number of fitting items",
+    "contentEncoding": lambda kind: f"a string in the encoding {cut(kind.content_encoding)}",
+    "contentMediaType": lambda kind: f"a string that holds {cut(kind.content_media_type)}",
+    "enum": lambda kind: _options(kind.options),
+    "exclusiveMaximum": lambda kind: f"less than {kind.limit}",
+    "exclusiveMinimum": lambda kind: f"more than {kind.limit}",
+    "format": lambda kind: f"a string in the format {cut(kind.format)}",
+    "maxItems": lambda kind: f"an array of at most {_count(kind.limit, 'item')}",
+    "maxLength": lambda kind: f"a string of at most {_count(kind.limit, 'character')}",
+    "maxProperties": lambda kind: f"an object of at most {_count(kind.limit, 'member')}",
+    "maximum": lambda kind: f"at most {kind.limit}",
+    "minItems": lambda kind: f"an array of at least {_count(kind.limit, 'item')}",
+    "minLength": lambda kind: f"a string of at least {_count(kind.limit, 'character')}",
+    "minProperties": lambda kind: f"an object of at least {_count(kind.limit, 'member')}",
+    "minimum": lambda kind: f"at least {kind.limit}",
+    "multipleOf": lambda kind: f"a multiple of {kind.multiple_of}",
+    "not": lambda kind: f"something that does not fit {excerpt(kind.schema)}",
+    "pattern": lambda kind: f"a string that matches {cut(kind.pattern)}",
+    "type": lambda kind: _either([_TYPES[each] for each in kind.types]),
+    "unevaluatedItems": lambda _: "an array without further items",
+    "uniqueItems": lambda _: "an array without repeated items",
+}
+
+
+def _expected(error: ValidationError) -> str:
+    phrase = _EXPECTED.get(error.kind.name)
+    return phrase(error.kind) if phrase else f"what the schema's {error.kind.name} asks for"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _options(options: list[Any]) -> str:
+    shown = [excerpt(each) for each in options[:_MOST_NAMES]]
+    return shown[0] if len(options) == 1 else f"one of {_listed(shown, len(options))}"
+
+
+def _listed(shown: list[str], total: int) -> str:
+    more = total - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _either(phrases: Iterable[str]) -> str:
+    *most, last = dict.fromkeys(phrases)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+# --- the sentences
+
+
+def _mismatch(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    yield _either_of([error], prefix)
+
+
+def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    kind: Any = error.kind
+    yield _fault(spell(prefix, [*error.instance_path, kind.property]), "a value", "is required")
+
+
+def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    kind: Any = error.kind
+    known = _known(schema, error.schema_path[:-1])
+    expected = f"one of {_listed(known[:_MOST_NAMES], len(known))}" if known else "no such member"
+    hint = f"; known here: {_listed(known[:_MOST_NAMES], len(known))}" if known else ""
+    for name in kind.unexpected:
+        yield _fault(spell(prefix, [*error.instance_path, name]), expected, f"is not allowed{hint}")
+
+
+def _known(schema: Any, steps: Steps) -> list[str]:
+    """List the members a place of the schema names."""
+    try:
+        for step in steps:
+            schema = schema[step]
+        return [cut(name) for name in schema["properties"]]
+    except (LookupError, TypeError):
+        return []
+
+
+def _forbidden(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    yield _fault(spell(prefix, error.instance_path), "nothing", "is not allowed")
+
+
+def _member_name(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    kind: Any = error.kind
+    expected = _expected(kind.error)
+    sentence = f"the name {excerpt(kind.error.instance)} must be {expected}"
+    yield _fault(spell(prefix, error.instance_path), expected, sentence)
+
+
+def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+    """Speak of what all branches have in common, or of the one that was probably meant, or of the nearest."""
+    kind: Any = error.kind
+    branches: list[list[ValidationError]] = kind.context
+    here = len(error.instance_path)
+    typed = [each for each in branches if not _first(each, ("type",), here)] or branches
+    tags = [_first(each, ("const", "enum"), here + 1) for each in typed]
+    likely = [each for each, tag in zip(typed, tags, strict=True) if not tag] or typed
+    alike = _alike([each[0] if len(each) == 1 else None for each in branches]) or _alike(tags)
+    if not all(branches):
+        yield _fault(
+            spell(prefix, error.instance_path), "one form alone", "must fit one form alone, fits several"
+        )
+    elif alike:
+        yield _either_of(alike, prefix)
+    elif len(likely) == 1:
+        yield from explain(likely[0], schema=schema, prefix=prefix)
+    else:
+        nearest = next(explain(min(likely, key=len), schema=schema, prefix=prefix))
+        expected = f"one of {len(branches)} forms"
+        sentence = f"must fit {expected}; the nearest says: {nearest.message}"
+        yield _fault(spell(prefix, error.instance_path), expected, sentence)
+
+
+def _first(branch: list[ValidationError], keywords: tuple[str, ...], depth: int) -> ValidationError | None:
+    for error in branch:
+        if error.kind.name in keywords and len(error.instance_path) == depth:
+            return error
+    return None
+
+
+def _alike(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
+    """Return the errors if every branch has one and all are about the same value."""
+    found = [error for error in errors if error and error.kind.name in _EXPECTED]
+    same = len(found) == len(errors) and all(each.instance_path == found[0].instance_path for each in found)
+    return found if same else []
+
+
+def _either_of(errors: list[ValidationError], prefix: str) -> Fault:
+    expected = _either(_expected(error) for error in errors)
+    sentence = f"must be {expected}, got {excerpt(errors[0].instance)}"
+    return _fault(spell(prefix, errors[0].instance_path), expected, sentence)
+
+
+_SPECIAL: dict[str, Callable[[ValidationError, JsonObject, str], Iterator[Fault]]] = {
+    "additionalProperties": _unexpected,
+    "anyOf": _union,
+    "falseSchema": _forbidden,
+    "oneOf": _union,
+    "propertyNames": _member_name,
+    "required": _required,
+    "unevaluatedProperties": _unexpected,
+}

@@ -1,0 +1,64 @@
+"""The gate for schemas from outside: bounded, self-contained and known to compile, or refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import orjson
+
+from toolcrib.schemas.bad import BadSchema
+from toolcrib.schemas.bounds import too_deep
+from toolcrib.schemas.compile import compile_schema
+from toolcrib.schemas.places import Schema
+
+MOST_BYTES = 64 * 1024
+DEEPEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A schema fit for use, and what had to be changed or left out for it."""
+
+    schema: Schema
+    repairs: tuple[str, ...] = ()
+
+
+def check(schema: object, *, root: Literal["object"] | None = "object") -> Guarded:
+    """Take a schema in, as a copy of our own; `root="object"` asks for the kind that arguments have."""
+    if not isinstance(schema, Mapping):
+        raise BadSchema("#", "a schema must be a JSON object")
+    plain = _copy(cast("Mapping[str, Any]", schema))
+    repairs: list[str] = []
+    if plain.pop("$id", None) is not None:
+        repairs.append("#/$id was left out: references stay inside the schema")
+    if root == "object":
+        plain = _rooted(plain, repairs)
+    validator = compile_schema(plain)
+    repairs += [
+        f"{path} is left to the tool to check: it cannot be run safely" for path in validator.unchecked
+    ]
+    return Guarded(plain, tuple(repairs))
+
+
+def _copy(schema: Mapping[str, Any]) -> Schema:
+    # The bounds come first: a value that shares its parts can be small in memory and endless on paper.
+    excess = too_deep(dict(schema), DEEPEST, MOST_BYTES)
+    if excess:
+        raise BadSchema("#", f"it {excess}; split the tool or flatten its parameters")
+    try:
+        text = orjson.dumps(dict(schema))
+    except TypeError as error:
+        raise BadSchema("#", f"it is not JSON: {error}") from error
+    if len(text) > MOST_BYTES:
+        raise BadSchema("#", f"it takes {len(text):,} bytes, at most {MOST_BYTES:,} are allowed")
+    return orjson.loads(text)
+
+
+def _rooted(schema: Schema, repairs: list[str]) -> Schema:
+    kind = schema.get("type")
+    if kind == "object":
+        return schema
+    if kind is not None:
+        raise BadSchema("#/type", "arguments are an object, so the type must be 'object'")
+    repairs.append("#/type was missing: 'object' was put in")
+    return {"type": "object", **schema}

@@ -1,0 +1,56 @@
+"""Regular expressions of a schema: run in linear time and in bounded memory, or not at all."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any
+
+import jsonschema_rs
+
+from toolcrib.schemas.bad import BadSchema
+from toolcrib.schemas.places import Place, Schema, survey
+
+MOST_PATTERNS = 256
+PATTERN_BYTES = 4 * 1024 * 1024
+"""What all patterns of a schema may take together once compiled: some tenths of a second at worst."""
+
+
+def pattern_options(places: Iterable[Place]) -> jsonschema_rs.RegexOptions:
+    """Choose the engine that runs in linear time, and share out the memory among the patterns."""
+    distinct = {pattern for place in places for pattern in (*_own(place), *_naming(place))}
+    if len(distinct) > MOST_PATTERNS:
+        raise BadSchema("#", f"it holds more than {MOST_PATTERNS} different patterns")
+    return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES // max(1, len(distinct)))
+
+
+def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple[Schema, tuple[str, ...]]:
+    """Copy a schema without the patterns that engine cannot take (look-around, say), and where they were."""
+    copy = deepcopy(schema)
+    dropped: list[str] = []
+    for place in survey(copy).values():
+        # Without its pattern a member would be unknown, and perhaps refused: that cannot be left out.
+        if not all(_runs(pattern, options) for pattern in _naming(place)):
+            raise BadSchema(
+                f"{place.path}/patternProperties", "a pattern is wrong, too large or uses look-around"
+            )
+        if not all(_runs(pattern, options) for pattern in _own(place)):
+            del place.schema["pattern"]
+            dropped.append(f"{place.path}/pattern")
+    return copy, tuple(sorted(dropped))
+
+
+def _own(place: Place) -> tuple[str, ...]:
+    pattern: Any = place.schema.get("pattern")
+    return (pattern,) if isinstance(pattern, str) else ()
+
+
+def _naming(place: Place) -> tuple[str, ...]:
+    named: Any = place.schema.get("patternProperties")
+    return tuple(named) if isinstance(named, dict) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _runs(pattern: str, options: jsonschema_rs.RegexOptions) -> bool:
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Who calls a tool, and as part of what: given to a function that asks for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import time
+from typing import Any
+
+from anyio import from_thread
+
+from toolcrib.model import Call, Progress, Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """Every field has a default, so that a test can make one: `ToolContext(user_id="u1")`."""
+
+    user_id: str | None = None
+    """The user the call is made for; None for a system caller."""
+    session_id: str | None = None
+    correlation_id: str = ""
+    trace_id: str = ""
+    agent_id: str = "unknown"
+    agent_version: str = "0"
+    at: float = field(default_factory=time)
+    """When the request was made, as seconds since the epoch."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    language: str = "en"
+    time_zone: str = "UTC"
+    _tell: Report | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def timestamp(self) -> str:
+        """When the request was made: ISO 8601, UTC. Spelled only when asked for."""
+        return datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+    @classmethod
+    def of(cls, call: Call) -> "ToolContext":
+        """Make the context of a call."""
+        origin, caller = call.origin, call.caller
+        return cls(
+            user_id=caller.user,
+            session_id=origin.session_id,
+            correlation_id=origin.correlation_id,
+            trace_id=_uuid(origin.trace_id),
+            agent_id=origin.agent_id,
+            agent_version=origin.agent_version,
+            metadata=origin.metadata,
+            language=caller.language,
+            time_zone=caller.time_zone,
+            _tell=call.report,
+        )
+
+    async def report(
+        self, done: float | None = None, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the caller how far this is. Costs nothing where nobody listens."""
+        if self._tell is not None:
+            await self._tell(Progress(done=done, total=total, message=message))
+
+    def report_sync(
+        self, done: float | None = None, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the caller how far this is, from a function that is not async.
+
+        Ends the function with an exception where the caller has stopped waiting.
+        """
+        if self._tell is not None:
+            from_thread.run(self.report, done, total, message)
+
+    def as_json(self) -> dict[str, Any]:
+        """Spell the fields as they travel."""
+        return {
+            "userId": self.user_id,
+            "sessionId": self.session_id,
+            "correlationId": self.correlation_id,
+            "traceId": self.trace_id,
+            "agentId": self.agent_id,
+            "agentVersion": self.agent_version,
+            "timestamp": self.timestamp,
+            "metadata": dict(self.metadata),
+            "language": self.language,
+            "timeZone": self.time_zone,
+        }
+
+
+def _uuid(trace: str) -> str:
+    """A W3C trace id is a UUID without its dashes."""
+    if len(trace) != 32:
+        return trace
+    return f"{trace[:8]}-{trace[8:12]}-{trace[12:16]}-{trace[16:20]}-{trace[20:]}"

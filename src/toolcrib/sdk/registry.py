@@ -1,0 +1,104 @@
+"""A set of tools under their names: written with `@tool`, or from a ready definition and an executor."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack, cast
+
+from toolcrib.model import Category, JsonObject, Tool
+from toolcrib.sdk.checks import Finding, ToolDefinitionError, contradictions, refuse, shortfalls
+from toolcrib.sdk.context import ToolContext
+from toolcrib.sdk.decorator import AnyTool, FunctionTool
+from toolcrib.sdk.options import Options, fields_of
+from toolcrib.sdk.signature import Signature, own
+
+Executor = Callable[..., Any]
+"""`(arguments)` or `(arguments, context)`, sync or async."""
+
+
+class Registry:
+    """Holds each name once."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, AnyTool] = {}
+
+    def register(self, tool: AnyTool, *, replace: bool = False) -> AnyTool:
+        """Take in a tool; one whose name is taken is refused unless it is to replace the other."""
+        if tool.name in self._tools and not replace:
+            raise ToolDefinitionError(
+                f"there is a tool {tool.name} already: rename this one, or say replace=True"
+            )
+        self._tools[tool.name] = tool
+        return tool
+
+    def register_tool(
+        self, definition: JsonObject, executor: Executor, *, replace: bool = False, **options: Unpack[Options]
+    ) -> AnyTool:
+        """Take in a ready OpenAI-style definition, nested under `function` or flat, with what carries it out.
+
+        The executor gets the arguments as one object, whole and its own, and the context if it takes two.
+        """
+        return self.register(_ready(definition, executor, options), replace=replace)
+
+    def get(self, name: str) -> AnyTool | None:
+        """Return the tool of this name."""
+        return self._tools.get(name)
+
+    def get_all(self) -> tuple[AnyTool, ...]:
+        """Return every tool, in the order they came."""
+        return tuple(self._tools.values())
+
+    def get_by_category(self, category: Category) -> tuple[AnyTool, ...]:
+        """Return the tools of one category."""
+        return tuple(tool for tool in self._tools.values() if tool.definition.category == category)
+
+    def get_by_tag(self, tag: str) -> tuple[AnyTool, ...]:
+        """Return the tools with this tag."""
+        return tuple(tool for tool in self._tools.values() if tag in tool.definition.tags)
+
+    def validate(self, tool: AnyTool) -> list[Finding]:
+        """Return what is wrong with a tool's definition, or falls short of a good one."""
+        return [*contradictions(tool.definition), *shortfalls(tool.definition)]
+
+
+def _ready(definition: JsonObject, executor: Executor, options: Options) -> AnyTool:
+    nested = definition.get("function")
+    function = cast("JsonObject", nested) if isinstance(nested, Mapping) else definition
+    name = options.get("name") or function.get("name")
+    if not isinstance(name, str):
+        said = 'the definition has no name: {"name": …, "description": …, "parameters": {…}}'
+        raise ToolDefinitionError(said)
+    schema: JsonObject = function.get("parameters") or {"type": "object", "properties": {}}
+    tool = Tool(
+        name=f":{name}",
+        source="",
+        description=options.get("description") or function.get("description") or "",
+        input_schema=schema,
+        **fields_of(options),
+    )
+    refuse(tool)
+    return _tool_over(executor, tool)
+
+
+def _tool_over(executor: Executor, tool: Tool) -> AnyTool:
+    first, second = _names(executor)
+
+    def convert(arguments: JsonObject) -> dict[str, Any]:
+        return {first: own(dict(arguments))}
+
+    signature = Signature(schema=tool.input_schema, convert=convert, context=second)
+    return FunctionTool(tool, executor, signature)
+
+
+def _names(executor: Executor) -> tuple[str, str | None]:
+    """Names of the parameters that take the arguments and the context."""
+    parameters = list(inspect.signature(executor, eval_str=True).parameters.values())
+    context = next((each.name for each in parameters if each.annotation is ToolContext), None)
+    others = [each for each in parameters if each.name != context]
+    if not others or others[0].kind not in (others[0].POSITIONAL_OR_KEYWORD, others[0].KEYWORD_ONLY):
+        raise ToolDefinitionError("the executor must take the arguments by a name: def run(arguments): …")
+    needed = [each for each in others[1:] if each.default is each.empty]
+    if context is None and needed:
+        context = needed.pop(0).name
+    if needed:
+        raise ToolDefinitionError(f"the executor wants more than arguments and context: {needed[0].name}")
+    return others[0].name, context

@@ -1,0 +1,215 @@
+"""Reads a function's signature once: its JSON Schema out, its arguments in, where the context goes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Annotated, Any, NotRequired, cast, get_args, get_origin
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticUndefined
+from typing_extensions import TypedDict, is_typeddict
+
+from toolcrib.errors import Refused
+from toolcrib.model import Json, JsonObject
+from toolcrib.sdk.checks import ToolDefinitionError
+from toolcrib.sdk.context import ToolContext
+from toolcrib.sdk.result import ToolResult
+
+Convert = Callable[[JsonObject], dict[str, Any]]
+Function = Callable[..., Any]
+
+_WHOLE = "params"
+"""A lone parameter of this name takes all arguments as one value, as in `(params, context)`."""
+_CONTAINERS = frozenset({dict, list})
+_NO_NAME = (
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+    inspect.Parameter.POSITIONAL_ONLY,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """What a function takes and gives, as far as the gateway must know."""
+
+    schema: JsonObject
+    """JSON Schema of its arguments."""
+    convert: Convert
+    """Makes keyword arguments of checked JSON. What it gives is the function's own, shared with nobody."""
+    context: str | None = None
+    """The parameter that takes the ToolContext, where there is one."""
+    output: JsonObject | None = None
+    """JSON Schema of what it returns, where that is an object."""
+
+
+class _Schema(GenerateJsonSchema):
+    """Leaves out what only makes lists longer: titles made from names, defaults that are no JSON."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never: the name says it."""
+        return False
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Keep quiet about defaults that are no JSON: they are for the function, not for the caller."""
+
+
+def read_signature(function: Function) -> Signature:
+    """Read what a function takes and gives; refuse what JSON arguments cannot reach."""
+    _refuse_generators(function)
+    signature = _resolved(function)
+    parameters = dict(signature.parameters)
+    context = next((name for name, each in parameters.items() if _is_context(each.annotation)), None)
+    if context is not None:
+        del parameters[context]
+    for place, parameter in enumerate(parameters.values()):
+        _refuse_unreachable(parameter, first=place == 0)
+    try:
+        schema, convert = _inputs(parameters)
+        output = _output(signature.return_annotation)
+    except PydanticUserError as error:
+        reason = str(error).partition("\n")[0]
+        raise ToolDefinitionError(f"a type in its signature has no JSON form: {reason}") from error
+    return Signature(schema=schema, convert=convert, context=context, output=output)
+
+
+def own(value: Json) -> Json:
+    """Copy the containers of a JSON value, so that nobody else sees what is done to it."""
+    if type(value) is dict:
+        return {name: own(each) for name, each in cast("dict[str, Any]", value).items()}
+    if type(value) is list:
+        return [own(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def _refuse_generators(function: Function) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolDefinitionError(
+            "it yields, and results are whole: return a list, and use ctx.report on the way"
+        )
+
+
+def _resolved(function: Function) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except NameError as error:
+        said = (
+            f"the annotation {error.name!r} is not known where the function is defined: import it at run time"
+        )
+        raise ToolDefinitionError(f"{said}, not under TYPE_CHECKING, and at the top of the module") from error
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(
+            "it has no signature to read: wrap it in a function that has one"
+        ) from error
+
+
+def _is_context(annotation: object) -> bool:
+    return annotation is ToolContext or (
+        get_origin(annotation) is not None and ToolContext in get_args(annotation)
+    )
+
+
+def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
+    if parameter.kind in _NO_NAME:
+        stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        name = stars.get(parameter.kind, "") + parameter.name
+        raise ToolDefinitionError(
+            f"the parameter {name} takes no single named argument: give it a name and a type"
+        )
+    if first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
+        raise ToolDefinitionError(
+            "it is a method without its object: decorate the bound one, tool(thing.method)"
+        )
+
+
+def _inputs(parameters: Mapping[str, inspect.Parameter]) -> tuple[JsonObject, Convert]:
+    if set(parameters) == {_WHOLE} and _is_record(parameters[_WHOLE].annotation):
+        adapter = TypeAdapter[Any](parameters[_WHOLE].annotation)
+        return _schema_of(adapter, "validation"), _whole(adapter)
+    fields = {name: _field(parameter) for name, parameter in parameters.items()}
+    # A TypedDict, not a model: any name may be a field, and what comes out is the dict to call with.
+    adapter = TypeAdapter[Any](TypedDict("Arguments", fields))  # pyright: ignore[reportArgumentType]
+    schema = dict(_schema_of(adapter, "validation"))
+    schema.setdefault("properties", {})
+    return schema, _each(adapter)
+
+
+def _is_record(annotation: Any) -> bool:
+    bare: Any = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    is_model = inspect.isclass(bare) and issubclass(bare, BaseModel)
+    return is_model or is_typeddict(bare) or (inspect.isclass(bare) and is_dataclass(bare))
+
+
+def _field(parameter: inspect.Parameter) -> Any:
+    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+    if get_origin(annotation) is Annotated:
+        bare, *marks = get_args(annotation)
+        marks = [Field(description=mark) if isinstance(mark, str) else mark for mark in marks]
+        annotation = Annotated[(bare, *marks)]
+        _refuse_second_default(parameter, marks)
+    if parameter.default is parameter.empty:
+        return annotation
+    if isinstance(parameter.default, FieldInfo):
+        field = Annotated[annotation, parameter.default]
+        return field if parameter.default.is_required() else NotRequired[field]
+    return NotRequired[Annotated[annotation, Field(default=parameter.default)]]
+
+
+def _refuse_second_default(parameter: inspect.Parameter, marks: list[Any]) -> None:
+    fields = (mark for mark in marks if isinstance(mark, FieldInfo))
+    if any(field.default is not PydanticUndefined or field.default_factory is not None for field in fields):
+        raise ToolDefinitionError(
+            f"the default of {parameter.name} stands in Field: write it as {parameter.name} = …"
+        )
+
+
+def _each(adapter: TypeAdapter[Any]) -> Convert:
+    validate = adapter.validator.validate_python
+
+    def convert(arguments: JsonObject) -> dict[str, Any]:
+        owned = {name: own(each) if type(each) in _CONTAINERS else each for name, each in arguments.items()}
+        try:
+            return validate(owned)
+        except ValidationError as error:
+            raise _refusal(error) from None
+
+    return convert
+
+
+def _whole(adapter: TypeAdapter[Any]) -> Convert:
+    validate = adapter.validator.validate_python
+
+    def convert(arguments: JsonObject) -> dict[str, Any]:
+        try:
+            return {_WHOLE: validate(own(dict(arguments)))}
+        except ValidationError as error:
+            raise _refusal(error) from None
+
+    return convert
+
+
+def _refusal(error: ValidationError) -> Refused:
+    """The first fault, by its path. The values stay out: they may be secret, and the caller has them."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    path = ".".join(("arguments", *map(str, fault["loc"])))
+    return Refused("INVALID_ARGUMENTS", f"{path}: {fault['msg']}", path=path)
+
+
+def _output(annotation: Any) -> JsonObject | None:
+    if get_origin(annotation) is ToolResult:
+        annotation = get_args(annotation)[0]
+    if annotation in (inspect.Signature.empty, None, Any, ToolResult):
+        return None
+    schema = _schema_of(TypeAdapter[Any](annotation), "serialization")
+    return schema if schema.get("type") == "object" else None
+
+
+def _schema_of(adapter: TypeAdapter[Any], mode: Any) -> JsonObject:
+    schema = adapter.json_schema(mode=mode, schema_generator=_Schema)
+    schema.pop("title", None)
+    target = schema.get("$ref", "").removeprefix("#/$defs/")
+    if target and schema["$defs"].get(target, {}).get("type") == "object":
+        schema["type"] = "object"
+    return schema

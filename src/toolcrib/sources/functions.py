@@ -1,0 +1,208 @@
+"""Python functions in this process: async ones on the event loop, the others in threads."""
+
+import asyncio
+import importlib
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from math import inf
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import Any, cast
+
+import anyio
+from anyio import to_thread
+from pydantic_core import to_jsonable_python
+
+from toolcrib.errors import Broken, Failed, ToolcribError
+from toolcrib.interfaces import Link
+from toolcrib.model import Call, Family, Json, Result, Tool, Voice
+from toolcrib.names import snake
+from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext, ToolResult
+
+MOST_THREADS = 64
+_CLOSING_SECONDS = 5.0
+_BLANK = Result()
+_UNTOUCHED = frozenset({str, int, bool, type(None)})
+_RAISED = "the tool raised an error; the operator has the details"
+_NOT_JSON = "the answer is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses"
+
+
+Run = Callable[[Call], Awaitable[Result]]
+
+
+class ModuleProblem(ValueError):
+    """A module named in the config gives no tools; the message says what to do."""
+
+
+class Functions:
+    """A source whose tools are functions of this process, so it cannot die under a running call."""
+
+    mortal = False
+    timeout = None
+
+    def __init__(
+        self,
+        id: str,
+        tools: Iterable[AnyTool],
+        *,
+        family: Family = "function",
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._id, self._close = id, close
+        threads = _Threads(MOST_THREADS)
+        self._offer: list[Tool] = []
+        self._runs: dict[str, Run] = {}
+        for each in tools:
+            offered = each.bind(id, family)
+            if offered.name in self._runs:
+                raise ModuleProblem(f"{id} has two tools named {each.name}: rename one of them")
+            self._offer.append(offered)
+            self._runs[offered.name] = _runner(each, threads)
+
+    @property
+    def id(self) -> str:
+        """The first half of its tools' names."""
+        return self._id
+
+    async def run(self, link: Link) -> None:
+        """Offer the tools, then wait to be cancelled and let go of what they hold."""
+        link.up(self._offer)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            if self._close is not None:
+                with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+                    await self._close()
+
+    async def call(self, call: Call) -> Result:
+        """Call the function."""
+        return await self._runs[call.tool.name](call)
+
+
+def _runner(tool: AnyTool, threads: "_Threads") -> Run:
+    convert, context = tool.signature.convert, tool.signature.context
+    start = tool.function if tool.is_async else partial(threads.run, tool.function)
+
+    async def run(call: Call) -> Result:
+        try:
+            arguments = convert(call.arguments)
+            if context is not None:
+                arguments[context] = ToolContext.of(call)
+            return _result(await start(**arguments))
+        except ToolcribError:
+            raise
+        except (Exception, SystemExit) as error:  # the boundary to code that is not ours; it must not end us
+            raise Failed("HANDLER_ERROR", _RAISED) from error
+        except asyncio.CancelledError as error:
+            if _cancelled():
+                raise
+            raise Failed("HANDLER_ERROR", _RAISED) from error
+
+    return run
+
+
+def _cancelled() -> bool:
+    """Whether we are the ones being cancelled. A function that awaits a cancelled task of its own is not."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _result(outcome: object) -> Result:
+    if not isinstance(outcome, ToolResult):
+        return _BLANK.but(data=_plain(outcome))
+    said = cast("ToolResult[Any]", outcome)
+    voice = Voice(suppress=said.suppress_voice, follow_ups=said.follow_ups)
+    return Result(data=_plain(said.data), message=said.message, hints=said.hints, voice=voice)
+
+
+def _plain(value: object) -> Json:
+    """Make JSON of what a function returned: a copy, since it may change its own while ours is kept."""
+    if type(value) in _UNTOUCHED:
+        return value
+    try:
+        return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
+    except ValueError as error:
+        raise Broken("CONTRACT_VIOLATION", _NOT_JSON) from error
+
+
+class _Threads:
+    """A bounded number of threads. One keeps its place until its work ends, also when nobody waits any more.
+
+    anyio's own limiter gives the place of an abandoned thread away at once, so that a function that hangs
+    would pile up threads without end.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._places = anyio.Semaphore(most, fast_acquire=True)
+        self._unlimited = anyio.CapacityLimiter(inf)
+
+    async def run(self, function: Callable[..., Any], /, **arguments: Any) -> Any:
+        await self._places.acquire()
+        loop = asyncio.get_running_loop()
+        begun = Lock()
+
+        def work() -> Any:
+            if not begun.acquire(blocking=False):
+                return None
+            try:
+                return function(**arguments)
+            finally:
+                # anyio's way back would have the thread wait for the loop. A closed loop needs no telling.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._places.release)
+
+        try:
+            outcome = await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._unlimited)
+        except BaseException:
+            if begun.acquire(blocking=False):
+                self._places.release()
+            raise
+        return await outcome if inspect.isawaitable(outcome) else outcome
+
+
+def source_id(path: str) -> str:
+    """Return the id of a module's source: the last part of its path, in lower snake case."""
+    return snake(path.rpartition(".")[2])
+
+
+def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]:
+    """Import a module and collect its tools: those at its top level, and those of its registries.
+
+    `folder` is where modules are looked for last, after everything installed.
+    """
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    tools = tuple(dict.fromkeys(_tools_in(_imported(path))))
+    if not tools:
+        raise ModuleProblem(
+            f"the module {path} has no tools: put @tool before a function of it, or fill a Registry"
+        )
+    return tools
+
+
+def _imported(path: str) -> ModuleType:
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise ModuleProblem(f"{path!r} is no module: write its dotted name, such as my_package.tools")
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (path == error.name or path.startswith(f"{error.name}.")):
+            said = f"there is no module {error.name}: install it, or start where it can be imported"
+            raise ModuleProblem(f"{path}: {said}") from error
+        raise ModuleProblem(f"the module {path} needs {error.name}, which is not installed") from error
+    except (Exception, SystemExit) as error:  # a module is code that is not ours, and may raise anything
+        raise ModuleProblem(f"the module {path} does not import: {type(error).__name__}: {error}") from error
+
+
+def _tools_in(module: ModuleType) -> Iterator[AnyTool]:
+    for name, value in vars(module).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, FunctionTool):
+            yield cast("AnyTool", value)
+        elif isinstance(value, Registry):
+            yield from value.get_all()

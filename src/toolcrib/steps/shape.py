@@ -1,0 +1,76 @@
+"""A result gets a sentence that can be spoken, and one that is too large is refused."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolcrib.errors import Broken
+from toolcrib.interfaces import Handler, Stage
+from toolcrib.model import Call, Json, Result, Tool
+
+FALLBACK = "I've fetched the result."
+_LONGEST = 800
+_FIELD = re.compile(r"\{([^{}]+)\}")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Outside the cache, so that what is kept stays whole."""
+
+    result_bytes: int = 8 * 1024 * 1024
+
+    def fit(self, tool: Tool) -> Stage:
+        """Every result is spoken of and bounded."""
+        speak = _speaker(tool)
+
+        async def shape(call: Call, proceed: Handler) -> Result:
+            result = await proceed(call)
+            if result.problem is not None or result.ask is not None:
+                return result
+            size = len(result.encoded) + sum(_weight(block) for block in result.content)
+            if size > self.result_bytes:
+                cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
+                raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {cap}")
+            return result if result.message else result.but(message=speak(result))
+
+        return shape
+
+
+def _weight(block: Json) -> int:
+    return sum(len(value) for value in block.values() if isinstance(value, str))
+
+
+def _speaker(tool: Tool) -> Callable[[Result], str]:
+    template, path = tool.speech.template, tool.speech.field
+
+    def speak(result: Result) -> str:
+        said = _fill(template, result.data) if template else None
+        if not said and path:
+            said = _say(_dig(result.data, path))
+        return (said or _text(result) or FALLBACK)[:_LONGEST]
+
+    return speak
+
+
+def _fill(template: str, data: Json) -> str:
+    return _FIELD.sub(lambda found: _say(_dig(data, found[1])) or "", template).strip()
+
+
+def _dig(data: Json, path: str) -> Json:
+    """Follow a dotted path through objects and lists; None where it leads nowhere."""
+    for part in path.split("."):
+        try:
+            data = data[int(part) if type(data) is list else part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    return data
+
+
+def _say(value: Json) -> str | None:
+    return None if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _text(result: Result) -> str | None:
+    if isinstance(result.data, str):
+        return result.data
+    return " ".join(block["text"] for block in result.content if block.get("type") == "text") or None

@@ -1,0 +1,31 @@
+"""Arguments must satisfy the tool's input schema; what does not is named by its path."""
+
+from dataclasses import dataclass
+
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Handler, Stage
+from toolcrib.model import Call, Result, Tool
+from toolcrib.schemas import Fault, compile_schema
+
+
+@dataclass(frozen=True)
+class Validate:
+    """Compiles each tool's schema once."""
+
+    def fit(self, tool: Tool) -> Stage:
+        """Every tool has a schema."""
+        faults = compile_schema(tool.input_schema).faults
+
+        async def validate(call: Call, proceed: Handler) -> Result:
+            found = faults(call.arguments)
+            if found:
+                raise _refusal(tool, found)
+            return await proceed(call)
+
+        return validate
+
+
+def _refusal(tool: Tool, faults: tuple[Fault, ...]) -> Refused:
+    said = "; ".join(fault.message for fault in faults)
+    details = {"faults": [{"path": fault.path, "expected": fault.expected} for fault in faults]}
+    return Refused("INVALID_ARGUMENTS", f"{tool.name}: {said}", path=faults[0].path, details=details)

@@ -1,0 +1,62 @@
+"""Shared state for one process: everything in memory, nothing to wait for."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from toolcrib.interfaces import Change, Demand
+from toolcrib.model import Result
+from toolcrib.store.shared.flights import Flights
+from toolcrib.store.shared.presence import Presence
+from toolcrib.store.shared.rates import Rates
+from toolcrib.store.shared.results import Results
+from toolcrib.store.shared.signals import Signals
+
+
+class MemoryShared:
+    """The `Shared` of a gateway that runs alone. `clock` may be any that only goes forward, in seconds."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rates = Rates(clock)
+        self._results = Results(clock)
+        self._flights = Flights()
+        self._signals = Signals()
+        self._presence = Presence(clock)
+
+    async def take(self, demands: Sequence[Demand]) -> float:
+        """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
+        return self._rates.take(demands)
+
+    async def recall(self, key: str) -> Result | None:
+        """A kept result that is still fresh: the very object, so nobody may change what is in it."""
+        return self._results.recall(key)
+
+    async def keep(self, key: str, result: Result, ttl: float) -> None:
+        """Keep a result for `ttl` seconds, or for less where space runs out."""
+        self._results.keep(key, result, ttl)
+
+    async def once(self, key: str, make: Callable[[], Awaitable[Result]]) -> tuple[Result, bool]:
+        """Run `make` unless it is already running under this key; its result, and whether another made it."""
+        return await self._flights.once(key, make)
+
+    def publish(self, change: Change) -> None:
+        """Tell every listener. Does not wait."""
+        self._signals.publish(change)
+
+    def listen(self, topic: str, hear: Callable[[Change], None]) -> Callable[[], None]:
+        """Hear of changes of a topic, also one's own; call the answer to stop."""
+        return self._signals.listen(topic, hear)
+
+    async def appear(self, key: str, value: str, ttl: float) -> None:
+        """Be present under a key for `ttl` seconds; again to stay."""
+        self._presence.appear(key, value, ttl)
+
+    async def vanish(self, key: str) -> None:
+        """Be present no longer."""
+        self._presence.vanish(key)
+
+    async def present(self, prefix: str) -> Mapping[str, str]:
+        """Who is present under a prefix: key to value."""
+        return self._presence.present(prefix)
+
+    async def close(self) -> None:
+        """Nothing is held that would have to be let go."""

@@ -1,0 +1,1 @@
+"""What lasts, in SQL: one file per aggregate, the same statements on SQLite and on Postgres."""

@@ -1,0 +1,54 @@
+"""The last calls, as operators look back at them."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from operator import attrgetter
+
+from sqlalchemy import delete, insert, select, tuple_
+
+from toolcrib.interfaces import CallRow
+from toolcrib.store.sql.batch import Batch
+from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.tables import calls
+
+FIELDS = tuple(each.name for each in fields(CallRow))
+VALUES = attrgetter(*FIELDS)
+NEWEST_FIRST = (calls.c.at.desc(), calls.c.number.desc())
+
+
+class SqlCalls:
+    """Calls in a table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._batch = Batch(database, insert(calls), calls)
+
+    async def add(self, rows: Sequence[CallRow]) -> None:
+        """Store a batch."""
+        await self._batch.write(map(VALUES, rows))
+
+    async def recent(
+        self, *, limit: int, tool: str | None = None, caller: str | None = None, before: float | None = None
+    ) -> Sequence[CallRow]:
+        """The newest first."""
+        query = select(*(calls.c[name] for name in FIELDS)).order_by(*NEWEST_FIRST).limit(limit)
+        if tool is not None:
+            query = query.where(calls.c.tool == tool)
+        if caller is not None:
+            query = query.where(calls.c.caller == caller)
+        if before is not None:
+            query = query.where(calls.c.at < before)
+        async with self._database.read() as connection:
+            found = await connection.execute(query)
+            return [CallRow(**row) for row in found.mappings()]
+
+    async def prune(self, keep: int) -> int:
+        """Forget all but the newest `keep`; how many went."""
+        place = (calls.c.at, calls.c.number)
+        async with self._database.write() as connection:
+            found = await connection.execute(select(*place).order_by(*NEWEST_FIRST).offset(keep).limit(1))
+            newest_to_go = found.one_or_none()
+            if newest_to_go is None:
+                return 0
+            done = await connection.execute(delete(calls).where(tuple_(*place) <= tuple_(*newest_to_go)))
+            return done.rowcount

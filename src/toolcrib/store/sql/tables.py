@@ -1,0 +1,136 @@
+"""The tables as they are now; `migrations` tells how they came to be."""
+
+import json
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeEngine
+
+from toolcrib.interfaces import LATENCY_BOUNDS
+from toolcrib.model import JsonObject
+
+
+def storable(text: str) -> str:
+    """Replace what no database takes as text: zero characters and halves of pairs."""
+    return text.replace("\0", "�").encode("utf-8", "replace").decode()
+
+
+class Words(TypeDecorator[str]):
+    """Text that both engines take and sort alike, whatever came in: one bad name must not sink a batch."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Postgres sorts by the database's language unless told otherwise."""
+        return Text(collation="C") if dialect.name == "postgresql" else Text()
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else storable(value)
+
+
+class NameSet(TypeDecorator[frozenset[str]]):
+    """A set of names as a JSON list."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: frozenset[str] | None, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(sorted(value))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> frozenset[str] | None:
+        return None if value is None else frozenset(json.loads(value))
+
+
+class Document(TypeDecorator[JsonObject]):
+    """JSON kept letter by letter: the engines' own JSON types reorder or refuse some of it."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: JsonObject | None, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> JsonObject | None:
+        return None if value is None else json.loads(value)
+
+
+metadata = MetaData()
+
+keys = Table(
+    "toolcrib_keys",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("digest", Words, nullable=False),
+    Column("permissions", NameSet, nullable=False),
+    Column("contexts", NameSet),
+    Column("home", Words, nullable=False),
+    Column("act_as", Boolean, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("rotated", Double),
+    Column("revoked", Double),
+)
+
+overlay = Table(
+    "toolcrib_overlay",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+    Column("document", Document, nullable=False),
+)
+
+claims = Table(
+    "toolcrib_claims",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("owner", Words, nullable=False),
+)
+
+calls = Table(
+    "toolcrib_calls",
+    metadata,
+    # Our own number, since ids come from outside and a repeated one must not sink its batch.
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", Words, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("tool", Words, nullable=False),
+    Column("caller", Words, nullable=False),
+    Column("user", Words),
+    Column("context", Words, nullable=False),
+    Column("face", Words, nullable=False),
+    Column("outcome", Words, nullable=False),
+    Column("code", Words),
+    Column("milliseconds", Double, nullable=False),
+    Column("cached", Boolean, nullable=False),
+    Column("trace", Words, nullable=False),
+    Index("toolcrib_calls_newest", "at", "number"),
+)
+
+BUCKETS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
+"""One column per latency bucket, so that the database can add them up."""
+
+usage = Table(
+    "toolcrib_usage",
+    metadata,
+    Column("day", Words, primary_key=True),
+    Column("tool", Words, primary_key=True),
+    Column("caller", Words, primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("cached", BigInteger, nullable=False),
+    Column("milliseconds", Double, nullable=False),
+    Column("last_used", Double, nullable=False),
+    *(Column(bucket, BigInteger, nullable=False) for bucket in BUCKETS),
+)

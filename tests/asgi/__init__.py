@@ -1,0 +1,1 @@
+"""The little of HTTP that every face needs."""

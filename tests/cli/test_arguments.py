@@ -1,0 +1,130 @@
+"""Arguments as people type them become what the tool's schema wants."""
+
+import io
+import json
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.cli.arguments import fitted, read
+
+SOME_JSON = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.lists(st.integers(0, 9))
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "$defs": {"Unit": {"enum": ["m", "km"]}, "Pair": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}},
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "on": {"type": "boolean"},
+        "gone": {"type": "null"},
+        "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "either": {"type": ["integer", "string"]},
+        "pair": {"$ref": "#/$defs/Pair"},
+        "unit": {"$ref": "#/$defs/Unit"},
+        "level": {"enum": [1, 2, None]},
+        "fixed": {"const": 7},
+        "numbers": {"type": "array", "items": {"type": "number"}},
+        "words": {"type": "array", "items": {"type": "string"}},
+        "units": {"type": "array", "items": {"$ref": "#/$defs/Unit"}},
+        "loose": {},
+        "lost": {"$ref": "#/$defs/Nowhere"},
+        "loop": {"$ref": "#/$defs/Loop"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "typed,value",
+    [
+        ("text=12", "12"),
+        ("text=a=b", "a=b"),
+        ("text=", ""),
+        ("text=two\nlines", "two\nlines"),
+        ("count=12", 12),
+        ("count=-1", -1),
+        ("count=twelve", "twelve"),
+        ("count=true", "true"),
+        ("ratio=2.5", 2.5),
+        ("ratio=2", 2),
+        ("on=true", True),
+        ("on=1", "1"),
+        ("gone=null", None),
+        ("maybe=3", 3),
+        ("maybe=null", None),
+        ("either=3", "3"),
+        ('pair={"a": 1}', {"a": 1}),
+        ("unit=km", "km"),
+        ("level=2", 2),
+        ("level=null", None),
+        ("level=3", 3),
+        ("fixed=7", 7),
+        ("numbers=[1, 2]", [1, 2]),
+        ("numbers=1", [1]),
+        ("words=1", ["1"]),
+        ("units=km", ["km"]),
+        ("loose=5", 5),
+        ("loose=five", "five"),
+        ("unknown=5", 5),
+        ("lost=5", 5),
+        ("loop=5", 5),
+    ],
+)
+def test_a_pair_gets_the_type_its_schema_wants(typed: str, value: object) -> None:
+    pairs = read([typed])
+    assert isinstance(pairs, tuple)
+    found = fitted(pairs, SCHEMA)[typed.partition("=")[0]]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_a_list_grows_with_every_pair() -> None:
+    assert fitted((("numbers", "1"), ("numbers", "[2, 3]"), ("numbers", "4")), SCHEMA) == {
+        "numbers": [1, 2, 3, 4]
+    }
+
+
+def test_anything_else_given_twice_is_wrong_use() -> None:
+    with pytest.raises(click.UsageError, match="count is given twice"):
+        fitted((("count", "1"), ("count", "2")), SCHEMA)
+
+
+def test_without_a_schema_json_is_read_as_json() -> None:
+    assert fitted((("a", "1"), ("b", "x")), {}) == {"a": 1, "b": "x"}
+
+
+def test_nothing_given_is_an_empty_object() -> None:
+    assert read([]) == {}
+
+
+def test_a_dash_reads_the_object_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"a": [1]}\n'))
+    assert read(["-"]) == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    "typed,said",
+    [
+        (["{"], "not JSON"),
+        (["[1]"], "not a JSON object"),
+        (["word"], "'word' is no argument"),
+        (["a=1", "=2"], "'=2' is no argument"),
+        (["a=1", '{"b": 2}'], "is no argument"),
+    ],
+)
+def test_what_is_no_argument_is_wrong_use(typed: list[str], said: str) -> None:
+    with pytest.raises(click.UsageError, match=said):
+        read(typed)
+
+
+@given(st.dictionaries(st.text(), SOME_JSON, max_size=5))
+def test_an_object_arrives_as_it_was_written(value: dict[str, Any]) -> None:
+    assert read([json.dumps(value)]) == value
+
+
+@given(st.text())
+def test_text_stays_text_where_text_is_wanted(text: str) -> None:
+    assert fitted((("text", text),), SCHEMA) == {"text": text}

@@ -1,0 +1,60 @@
+"""`toolcrib explain`, in its own process."""
+
+from pathlib import Path
+
+from tests.cli.conftest import Shell
+
+CONFIG = """
+contexts:
+  nothing: {tools: []}
+overrides:
+  "local:*": {rate_limit: 5/min}
+"""
+
+
+REPAIRED = """
+from toolcrib import Registry
+
+registry = Registry()
+registry.register_tool({"name": "add-note", "parameters": {"properties": {}}}, lambda arguments: arguments)
+"""
+
+
+def test_what_may_be_used_and_what_a_call_passes(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text(CONFIG)
+    done = shell("explain", "get_datetime", "--user", "u1")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "local:get-datetime may be used by user:u1 in the context default."
+    assert "contexts\tyes" in lines
+    assert "Names: local:get-datetime, get_datetime, get-datetime" in lines
+    assert any(line.startswith("Steps: record > recover > ") and line.endswith(" > local") for line in lines)
+    assert "Overrides: local:*" in lines
+
+
+def test_what_is_hidden_and_why(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text(CONFIG)
+    done = shell("explain", "get-datetime", "--context", "nothing")
+    assert done.code == 0
+    assert "may not be used by local in the context nothing." in done.out
+    assert "Reason: local:get-datetime the context nothing does not select it" in done.out
+
+
+def test_json(shell: Shell) -> None:
+    found = shell("explain", "get-datetime", "--json").json
+    assert found["visible"] is True
+    assert found["steps"][0] == "record"
+
+
+def test_an_unknown_tool_fails(shell: Shell) -> None:
+    done = shell("explain", "get-datetim")
+    assert (done.code, done.out) == (1, "")
+    assert "did you mean local:get-datetime?" in done.err
+    unknown = shell("explain", "get-datetim", "--json")
+    assert (unknown.code, unknown.json["visible"]) == (1, False)
+
+
+def test_what_was_repaired_is_said(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "explain_repaired.py").write_text(REPAIRED)
+    (tmp_path / "toolcrib.yaml").write_text("functions: [explain_repaired]")
+    assert "Repaired: " in shell("explain", "add-note").out

@@ -1,0 +1,74 @@
+"""`toolcrib keys`, in its own process: the store is changed directly."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+HINT = "A gateway that runs on the same store follows within seconds"
+
+
+def test_a_key_from_birth_to_end(shell: Shell, tmp_path: Path) -> None:
+    made = shell("keys", "create", "ci", "--permission", "cards:read", "--permission", "dice:*", "--act-as")
+    assert made.code == 0
+    key = made.out.strip()
+    assert key.startswith("tc_")
+    assert HINT in made.err
+    assert [row[:6] for row in shell("keys", "list").rows] == [
+        ["ci", "live", "default", "all", "cards:read dice:*", "yes"]
+    ]
+    again = shell("keys", "rotate", "ci")
+    assert again.out.startswith("tc_")
+    assert again.out.strip() != key
+    assert shell("keys", "revoke", "ci").code == 0
+    assert shell("keys", "list").rows[0][1] == "revoked"
+    gone = shell("keys", "revoke", "ci")
+    assert (gone.code, gone.err) == (1, "toolcrib: there is no live key named ci\n")
+    assert key.encode() not in (tmp_path / ".toolcrib" / "toolcrib.db").read_bytes()
+
+
+def test_json(shell: Shell) -> None:
+    made = shell("keys", "create", "ci", "--json").json
+    assert made["name"] == "ci"
+    assert made["key"].startswith("tc_")
+    (listed,) = shell("keys", "list", "--json").json["keys"]
+    assert listed == {name: value for name, value in made.items() if name != "key"}
+    assert shell("keys", "rotate", "ci", "--json").json["key"] != made["key"]
+    assert shell("keys", "revoke", "ci", "--json").json == {"name": "ci", "revoked": True}
+    again = shell("keys", "create", "ci", "--json")
+    assert (again.code, again.json["error"]["code"]) == (1, "ALREADY_EXISTS")
+
+
+def test_contexts_and_the_home_among_them(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("contexts: {one: {}, two: {}}")
+    made = shell("keys", "create", "a", "--context", "one", "--context", "two", "--json").json
+    assert (made["contexts"], made["home"]) == (["one", "two"], "one")
+    other = shell(
+        "keys", "create", "b", "--context", "one", "--context", "two", "--home", "two", "--json"
+    ).json
+    assert other["home"] == "two"
+    assert shell("keys", "list").rows[1][2:4] == ["two", "one two"]
+
+
+def test_no_keys_yet(shell: Shell) -> None:
+    done = shell("keys", "list")
+    assert (done.code, done.out) == (0, "")
+    assert "toolcrib keys create NAME" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments,code,said",
+    [
+        (["create", "bad name!"], 2, "a key's name has"),
+        (["create", "ci", "--permission", "everything"], 2, "write resource:action"),
+        (["create", "ci", "--context", "nowhere"], 1, "there is no context named nowhere"),
+        (["rotate", "ci"], 1, "there is no live key named ci"),
+        (["create"], 2, "NAME"),
+        (["steal", "ci"], 2, "No such command 'steal'"),
+    ],
+)
+def test_what_cannot_be_done(shell: Shell, arguments: list[str], code: int, said: str) -> None:
+    done = shell("keys", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err

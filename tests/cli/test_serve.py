@@ -1,0 +1,136 @@
+"""`toolcrib serve` as a process of its own: what it prints works when it is pasted, and how it ends."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import urllib.request
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import PATIENCE, Serving, environment, finished, serving
+from toolcrib.version import VERSION
+
+SECRET = "a-key-that-nobody-should-ever-see-printed"
+
+
+def fact(served: Serving, name: str) -> str:
+    found = re.search(rf"^{name}: (.+)$", served.welcome, re.MULTILINE)
+    assert found is not None, served.welcome
+    return found[1]
+
+
+def test_what_it_prints(gateway: Serving) -> None:
+    assert gateway.welcome.startswith(f"Toolcrib {VERSION} is listening on http://127.0.0.1:")
+    assert fact(gateway, "MCP") == f"{gateway.url}/mcp"
+    assert fact(gateway, "Tools") == "8 from local, demo"
+    assert fact(gateway, "Admin key") == "in .toolcrib/admin.key"
+    assert gateway.admin_key not in gateway.welcome
+
+
+def test_the_link_signs_in_once(gateway: Serving) -> None:
+    link = fact(gateway, "Web page")
+    cookies = CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(cookies))
+    with browser.open(link, timeout=PATIENCE) as page:
+        assert page.status == 200
+        assert page.url == f"{gateway.url}/"
+    assert len(cookies) == 1
+    again = CookieJar()
+    other = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(again))
+    with other.open(link, timeout=PATIENCE):
+        assert len(again) == 0
+
+
+def test_the_curl_works_as_it_is_printed(gateway: Serving) -> None:
+    found = re.search(r"^Try it:\n(curl .+\n.+)$", gateway.welcome, re.MULTILINE)
+    assert found is not None, gateway.welcome
+    done = subprocess.run(
+        ["bash", "-c", found[1]], cwd=gateway.folder, env=environment(), capture_output=True, check=True
+    )
+    assert json.loads(done.stdout)["data"]["timezone"] == "UTC"
+
+
+def test_the_clients_snippet_is_what_clients_read(gateway: Serving) -> None:
+    snippet = json.loads(gateway.welcome.splitlines()[-1])
+    server = snippet["mcpServers"]["toolcrib"]
+    assert server["url"] == f"{gateway.url}/mcp"
+    assert server["headers"] == {"Authorization": "Bearer ${TOOLCRIB_KEY}"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_cleanly(tmp_path: Path, number: int) -> None:
+    with serving(tmp_path) as served:
+        assert served.end(number) == (0, "")
+
+
+def test_a_key_of_ones_own_a_public_address_and_warnings(tmp_path: Path) -> None:
+    config = (
+        f"server: {{public_url: https://tools.example/}}\nauth: {{admin_key: {SECRET}}}\nenergy: {{start: 5}}"
+    )
+    (tmp_path / "toolcrib.yaml").write_text(config)
+    with serving(tmp_path) as served:
+        assert "listening on https://tools.example\n" in served.welcome
+        assert fact(served, "MCP") == "https://tools.example/mcp"
+        assert fact(served, "Admin key") == "auth.admin_key of toolcrib.yaml"
+        assert '"Authorization: Bearer $TOOLCRIB_KEY"' in served.welcome
+        assert "Warning: toolcrib.yaml:3 energy: is checked" in served.welcome
+        assert SECRET not in served.welcome
+
+
+def test_a_key_from_the_environment(tmp_path: Path) -> None:
+    with serving(tmp_path, env={"TOOLCRIB_ADMIN_KEY": SECRET}) as served:
+        assert fact(served, "Admin key") == "in $TOOLCRIB_ADMIN_KEY"
+        assert '"Authorization: Bearer $TOOLCRIB_ADMIN_KEY"' in served.welcome
+        assert not (tmp_path / ".toolcrib" / "admin.key").exists()
+
+
+@pytest.mark.requirement("F7")
+def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = finished(tmp_path, "serve", "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"toolcrib: port {port} on 127.0.0.1 is taken by ")
+
+
+def test_a_bad_config_is_listed_fault_by_fault(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text("server:\n  port: many\nautth: {}\n")
+    done = finished(tmp_path, "serve", "-c", "wrong.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "toolcrib: wrong.yaml:2 server.port: must be a whole number",
+        "toolcrib: wrong.yaml:3 autth: is not a setting; did you mean auth?",
+    ]
+    assert not (tmp_path / ".toolcrib").exists()
+
+
+@pytest.mark.requirement("I1")
+def test_a_trusting_mode_stays_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("auth: {mode: trust_header}")
+    done = finished(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "command line auth.mode" in done.stderr
+
+
+def test_a_key_file_that_others_can_read(tmp_path: Path) -> None:
+    (tmp_path / ".toolcrib").mkdir()
+    key = tmp_path / ".toolcrib" / "admin.key"
+    key.write_text("x" * 40)
+    key.chmod(0o644)
+    done = finished(tmp_path, "serve", "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "chmod 600 .toolcrib/admin.key" in line
+
+
+def test_a_module_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("functions: [no_such_module_anywhere]")
+    done = finished(tmp_path, "serve", "--port", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "no_such_module_anywhere" in line

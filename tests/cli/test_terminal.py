@@ -1,0 +1,84 @@
+"""In a terminal things are drawn: tables, a panel, progress; Ctrl-C there ends a gateway."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+from pathlib import Path
+
+from tests.cli.processes import COMMAND, PATIENCE, environment
+
+ROWS_AND_COLUMNS = struct.pack("HHHH", 40, 80, 0, 0)
+INTERRUPT = b"\x03"
+
+
+def _own_terminal() -> None:
+    """Make the standard input of a new process the terminal it belongs to, so that Ctrl-C reaches it."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def watched(folder: Path, *arguments: str, interrupt_at: str | None = None) -> tuple[int, str]:
+    """Run a command in a terminal; return its exit code and all it drew."""
+    keyboard, screen = pty.openpty()
+    fcntl.ioctl(screen, termios.TIOCSWINSZ, ROWS_AND_COLUMNS)
+    env = {name: value for name, value in environment().items() if name not in ("NO_COLOR", "CI")}
+    process = subprocess.Popen(
+        (*COMMAND, *arguments),
+        cwd=folder,
+        env={**env, "TERM": "xterm-256color"},
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        preexec_fn=_own_terminal,  # noqa: PLW1509 - the test has no other threads that hold locks
+    )
+    os.close(screen)
+    drawn = b""
+    # The end of a terminal is an error on Linux and an empty read elsewhere.
+    with suppress(OSError):
+        while part := os.read(keyboard, 65536):
+            drawn += part
+            if interrupt_at is not None and interrupt_at.encode() in drawn:
+                os.write(keyboard, INTERRUPT)
+                interrupt_at = None
+    os.close(keyboard)
+    return process.wait(PATIENCE), drawn.decode()
+
+
+def test_a_table_is_drawn(tmp_path: Path) -> None:
+    code, drawn = watched(tmp_path, "tools")
+    assert code == 0
+    assert "What it does" in drawn
+    assert "────" in drawn
+    assert "\x1b[1m" in drawn
+    assert "Call one: toolcrib call NAME" in drawn
+
+
+def test_progress_is_drawn_and_taken_away(tmp_path: Path) -> None:
+    code, drawn = watched(tmp_path, "call", "slow-countdown", "seconds=0.5", "steps=2", "--demo")
+    assert code == 0
+    assert "2 to go" in drawn
+    assert "Lift-off after 0.5 seconds." in drawn
+    assert drawn.index("1 to go") < drawn.index("Lift-off")
+    assert '"steps"' in drawn
+
+
+def test_a_gateway_draws_its_panel_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("energy: {start: 5}")
+    code, drawn = watched(tmp_path, "serve", "--port", "0", interrupt_at="Ctrl-C stops it.")
+    assert code == 0
+    assert "╭─" in drawn
+    assert "Warning: toolcrib.yaml:1 energy" in drawn
+    link = next(line for line in drawn.splitlines() if "/?token=" in line)
+    # The whole link on one line, however narrow the terminal is.
+    assert len(link.partition("token=")[2].replace("\x1b[0m", "").strip()) == 43
+    assert "Traceback" not in drawn
+
+
+def test_a_new_key_comes_with_advice(tmp_path: Path) -> None:
+    code, drawn = watched(tmp_path, "keys", "create", "ci")
+    assert code == 0
+    assert "It is shown this once: keep it now." in drawn

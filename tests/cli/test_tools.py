@@ -1,0 +1,84 @@
+"""`toolcrib tools`, in its own process."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+LOCAL = ["local:get-datetime", "local:control-volume", "local:search-web"]
+
+
+def test_a_pipe_gets_a_line_for_each_tool(shell: Shell) -> None:
+    done = shell("tools")
+    assert (done.code, done.err) == (0, "")
+    assert [row[0] for row in done.rows] == LOCAL
+    assert done.rows[0][1:] == ["query", "Tell the current date and time in a time zone."]
+
+
+def test_looking_leaves_no_trace(shell: Shell, tmp_path: Path) -> None:
+    assert shell("tools").code == 0
+    assert shell("call", "get-datetime").code == 0
+    assert shell("explain", "get-datetime").code == 0
+    assert shell("keys", "list").code == 0
+    assert shell("check").code == 0
+    assert shell("config", "export").code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_what_rest_would_answer(shell: Shell) -> None:
+    tools = shell("tools", "--json", "--demo").json["tools"]
+    add = next(tool for tool in tools if tool["name"] == "demo:add-numbers")
+    assert add["names"] == {"qualified": "demo:add-numbers", "safe": "add_numbers", "flat": "add-numbers"}
+    assert add["inputSchema"]["required"] == ["numbers"]
+
+
+def test_search_keeps_what_holds_every_word(shell: Shell) -> None:
+    done = shell("tools", "--demo", "--search", "NUMBERS total")
+    assert [row[0] for row in done.rows] == ["demo:add-numbers"]
+
+
+def test_a_format_and_a_style(shell: Shell) -> None:
+    tools = shell("tools", "--format", "mcp", "--style", "flat").json["tools"]
+    assert tools[0]["name"] == "get-datetime"
+    assert "annotations" in tools[0]
+
+
+def test_a_context_shows_its_own_in_its_own_style(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("contexts: {few: {tools: [get_datetime], style: safe}}")
+    assert [row[0] for row in shell("tools", "--context", "few").rows] == ["get_datetime"]
+
+
+def test_no_tool_is_said_on_standard_error(shell: Shell) -> None:
+    done = shell("tools", "--search", "nothing-of-the-kind")
+    assert (done.code, done.out) == (0, "")
+    assert "there is no tool here" in done.err
+
+
+def test_an_unknown_context_fails(shell: Shell) -> None:
+    done = shell("tools", "--context", "nowhere")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "toolcrib: there is no context named nowhere\n"
+
+
+@pytest.mark.parametrize(
+    "arguments,said",
+    [
+        (["--format", "morse"], "there is no format named morse; there are rest, mcp"),
+        (["--style", "loud"], "--style"),
+        (["--user", "a\nb"], "--user must be printable text"),
+        (["--format", "mcp", "--style", "qualified"], "qualified"),
+    ],
+)
+def test_wrong_use(shell: Shell, arguments: list[str], said: str) -> None:
+    done = shell("tools", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_wrong_use_in_json(shell: Shell) -> None:
+    done = shell("tools", "--nope", "--json")
+    assert (done.code, done.err) == (2, "")
+    assert done.json["success"] is False
+    assert done.json["error"]["code"] == "INVALID_REQUEST"
+    assert "--nope" in done.json["error"]["message"]

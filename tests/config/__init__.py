@@ -1,0 +1,1 @@
+"""The config, from bytes to a checked document."""

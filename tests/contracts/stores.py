@@ -1,0 +1,65 @@
+"""The stores there are, and rows to put in them, for the suites every store must pass."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolcrib.interfaces import CallRow, KeyRecord, Store, UsageRow
+from toolcrib.store import open_store
+
+Kind = Callable[[pytest.FixtureRequest], str]
+
+
+def sqlite_file(request: pytest.FixtureRequest) -> str:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return f"sqlite:///{folder}/state/toolcrib.db"
+
+
+def sqlite_memory(_request: pytest.FixtureRequest) -> str:
+    return "sqlite://"
+
+
+def postgres(request: pytest.FixtureRequest) -> str:
+    return request.getfixturevalue("fresh_database")
+
+
+STORES: tuple[Kind, ...] = (sqlite_file, sqlite_memory, postgres)
+LASTING: tuple[Kind, ...] = (sqlite_file, postgres)
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncGenerator[Store]:
+    store = await open_store(url)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def a_key(name: str = "agent", **more: object) -> KeyRecord:
+    return replace(KeyRecord(name=name, digest=f"digest of {name}", created=1.25), **more)
+
+
+def a_call(number: int, **more: object) -> CallRow:
+    row = CallRow(
+        id=f"call-{number}",
+        at=float(number),
+        tool="cards:get-card",
+        caller="agent",
+        user=None,
+        context="default",
+        face="rest",
+        outcome="success",
+        code=None,
+        milliseconds=1.5,
+        cached=False,
+        trace="0af7",
+    )
+    return replace(row, **more)
+
+
+def a_use(day: str = "2026-01-01", tool: str = "t", caller: str = "c", **more: object) -> UsageRow:
+    return replace(UsageRow(day=day, tool=tool, caller=caller), **more)

@@ -1,0 +1,253 @@
+"""What every store must do, whichever database it is; calls and usage have a suite of their own."""
+
+from collections.abc import AsyncGenerator
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.contracts.stores import LASTING, STORES, a_call, a_key, a_use, opened
+from toolcrib.interfaces import KeyRecord, Store
+from toolcrib.model import JsonObject
+
+pytestmark = pytest.mark.anyio
+
+MANY = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture(params=STORES, ids=lambda kind: kind.__name__)
+async def store(request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
+    async with opened(request.param(request)) as one:
+        yield one
+
+
+@pytest.fixture(params=LASTING, ids=lambda kind: kind.__name__)
+def url(request: pytest.FixtureRequest) -> str:
+    return request.param(request)
+
+
+# --- keys ---
+
+
+@pytest.mark.requirement("I1")
+async def test_a_key_comes_back_as_it_was_stored(store: Store) -> None:
+    plain = a_key("a plain one")
+    full = KeyRecord(
+        name="everything",
+        digest="d" * 64,
+        permissions=frozenset({"crib:admin", "cards:*"}),
+        contexts=frozenset({"support", "open"}),
+        home="support",
+        act_as=True,
+        created=1_700_000_000.123456,
+        rotated=1_700_000_001.5,
+        revoked=1_700_000_002.5,
+    )
+    nowhere = a_key("none", contexts=frozenset[str]())
+    for key in (plain, full, nowhere):
+        assert await store.keys.add(key)
+    assert await store.keys.all() == [plain, full, nowhere]
+
+
+async def test_a_name_is_given_out_once_even_after_its_key_is_revoked(store: Store) -> None:
+    assert await store.keys.add(a_key())
+    assert not await store.keys.add(a_key(digest="another"))
+    assert await store.keys.revoke("agent", 2.0)
+    assert not await store.keys.add(a_key(digest="another"))
+    assert await store.keys.all() == [a_key(revoked=2.0)]
+
+
+async def test_rotation_replaces_the_hash_of_a_live_key_alone(store: Store) -> None:
+    await store.keys.add(a_key())
+    await store.keys.add(a_key("other"))
+    assert await store.keys.rotate("agent", "fresh", 3.0)
+    assert await store.keys.all() == [a_key(digest="fresh", rotated=3.0), a_key("other")]
+    assert await store.keys.revoke("agent", 4.0)
+    assert not await store.keys.rotate("agent", "late", 5.0)
+    assert not await store.keys.rotate("nobody", "late", 5.0)
+    assert await store.keys.all() == [a_key(digest="fresh", rotated=3.0, revoked=4.0), a_key("other")]
+
+
+async def test_a_key_is_revoked_once(store: Store) -> None:
+    await store.keys.add(a_key())
+    assert await store.keys.revoke("agent", 4.0)
+    assert not await store.keys.revoke("agent", 9.0)
+    assert not await store.keys.revoke("nobody", 9.0)
+    assert [key.revoked for key in await store.keys.all()] == [4.0]
+
+
+async def test_keys_are_listed_by_name_in_the_same_order_everywhere(store: Store) -> None:
+    names = ["b", "B", "a-1", "a_1", "é", "Z", "🙂", "10", "9", "ﬀ"]
+    for name in names:
+        await store.keys.add(a_key(name))
+    assert [key.name for key in await store.keys.all()] == sorted(names)
+
+
+async def test_names_that_look_like_sql_are_names(store: Store) -> None:
+    hostile = "x'); DROP TABLE toolcrib_keys; --"
+    assert await store.keys.add(a_key(hostile))
+    assert await store.keys.revoke(hostile, 1.0)
+    assert [key.name for key in await store.keys.all()] == [hostile]
+
+
+async def test_one_of_many_adding_the_same_name_succeeds(store: Store) -> None:
+    won: list[int] = []
+
+    async def add(number: int) -> None:
+        if await store.keys.add(a_key(digest=str(number))):
+            won.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(add, number)
+    assert [key.digest for key in await store.keys.all()] == [str(won[0])]
+    assert len(won) == 1
+
+
+# --- overlay ---
+
+
+@pytest.mark.requirement("I7")
+async def test_an_overlay_starts_empty_and_counts_its_versions(store: Store) -> None:
+    assert await store.overlay.load() == (0, {})
+    assert await store.overlay.save({"a": 1}, expected=0) == 1
+    assert await store.overlay.save({"a": 2}, expected=1) == 2
+    assert await store.overlay.load() == (2, {"a": 2})
+
+
+async def test_whoever_has_not_seen_the_last_overlay_may_not_replace_it(store: Store) -> None:
+    assert await store.overlay.save({"early": True}, expected=1) is None
+    await store.overlay.save({"first": True}, expected=0)
+    for expected in (0, 2, -1):
+        assert await store.overlay.save({"wrong": expected}, expected=expected) is None
+    assert await store.overlay.load() == (1, {"first": True})
+
+
+async def test_of_rivals_for_the_next_overlay_exactly_one_wins(store: Store) -> None:
+    for version in range(3):
+        won: list[int] = []
+
+        async def save(rival: int, expected: int = version, won: list[int] = won) -> None:
+            if await store.overlay.save({"by": rival}, expected=expected) == expected + 1:
+                won.append(rival)
+
+        async with anyio.create_task_group() as tasks:
+            for rival in range(10):
+                tasks.start_soon(save, rival)
+        assert await store.overlay.load() == (version + 1, {"by": won[0]})
+        assert len(won) == 1
+
+
+json_documents = st.dictionaries(
+    st.text(),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=10,
+    ),
+    max_size=4,
+)
+
+
+@MANY
+@given(document=json_documents)
+async def test_any_document_comes_back_letter_by_letter(store: Store, document: JsonObject) -> None:
+    version, _ = await store.overlay.load()
+    assert await store.overlay.save(document, expected=version) == version + 1
+    _, loaded = await store.overlay.load()
+    assert loaded == document
+    assert list(loaded) == list(document)
+
+
+# --- claims ---
+
+
+@pytest.mark.requirement("A3", "A4")
+async def test_claims_are_added_moved_and_given_up(store: Store) -> None:
+    assert await store.claims.all() == {}
+    await store.claims.put({"get_card": "cards:get-card", "ping": "net:ping"})
+    await store.claims.put({"ping": "other:ping", "pong": "net:pong"})
+    assert await store.claims.all() == {
+        "get_card": "cards:get-card",
+        "ping": "other:ping",
+        "pong": "net:pong",
+    }
+    await store.claims.drop(["ping", "never_there", "ping"])
+    assert await store.claims.all() == {"get_card": "cards:get-card", "pong": "net:pong"}
+
+
+async def test_no_claims_is_no_work(store: Store) -> None:
+    await store.claims.put({})
+    await store.claims.drop([])
+    assert await store.claims.all() == {}
+
+
+async def test_a_whole_catalog_is_claimed_at_once(store: Store) -> None:
+    names = {f"tool_{number}": f"source:tool-{number}" for number in range(5000)}
+    await store.claims.put(names)
+    assert await store.claims.all() == names
+    await store.claims.drop(names)
+    assert await store.claims.all() == {}
+
+
+# --- the whole ---
+
+
+async def test_a_store_that_works_says_so(store: Store) -> None:
+    await store.check()
+
+
+async def test_what_was_kept_is_there_after_a_restart(url: str) -> None:
+    async with opened(url) as store:
+        await store.keys.add(a_key())
+        await store.overlay.save({"a": 1}, expected=0)
+        await store.claims.put({"n": "s:n"})
+        await store.calls.add([a_call(1)])
+        await store.usage.add([a_use(calls=1)])
+    async with opened(url) as again:
+        assert await again.keys.all() == [a_key()]
+        assert await again.overlay.load() == (1, {"a": 1})
+        assert await again.claims.all() == {"n": "s:n"}
+        assert await again.calls.recent(limit=9) == [a_call(1)]
+        assert [row.calls for row in await again.usage.totals()] == [1]
+
+
+async def test_several_may_open_an_empty_database_at_once(url: str) -> None:
+    async def start(number: int) -> None:
+        async with opened(url) as one:
+            assert await one.keys.add(a_key(f"key {number}"))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(4):
+            tasks.start_soon(start, number)
+    async with opened(url) as store:
+        assert len(await store.keys.all()) == 4
+
+
+async def test_replicas_compare_and_swap_and_add_up_together(url: str) -> None:
+    wins: list[int] = []
+    rows = [a_use(tool=f"t{number}", calls=1) for number in range(20)]
+
+    async def replica(order: int) -> None:
+        async with opened(url) as one:
+            for _ in range(10):
+                version, document = await one.overlay.load()
+                saved = await one.overlay.save({"sum": document.get("sum", 0) + 1}, expected=version)
+                if saved is not None:
+                    wins.append(saved)
+                # Rows that were locked in the order they are given in would be a ring.
+                await one.usage.add(rows[::order])
+                await one.claims.put({row.tool: "s:x" for row in rows[::order]})
+
+    async with anyio.create_task_group() as tasks:
+        for order in (1, -1, 1):
+            tasks.start_soon(replica, order)
+    assert sorted(wins) == list(range(1, len(wins) + 1))
+    async with opened(url) as store:
+        assert await store.overlay.load() == (len(wins), {"sum": len(wins)})
+        assert [row.calls for row in await store.usage.totals()] == [30] * 20

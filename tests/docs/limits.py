@@ -1,0 +1,85 @@
+"""Every bound a stranger can run into, read from where the code keeps it."""
+
+from toolcrib.asgi import guard, origins, protocol
+from toolcrib.catalog import catalog
+from toolcrib.config import default_document, yaml
+from toolcrib.faces.mcp import changes, http
+from toolcrib.faces.rest import execute
+from toolcrib.schemas import bounds, effort, patterns
+from toolcrib.schemas import guard as schemas
+from toolcrib.sources import functions
+from toolcrib.steps.attempt import BY_RESPONSE_TIME
+from toolcrib.steps.bulkhead import Bulkhead
+from toolcrib.store.shared import results
+
+Row = tuple[str, str, str]
+
+_FIXED = "fixed"
+
+
+def size(number: int) -> str:
+    """Say a number of bytes as people do."""
+    for unit, of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number % of == 0:
+            return f"{number // of} {unit}"
+    return f"{number} bytes"
+
+
+def rows() -> list[Row]:
+    """Return what is bounded, by how much, and where that is set."""
+    return [*_requests(), *_mcp(), *_calls(), *_definitions()]
+
+
+def _requests() -> list[Row]:
+    body = default_document({}).limits.body_bytes
+    return [
+        ("head of a request, before it is parsed", size(protocol.HEAD_BYTES), _FIXED),
+        ("headers together", f"{guard.HEADERS}, {size(guard.HEADER_BYTES)}", _FIXED),
+        ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
+        ("body on REST", size(body), "`limits.body_bytes`"),
+        ("arguments of one call on REST", size(execute.ARGUMENT_BYTES), _FIXED),
+        ("nesting of a body", f"{bounds.DEPTH} levels", _FIXED),
+        ("values in a body", f"{bounds.NODES:,}", _FIXED),
+        ("how long a caller may say it waits", f"{origins.LONGEST_WAIT:g} s", _FIXED),
+    ]
+
+
+def _mcp() -> list[Row]:
+    return [
+        ("body on MCP", size(http.MOST_BYTES), _FIXED),
+        ("MCP sessions", f"{http.MOST_SESSIONS:,}", _FIXED),
+        ("an idle MCP session", f"{http.IDLE_SECONDS / 60:g} min", _FIXED),
+        ("MCP clients that listen for changes", f"{changes.MOST_LISTENERS:,}", _FIXED),
+    ]
+
+
+def _calls() -> list[Row]:
+    limits = default_document({}).limits
+    rate = limits.per_user
+    assert rate is not None
+    seconds = ", ".join(f"{word} {limit:g} s" for word, limit in BY_RESPONSE_TIME.items())
+    return [
+        ("calls of one user", f"{rate.max_calls} in {rate.window_ms / 1000:g} s", "`limits.per_user`"),
+        ("calls of one source at once", str(limits.concurrency), "`limits.concurrency`"),
+        ("calls of one source that wait", str(limits.waiting), "`limits.waiting`"),
+        ("how long they wait", f"{Bulkhead().patience:g} s", _FIXED),
+        ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
+        ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
+        ("result", size(limits.result_bytes), "`limits.result_bytes`"),
+        ("kept answer", size(results.LARGEST), _FIXED),
+        ("kept answers together", f"{results.ENTRIES:,}, {size(results.BYTES)}", _FIXED),
+    ]
+
+
+def _definitions() -> list[Row]:
+    return [
+        ("tools in the catalog", f"{catalog.MOST_TOOLS:,}", _FIXED),
+        ("schema of a tool", f"{size(schemas.MOST_BYTES)}, {schemas.DEEPEST} levels", _FIXED),
+        ("ways through a schema", f"{effort.MOST_PATHS:,}", _FIXED),
+        ("patterns in a schema", str(patterns.MOST_PATTERNS), _FIXED),
+        (
+            "config file",
+            f"{size(yaml.LARGEST)}, {yaml.DEEPEST} levels, {yaml.MOST_VALUES:,} values",
+            _FIXED,
+        ),
+    ]

@@ -1,0 +1,109 @@
+"""The tables in our pages that the code itself can write, each between two marks that name it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from tests.docs import inventory, limits
+from tests.docs.pages import DOCS
+from toolcrib.asgi import Route
+from toolcrib.config import Setting, settings
+from toolcrib.config.later import LATER
+from toolcrib.errors import CODES
+
+_BLOCK = re.compile(r"(<!-- generated: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_WHO = {"open": "anyone", "loopback": "this machine, else a key", "key": "a key"}
+LATER_MARK = " *(checked, not served yet)*"
+
+
+def fill(text: str) -> str:
+    """Return a page with its tables as they are now."""
+    return _BLOCK.sub(lambda found: found[1] + written(found[2]) + found[3], text)
+
+
+def written(name: str) -> str:
+    """Return one table; a command has one of its own, such as `command keys create`."""
+    if name.startswith("command "):
+        return _command(name.removeprefix("command "))
+    return TABLES[name]()
+
+
+def table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Write a Markdown table."""
+    head = [columns, tuple("---" for _ in columns)]
+    lines = ["| " + " | ".join(_cell(each) for each in row) + " |\n" for row in (*head, *rows)]
+    return "\n" + "".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _settings() -> str:
+    rows = ((f"`{each.path}`", each.type, f"`{each.default}`", _meaning(each)) for each in settings())
+    return table(("setting", "type", "default", "meaning"), rows)
+
+
+def _meaning(setting: Setting) -> str:
+    text = setting.meaning.replace("<", "&lt;")
+    return text + LATER_MARK if is_later(setting.path) else text
+
+
+def is_later(path: str) -> bool:
+    """Whether this version checks a setting but does not serve it."""
+    parts = path.replace("[]", "").split(".")
+    return any(
+        len(parts) >= len(pattern) and all(a in ("*", b) for a, b in zip(pattern, parts, strict=False))
+        for pattern in LATER
+    )
+
+
+def _routes() -> str:
+    rows = ((f"`{each.method} {each.path}`", _who(each), each.summary) for each in inventory.found().routes)
+    return table(("route", "who", "what"), rows)
+
+
+def _who(route: Route) -> str:
+    return f"`{route.needs}`" if route.needs else _WHO[route.access]
+
+
+def _codes() -> str:
+    rows = (
+        (
+            f"[`{code}`](#{code.lower()})",
+            str(row.status),
+            row.kind,
+            row.error_class,
+            "yes" if row.retryable else "no",
+            "protocol error" if row.mcp == "error" else "result",
+        )
+        for code, row in CODES.items()
+    )
+    return table(("code", "status", "kind", "class", "retryable", "on MCP"), rows)
+
+
+def _command(path: str) -> str:
+    command = next(each for each in inventory.commands() if each.path == f"toolcrib {path}")
+    usage = f"\n```text\n{' '.join(command.usage.split())}\n```\n"
+    if not command.options:
+        return usage + "\n"
+    return usage + table(("option", "meaning"), ((f"`{names}`", said) for names, said in command.options))
+
+
+def _limits() -> str:
+    return table(("what", "limit", "where it is set"), limits.rows())
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "settings": _settings,
+    "routes": _routes,
+    "codes": _codes,
+    "limits": _limits,
+}
+
+
+def stale() -> Iterator[str]:
+    """Name the pages whose tables are not what the code says now."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if fill(text) != text:
+            yield page.name

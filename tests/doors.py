@@ -1,0 +1,160 @@
+"""A real house in this process, asked through its ASGI application without a socket, or over one."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from toolcrib.asgi.listen import listen
+from toolcrib.asgi.runner import run
+from toolcrib.build import House, build
+from toolcrib.config import parse
+from toolcrib.sdk import AnyTool
+from toolcrib.server import Server
+
+ADMIN = "admin-key-of-a-test-and-nothing-else"
+HOST = "127.0.0.1:6740"
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str | None:
+        """The code of an error, None for anything else."""
+        error = self.json.get("error") if self.headers.get("content-type") == "application/json" else None
+        return None if error is None else error["code"]
+
+
+def scope(
+    method: str,
+    path: str,
+    headers: Sequence[tuple[bytes, bytes]],
+    *,
+    query: bytes = b"",
+    client: str | None = "127.0.0.1",
+) -> Message:
+    """What an ASGI server says of a request."""
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "query_string": query,
+        "headers": list(headers),
+        "client": None if client is None else (client, 50000),
+        "server": ("127.0.0.1", 6740),
+        "root_path": "",
+    }
+
+
+class Client:
+    """Sends one body in the pieces it is given, then stays or leaves; keeps what it is sent."""
+
+    def __init__(self, *pieces: bytes, leaves: anyio.Event | None = None) -> None:
+        self._pieces = list(pieces) or [b""]
+        self._leaves = leaves or anyio.Event()
+        self.asked = 0
+        self.sent: list[Message] = []
+
+    async def receive(self) -> Message:
+        self.asked += 1
+        if self._pieces:
+            piece = self._pieces.pop(0)
+            return {"type": "http.request", "body": piece, "more_body": bool(self._pieces)}
+        await self._leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(dict(message))
+
+    def reply(self) -> Reply:
+        start, *parts = self.sent
+        assert start["type"] == "http.response.start"
+        headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
+        return Reply(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
+
+
+class Doors:
+    """The application over a running house, and the usual ways to ask it."""
+
+    def __init__(self, house: House, server: Server) -> None:
+        self.house, self.server = house, server
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        *,
+        key: str | None = ADMIN,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        client: str | None = "127.0.0.1",
+    ) -> Reply:
+        """Send one request; a body that is not bytes goes as JSON."""
+        path, _, query = target.partition("?")
+        given = {"host": HOST, **({} if key is None else {"authorization": f"Bearer {key}"})}
+        raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        if body is not None:
+            given |= {"content-type": "application/json", "content-length": str(len(raw))}
+        given |= headers or {}
+        pairs = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
+        teller = Client(raw)
+        asked = scope(method, path, pairs, query=query.encode(), client=client)
+        await self.server(asked, teller.receive, teller.send)
+        return teller.reply()
+
+    async def call(self, name: str, arguments: Any = None, **more: Any) -> Reply:
+        """Call a tool."""
+        body = {"name": name, "arguments": arguments}
+        return await self.ask("POST", "/api/tools/execute", body=body, **more)
+
+    async def key(self, name: str, **fields: Any) -> str:
+        """Make an API key; the answer is the key."""
+        made = await self.ask("POST", "/api/keys", body={"name": name, **fields})
+        assert made.status == 201, made.body
+        return made.json["key"]
+
+
+@asynccontextmanager
+async def doors(
+    config: str = "", *, tools: Sequence[AnyTool] = (), demo: bool = False
+) -> AsyncGenerator[Doors]:
+    """Open a house that keeps nothing."""
+    env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
+    document = replace(parse(config, "toolcrib.yaml", env), store="sqlite://")
+    async with build(document, env=env, tools=tools, demo=demo) as house:
+        server = Server(house)
+        async with server.running():
+            yield Doors(house, server)
+
+
+@asynccontextmanager
+async def listening(server: Server, *, drain_seconds: float = 30.0) -> AsyncGenerator[str]:
+    """Serve on a port of its own; the answer is the address."""
+    send, receive = anyio.create_memory_object_stream[str](1)
+    with send, receive, listen("127.0.0.1", 0) as socket:
+        tasks: TaskGroup
+        async with anyio.create_task_group() as tasks:
+
+            async def serve() -> None:
+                await run(server, socket, on_listening=send.send_nowait, drain_seconds=drain_seconds)
+
+            tasks.start_soon(serve)
+            yield await receive.receive()
+            tasks.cancel_scope.cancel()

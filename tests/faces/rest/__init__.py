@@ -1,0 +1,1 @@
+"""The REST face, asked through the application."""

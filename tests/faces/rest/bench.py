@@ -1,0 +1,161 @@
+"""Tools that end in every way a tool can, and the config they are served with."""
+
+from typing import Annotated, Any
+
+import anyio
+from pydantic import BaseModel, Field
+
+from toolcrib import BusinessRuleError, ToolContext, tool
+
+CONFIG = """
+contexts:
+  few: {tools: ["tools:add"]}
+  none: {tools: []}
+  flat: {style: flat}
+overrides:
+  "tools:old": {deprecated: {since: "1.0.0", replacement: "tools:add", removal_date: "2020-01-01"}}
+  "tools:hidden": {hidden: true}
+limits: {result_bytes: 20000}
+"""
+
+
+class Sum(BaseModel):
+    """What adding gives."""
+
+    total: int
+
+
+@tool(category="query", response_time="fast", tags=["maths"], speech_template="That makes {total}.")
+async def add(
+    a: Annotated[int, Field(description="The first.")],
+    b: Annotated[int, Field(description="The second.")] = 1,
+) -> Sum:
+    """Add two whole numbers."""
+    return Sum(total=a + b)
+
+
+@tool(category="query", permissions=["secrets:read"])
+async def secret() -> str:
+    """Tell what not everyone may hear."""
+    return "psst"
+
+
+@tool(category="query", rate_limit={"maxCalls": 1, "windowMs": 3_600_000})
+async def once() -> str:
+    """Work once an hour."""
+    return "done"
+
+
+@tool(category="mutation")
+async def fail() -> str:
+    """Break a rule of its own."""
+    raise BusinessRuleError("NOT_TODAY", "Not on a Sunday.")
+
+
+@tool(category="mutation")
+async def crash() -> str:
+    """Raise what nobody expects."""
+    message = "password=hunter2 at /etc/shadow"
+    raise RuntimeError(message)
+
+
+@tool(category="query", timeout=0.01)
+async def ask_slowly() -> str:
+    """Take too long to ask."""
+    await anyio.sleep_forever()
+    return ""
+
+
+@tool(category="mutation", timeout=0.01)
+async def change_slowly() -> str:
+    """Take too long to change something."""
+    await anyio.sleep_forever()
+    return ""
+
+
+@tool(category="query")
+async def flood() -> str:
+    """Answer with more than anyone wants."""
+    return "x" * 30_000
+
+
+@tool(category="query")
+async def nothing() -> None:
+    """Answer nothing, which is no answer."""
+
+
+@tool(category="query")
+async def old() -> str:
+    """Have been useful once."""
+    return "old"
+
+
+@tool(category="query")
+async def hidden() -> str:
+    """Be out of sight."""
+    return "hidden"
+
+
+@tool(category="query", response_time="slow")
+async def count(ctx: ToolContext, to: int) -> int:
+    """Count and tell how far it is."""
+    for number in range(to):
+        await ctx.report(number, to, f"at {number}")
+    return to
+
+
+@tool(category="query")
+async def echo(value: dict[str, Any]) -> dict[str, Any]:
+    """Give back what it is given."""
+    return value
+
+
+@tool(category="query")
+async def who(ctx: ToolContext) -> dict[str, Any]:
+    """Say who calls."""
+    return {
+        "user": ctx.user_id,
+        "agent": ctx.agent_id,
+        "version": ctx.agent_version,
+        "session": ctx.session_id,
+        "trace": ctx.trace_id,
+        "correlation": ctx.correlation_id,
+    }
+
+
+class Waiting:
+    """What is known of a call that waits for ever."""
+
+    def __init__(self) -> None:
+        self.started, self.cancelled = anyio.Event(), anyio.Event()
+
+    def tool(self) -> Any:
+        @tool(category="query", response_time="slow", timeout=60)
+        async def wait() -> str:
+            """Wait until somebody has had enough."""
+            self.started.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.cancelled.set()
+            return ""
+
+        return wait
+
+
+TOOLS = (
+    add,
+    secret,
+    once,
+    fail,
+    crash,
+    ask_slowly,
+    change_slowly,
+    flood,
+    nothing,
+    old,
+    hidden,
+    count,
+    echo,
+    who,
+)

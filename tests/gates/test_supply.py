@@ -1,0 +1,112 @@
+"""What we install is what was locked: hashes for everything, no address of an index, nothing beside it."""
+
+import json
+import re
+import site
+import tomllib
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.gates import locks
+from tests.gates.tree import ROOT, files, name_of
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUNTIME = ROOT / "requirements.lock"
+DEVELOPMENT = ROOT / "requirements-dev.lock"
+NODE = ROOT / "tests/parts/node/package-lock.json"
+# What `python -m venv` itself puts into an environment, and ourselves.
+SEEDS = {"pip", "setuptools", "wheel", "toolcrib"}
+PATH_FILES = re.compile(r"(a1_coverage|distutils-precedence|_virtualenv|_?(_editable_impl_)?toolcrib)\.pth")
+
+
+def test_there_are_locks() -> None:
+    assert {lock.name for lock in locks.LOCKS} >= {
+        "requirements.lock",
+        "requirements-build.lock",
+        "requirements-dev.lock",
+        "fastmcp.lock",
+        "pydantic_ai.lock",
+    }
+
+
+@pytest.mark.parametrize("lock", locks.LOCKS, ids=name_of)
+def test_every_locked_package_has_a_hash_and_no_address(lock: Path) -> None:
+    text = lock.read_text()
+    assert locks.entries(text)
+    assert locks.unhashed(text) == []
+    assert locks.addresses(text) == []
+
+
+def test_node_tools_are_locked_by_hash_without_an_address() -> None:
+    text = NODE.read_text()
+    packages: dict[str, dict[str, Any]] = json.loads(text)["packages"]
+    assert [name for name, package in packages.items() if name and "integrity" not in package] == []
+    assert "resolved" not in text
+    assert locks.addresses(text) == []
+
+
+def test_there_is_one_kind_of_lock() -> None:
+    assert [
+        name_of(path) for path in files() if path.name in {"uv.lock", "poetry.lock", "Pipfile.lock"}
+    ] == []
+
+
+@pytest.mark.parametrize("lock", [RUNTIME, DEVELOPMENT], ids=name_of)
+def test_floors_are_held(lock: Path) -> None:
+    locked = locks.versions(lock)
+    wanted = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
+    low = [str(one) for one in wanted if not one.specifier.contains(locked[canonicalize_name(one.name)])]
+    assert low == []
+
+
+def test_known_holes_stay_below_the_floors() -> None:
+    floors = {one.name: str(one.specifier) for one in map(Requirement, PROJECT["project"]["dependencies"])}
+    assert floors["starlette"] == ">=1.0.1"
+    assert floors["mcp"] == ">=2.3"
+
+
+def test_the_locks_agree() -> None:
+    everything = locks.versions(DEVELOPMENT)
+    for part in (RUNTIME, ROOT / "requirements-build.lock"):
+        differing = {
+            name for name, version in locks.versions(part).items() if everything.get(name) != version
+        }
+        assert differing == set(), part.name
+
+
+def test_the_runtime_lock_carries_no_test_tools() -> None:
+    assert (
+        locks.versions(RUNTIME).keys().isdisjoint({"pytest", "ruff", "hypothesis", "asyncpg", "playwright"})
+    )
+
+
+def test_what_is_installed_is_what_was_locked() -> None:
+    locked = locks.versions(DEVELOPMENT, here=True)
+    installed: dict[str, str] = {
+        canonicalize_name(one.name): one.version for one in distributions() if one.name
+    }
+    beside = installed.keys() - locked.keys() - SEEDS
+    assert beside == set(), f"not in the lock: pip uninstall {' '.join(sorted(beside))}"
+    assert {name: installed.get(name) for name in locked} == locked
+
+
+def test_no_path_file_runs_code_unnoticed() -> None:
+    found = {file.name for folder in site.getsitepackages() for file in Path(folder).glob("*.pth")}
+    assert {name for name in found if not PATH_FILES.fullmatch(name)} == set()
+
+
+GOOD = f"one==1.0 ; python_version >= '3.11' \\\n    --hash=sha256:{'0' * 64}\n    # via two\n"
+
+
+def test_the_lock_gates_can_fail() -> None:
+    assert locks.unhashed(GOOD) == []
+    assert locks.unhashed(f"{GOOD}two==2.0\n") == ["two==2.0"]
+    assert locks.addresses(GOOD) == []
+    assert locks.addresses(f"--extra-index-url http://host/simple\n{GOOD}")
+    assert locks.addresses("--find-links wheels\n")
+    assert locks.addresses("one @ file:wheels/one.whl\n")

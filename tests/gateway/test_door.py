@@ -1,0 +1,195 @@
+"""The callers' door: find, ask, run, complete; a refusal is as well-formed as an answer."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from toolcrib.catalog import Catalog
+from toolcrib.errors import Refused
+from toolcrib.gateway import Completion, Gateway
+from toolcrib.interfaces import Handler
+from toolcrib.model import Deprecation, Tool
+from toolcrib.pipeline import compose
+from toolcrib.policy import Context, Contexts, Disabled, Permissions, Policy, Removed
+from toolcrib.steps.recover import Recover
+from toolcrib.steps.verify import Verify
+from toolcrib.testing import Recordings, a_caller, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+ELEVEN = {
+    "suggestedNextActions",
+    "relatedResources",
+    "confidence",
+    "sourceQuality",
+    "validityPeriod",
+    "contextNeeded",
+    "assumptions",
+    "riskFactors",
+    "dependencies",
+    "estimatedImpact",
+    "preferenceAlignment",
+}
+
+
+class House:
+    """A gateway with nothing but a catalog, a policy and an echo behind it."""
+
+    def __init__(self, *tools: Tool, contexts: dict[str, Context] | None = None) -> None:
+        sources = list(dict.fromkeys(tool.source for tool in tools))
+        self.recordings, self.composed = Recordings(), list[str]()
+        self.catalog = Catalog(sources)
+        rule = Contexts(contexts or {})
+        ids = iter(range(10_000))
+        self.gateway = Gateway(
+            Policy([rule, Disabled(), Permissions(), Removed(today=lambda: "2030-01-01")]),
+            self._compose,
+            Completion(lambda _tool: (1.0, 0.0, 0)),
+            self.recordings,
+            new_id=lambda: f"id-{next(ids)}",
+            contexts=lambda: rule.contexts,
+        )
+        self.catalog.listen(self.gateway.adopt)
+        for source in sources:
+            self.catalog.replace(source, [tool for tool in tools if tool.source == source])
+
+    def _compose(self, tool: Tool) -> Handler:
+        self.composed.append(tool.name)
+        return compose((Recover(), Verify()), tool, echo)
+
+    async def code(self, name: str, **caller: Any) -> str | None:
+        result = await self.gateway.call(name, {}, a_caller(**caller))
+        return None if result.problem is None else result.problem.code
+
+
+async def test_a_call_is_answered_and_completed() -> None:
+    result = await House(a_tool("x:a", version="2.1.0")).gateway.call("x:a", {"k": 1}, a_caller())
+    assert result.data == {"k": 1}
+    assert result.hints is not None
+    assert set(result.hints.as_json()) >= ELEVEN
+    assert result.metadata is not None
+    assert result.metadata.tool_version == "2.1.0"
+    assert result.metadata.timestamp.endswith("Z")
+    assert result.metadata.trace_id
+    assert result.metadata.correlation_id
+    assert result.message
+
+
+async def test_no_arguments_are_no_arguments() -> None:
+    assert (await House(a_tool("x:a")).gateway.call("x:a", None, a_caller())).data == {}
+
+
+@pytest.mark.requirement("A5")
+@pytest.mark.parametrize("name", [":x", "x:", ":"])
+async def test_an_empty_half_is_no_tool_name(name: str) -> None:
+    assert await House(a_tool("x:a")).code(name) == "INVALID_TOOL_NAME"
+
+
+@pytest.mark.requirement("A5")
+async def test_an_unknown_tool_comes_with_near_ones_the_caller_may_see() -> None:
+    house = House(a_tool("x:find-card"), a_tool("x:find-cord", hidden=True))
+    result = await house.gateway.call("find-crd", {}, a_caller())
+    assert result.problem is not None
+    assert result.problem.code == "TOOL_NOT_FOUND"
+    assert result.problem.details["near"] == ["x:find-card"]
+    assert "find-cord" not in result.problem.message
+    assert house.recordings.refusals == ["TOOL_NOT_FOUND"]
+
+
+@pytest.mark.requirement("D5")
+async def test_each_refusal_at_the_door_has_its_code() -> None:
+    gone = Deprecation(since="1", replacement="x:new", removal_date="2029-01-01")
+    house = House(
+        a_tool("x:open"),
+        a_tool("x:guarded", permissions=frozenset({"x:use"})),
+        a_tool("x:hidden", hidden=True, permissions=frozenset({"x:use"})),
+        a_tool("x:gone", deprecated=gone),
+        contexts={"none": Context(tools=())},
+    )
+    assert await house.code("x:open") is None
+    assert await house.code("x:guarded") == "PERMISSION_DENIED"
+    assert await house.code("x:guarded", permissions=frozenset({"x:use"})) is None
+    assert await house.code("x:hidden") == "TOOL_NOT_FOUND"
+    assert await house.code("x:gone") == "TOOL_REMOVED"
+    assert await house.code("x:open", context="none") == "TOOL_NOT_FOUND"
+
+
+async def test_a_denied_call_is_recorded_with_its_tool() -> None:
+    house = House(a_tool("x:guarded", permissions=frozenset({"x:use"}), version="3.0.0"))
+    result = await house.gateway.call("x:guarded", {}, a_caller())
+    ((call, recorded, _),) = house.recordings.heard
+    assert (call.tool.name, recorded.problem) == ("x:guarded", result.problem)
+    assert result.metadata is not None
+    assert result.metadata.tool_version == "3.0.0"
+    assert house.recordings.refusals == []
+
+
+@pytest.mark.requirement("F4")
+async def test_what_is_not_listed_cannot_be_called() -> None:
+    house = House(a_tool("x:a"), a_tool("x:b"), contexts={"narrow": Context(tools=("x:a",))})
+    caller = a_caller(context="narrow")
+    assert [tool.name for tool in house.gateway.tools(caller)] == ["x:a"]
+    assert await house.code("x:b", context="narrow") == "TOOL_NOT_FOUND"
+
+
+@pytest.mark.requirement("F4")
+async def test_a_caller_enters_only_contexts_of_its_scope() -> None:
+    gateway = House(a_tool("x:a"), contexts={"a": Context(), "b": Context()}).gateway
+    bound = a_caller(context="a", contexts=frozenset({"a"}))
+    assert gateway.enter(bound, None) is bound
+    assert gateway.enter(a_caller(), "b").context == "b"
+    for context in ("b", "nowhere"):
+        with pytest.raises(Refused) as refused:
+            gateway.enter(bound, context)
+        assert refused.value.problem.code == "NOT_FOUND"
+
+
+async def test_a_flat_name_means_the_one_tool_the_caller_may_use() -> None:
+    one, two = (
+        a_tool("a:read", family="mcp"),
+        a_tool("b:read", family="mcp", permissions=frozenset({"b:use"})),
+    )
+    house = House(one, two)
+    assert await house.code("read") is None
+    result = await house.gateway.call("read", {}, a_caller(permissions=frozenset({"b:use"})))
+    assert result.problem is not None
+    assert "a:read, b:read" in result.problem.message
+
+
+async def test_chains_are_composed_once_per_tool_and_definition() -> None:
+    house = House(a_tool("x:a"), a_tool("y:b"))
+
+    async def call_all() -> list[str]:
+        house.composed.clear()
+        for _ in range(2):
+            for name in ("x:a", "x:c", "y:b"):
+                await house.gateway.call(name, {}, a_caller())
+        return house.composed
+
+    assert await call_all() == ["x:a", "y:b"]
+    house.catalog.replace("x", [a_tool("x:a"), a_tool("x:c")])
+    assert await call_all() == ["x:c"]
+    house.catalog.replace("x", [replace(a_tool("x:a"), description="another"), a_tool("x:c")])
+    assert await call_all() == ["x:a"]
+
+
+async def test_a_list_is_rendered_once_per_version_and_audience() -> None:
+    house, rendered = House(a_tool("x:a"), a_tool("x:b", permissions=frozenset({"b:b"}))), list[int]()
+
+    def render(tools: Any) -> bytes:
+        rendered.append(len(tools))
+        return b",".join(tool.name.encode() for tool in tools)
+
+    for caller in (a_caller(id="1"), a_caller(id="2"), a_caller(id="3", permissions=frozenset({"*"}))):
+        house.gateway.prepared(caller, "names", render)
+    assert rendered == [1, 2]
+    house.catalog.replace("x", [a_tool("x:z")])
+    assert house.gateway.prepared(a_caller(), "names", render) == b"x:z"
+
+
+async def test_listeners_hear_of_a_changed_catalog() -> None:
+    house, heard = House(a_tool("x:a")), list[int]()
+    house.gateway.listen(lambda: heard.append(house.gateway.version))
+    house.catalog.replace("x", [])
+    assert heard == [house.gateway.version]

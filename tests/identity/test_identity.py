@@ -1,0 +1,150 @@
+"""Who is believed, by what, and who is not."""
+
+from pathlib import Path
+
+import pytest
+
+from toolcrib.errors import Refused
+from toolcrib.identity import Anonymous, Identity, KeyRing, SignIn, TrustHeader, admin_key, digest, new_key
+from toolcrib.interfaces import KeyRecord
+from toolcrib.model import Credential
+
+ADMIN_KEY, PLAIN_KEY, ACTING_KEY, ENDED_KEY = "admin-key", new_key(), new_key(), new_key()
+
+
+def ring() -> KeyRing:
+    made = KeyRing()
+    made.load(
+        [
+            KeyRecord(name="plain", digest=digest(PLAIN_KEY), permissions=frozenset({"a:b"}), home="support"),
+            KeyRecord(name="acting", digest=digest(ACTING_KEY), act_as=True),
+            KeyRecord(name="ended", digest=digest(ENDED_KEY), revoked=1.0),
+        ]
+    )
+    return made
+
+
+def bearer(key: str, user: str | None = None) -> Credential:
+    return Credential(authorization=f"Bearer {key}", user=user)
+
+
+def code(identity: Identity, credential: Credential) -> str:
+    with pytest.raises(Refused) as refused:
+        identity.caller(credential)
+    return refused.value.problem.code
+
+
+@pytest.mark.requirement("I1")
+def test_a_key_is_its_caller() -> None:
+    caller = Identity(ring(), ADMIN_KEY).caller(bearer(PLAIN_KEY))
+    assert (caller.id, caller.context, caller.permissions) == ("key:plain", "support", {"a:b"})
+    assert caller.user is None
+
+
+@pytest.mark.requirement("I1")
+def test_the_admin_key_may_do_everything_and_act_for_others() -> None:
+    identity = Identity(ring(), ADMIN_KEY)
+    assert identity.caller(bearer(ADMIN_KEY)).may("anything:at-all")
+    assert identity.caller(bearer(ADMIN_KEY, "u1")).user == "u1"
+
+
+@pytest.mark.requirement("I1")
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Basic {PLAIN_KEY}",
+        PLAIN_KEY,
+        "Bearer ' OR 1=1 --",
+        f"Bearer {ENDED_KEY}",
+        "Bearer x y",
+    ],
+)
+def test_anything_else_is_nobody(authorization: str) -> None:
+    assert code(Identity(ring(), ADMIN_KEY), Credential(authorization=authorization)) == "UNAUTHENTICATED"
+
+
+@pytest.mark.requirement("I1")
+def test_a_bare_header_is_never_an_identity() -> None:
+    identity = Identity(ring(), ADMIN_KEY)
+    assert code(identity, Credential(user="u1", loopback=True)) == "UNAUTHENTICATED"
+    assert code(identity, bearer(PLAIN_KEY, "u1")) == "SCOPE_DENIED"
+    acting = identity.caller(bearer(ACTING_KEY, "u1"))
+    assert (acting.id, acting.user, acting.key) == ("user:u1", "u1", "acting")
+
+
+@pytest.mark.parametrize("user", ["", "a\nb", "x" * 201])
+def test_a_user_that_cannot_be_one_is_refused(user: str) -> None:
+    assert code(Identity(ring(), ADMIN_KEY), bearer(ACTING_KEY, user)) == "INVALID_REQUEST"
+
+
+@pytest.mark.requirement("I1")
+def test_anonymous_callers_get_one_context_and_only_from_this_machine() -> None:
+    identity = Identity(ring(), ADMIN_KEY, anonymous=Anonymous("open"))
+    caller = identity.caller(Credential(loopback=True))
+    assert (caller.id, caller.context, caller.permissions) == ("anonymous", "open", frozenset())
+    assert not caller.may_enter("default")
+    assert code(identity, Credential(loopback=False)) == "UNAUTHENTICATED"
+    assert code(identity, Credential(loopback=True, user="u1")) == "UNAUTHENTICATED"
+    assert code(identity, Credential(loopback=True, authorization="Bearer wrong")) == "UNAUTHENTICATED"
+
+
+@pytest.mark.requirement("I1")
+def test_trust_header_believes_the_header_from_this_machine() -> None:
+    identity = Identity(ring(), ADMIN_KEY, trust_header=TrustHeader())
+    assert identity.caller(Credential(user="u1", loopback=True)).user == "u1"
+    assert code(identity, Credential(user="u1", loopback=False)) == "UNAUTHENTICATED"
+    assert code(identity, Credential(loopback=True)) == "UNAUTHENTICATED"
+
+
+def test_a_revoked_key_is_nobody_the_moment_the_ring_is_loaded() -> None:
+    keys = ring()
+    identity = Identity(keys, ADMIN_KEY)
+    identity.caller(bearer(PLAIN_KEY))
+    keys.load([KeyRecord(name="plain", digest=digest(PLAIN_KEY), revoked=2.0)])
+    assert code(identity, bearer(PLAIN_KEY)) == "UNAUTHENTICATED"
+
+
+def test_a_sign_in_link_works_once() -> None:
+    identity = Identity(ring(), ADMIN_KEY)
+    token = identity.sign_in.token()
+    session = identity.sign_in.exchange(token)
+    assert session is not None
+    assert identity.sign_in.exchange(token) is None
+    assert identity.sign_in.exchange("guess") is None
+    assert identity.caller(Credential(session=session)).id == "admin"
+    assert code(identity, Credential(session="guess")) == "UNAUTHENTICATED"
+    identity.sign_in.end(session)
+    assert code(identity, Credential(session=session)) == "UNAUTHENTICATED"
+
+
+def test_links_and_sessions_run_out() -> None:
+    now = 0.0
+    sign_in = SignIn(lambda: now)
+    token, late = sign_in.token(), sign_in.token()
+    session = sign_in.exchange(token)
+    assert session is not None
+    csrf = sign_in.csrf(session)
+    assert sign_in.vouches(session, csrf)
+    assert not sign_in.vouches(session, "guess")
+    assert not sign_in.vouches(session, None)
+    now = 1e6
+    assert sign_in.exchange(late) is None
+    assert not sign_in.knows(session)
+    assert not sign_in.vouches(session, csrf)
+    sign_in.token()
+
+
+@pytest.mark.requirement("I1")
+def test_an_admin_key_is_made_once_and_kept_for_its_owner(tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    made = admin_key(None, home, new_key)
+    assert admin_key(None, home, new_key) == made
+    assert admin_key("given", home, new_key) == "given"
+    (kept,) = home.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.chmod(0o644)
+    with pytest.raises(PermissionError, match="chmod 600"):
+        admin_key(None, home, new_key)

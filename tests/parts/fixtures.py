@@ -1,0 +1,75 @@
+"""Fixtures over the real parts; a test that asks for one is skipped by name where the part cannot be had."""
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from tests.parts import node, ports, postgres
+from tests.parts.place import Missing
+from tests.parts.shelf import may_skip, require
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for part in marker.args:
+            require(part)
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port nobody listens on."""
+    return ports.free_port()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Generator[postgres.Server]:
+    """One Postgres process for the whole run."""
+    program = require("postgres")
+    try:
+        server = postgres.Server(program)
+    except Missing as missing:
+        if may_skip():
+            pytest.skip(f"needs postgres: {missing}")
+        raise
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: postgres.Server) -> str:
+    """Address of the server's own database, for tests that need no room of their own."""
+    return postgres_server.url()
+
+
+@pytest.fixture(scope="session")
+def make_database(postgres_server: postgres.Server) -> Callable[[], str]:
+    """Ask for a new, empty database as often as wanted; the answer is its address."""
+    return lambda: postgres_server.url(postgres_server.create())
+
+
+@pytest.fixture
+def fresh_database(postgres_server: postgres.Server) -> Generator[str]:
+    """Address of an empty database that is gone after the test."""
+    name = postgres_server.create()
+    yield postgres_server.url(name)
+    postgres_server.drop(name)
+
+
+@pytest.fixture(scope="session")
+def inspector() -> list[str]:
+    """Command line of the MCP Inspector, to be followed by its arguments (`--cli …`)."""
+    script = require("inspector")
+    return [str(node.find_node() or node.fetch_node()), str(script)]
+
+
+@pytest.fixture(scope="session")
+def fastmcp_python() -> Path:
+    """A Python that can import fastmcp."""
+    return require("fastmcp")
+
+
+@pytest.fixture(scope="session")
+def pydantic_ai_python() -> Path:
+    """A Python that can import pydantic_ai.mcp."""
+    return require("pydantic_ai")

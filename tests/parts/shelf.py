@@ -1,0 +1,76 @@
+"""The table of parts: what each is for, how it is found and fetched, and what a test does without it."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.parts import browser, load, node, peers, postgres, sound
+from tests.parts.place import Missing, alone
+
+__all__ = ["PARTS", "Missing", "Part", "may_skip", "require", "take"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A program from outside: `find` looks, `fetch` installs, and either gives the path to use."""
+
+    purpose: str
+    find: Callable[[], Path | None]
+    fetch: Callable[[], Path]
+
+
+PARTS: dict[str, Part] = {
+    "node": Part(purpose="runs the Node tools", find=node.find_node, fetch=node.fetch_node),
+    "inspector": Part(
+        purpose="MCP Inspector, as a client", find=node.find_inspector, fetch=node.fetch_inspector
+    ),
+    "postgres": Part(purpose="the other database", find=postgres.find, fetch=postgres.fetch),
+    "chromium": Part(purpose="opens the web page", find=browser.find, fetch=browser.fetch),
+    "fastmcp": Part(
+        purpose="FastMCP, as a client and bench peer", find=peers.find_fastmcp, fetch=peers.fetch_fastmcp
+    ),
+    "pydantic_ai": Part(
+        purpose="Pydantic AI's MCPToolset, as a client",
+        find=peers.find_pydantic_ai,
+        fetch=peers.fetch_pydantic_ai,
+    ),
+    "pulseaudio": Part(
+        purpose="moves a volume, also through ALSA", find=sound.find_pulseaudio, fetch=sound.fetch_pulseaudio
+    ),
+    "pipewire": Part(
+        purpose="moves a volume, the newer way", find=sound.find_pipewire, fetch=sound.fetch_pipewire
+    ),
+    "wrk": Part(purpose="load for the bench", find=load.find, fetch=load.fetch),
+}
+
+
+def may_skip() -> bool:
+    """Without a part a test is skipped by name; on the build machine it fails instead."""
+    return os.environ.get("CI", "").lower() not in {"1", "true", "yes"}
+
+
+@cache
+def take(name: str) -> Path:
+    """Path of a part, fetched if need be; raises `Missing` with the reason, the same one every time."""
+    part = PARTS[name]
+    found = part.find()
+    if found is not None:
+        return found
+    if os.environ.get("TOOLCRIB_PARTS") == "present":
+        raise Missing("not fetched yet (make test fetches it)")
+    with alone(name):
+        return part.find() or part.fetch()
+
+
+def require(name: str) -> Path:
+    """Path of a part for a running test, which ends here when the part is not to be had."""
+    try:
+        return take(name)
+    except Missing as missing:
+        if may_skip():
+            pytest.skip(f"needs {name}: {missing}")
+        pytest.fail(f"needs {name}, and CI=true allows no skip: {missing}")

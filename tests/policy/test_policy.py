@@ -1,0 +1,142 @@
+"""Who may see and use what: each rule, and how they combine."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.model import Deprecation
+from toolcrib.policy import Context, Contexts, Disabled, Permissions, Policy, Removed
+from toolcrib.testing import a_caller, a_tool
+
+
+@pytest.mark.requirement("F4")
+def test_a_context_without_a_list_shows_all_and_one_with_an_empty_list_shows_none() -> None:
+    contexts = Contexts({"open": Context(), "shut": Context(tools=())})
+    tool = a_tool()
+    assert contexts.why_not(tool, a_caller(context="open")) is None
+    assert contexts.why_not(tool, a_caller(context="shut")) is not None
+    assert contexts.why_not(tool, a_caller(context="default")) is None
+
+
+@pytest.mark.requirement("F4")
+@pytest.mark.parametrize(
+    "entry, chosen",
+    [
+        ("*", True),
+        ("crm:find-card", True),
+        ("find_card", True),
+        ("crm:*", True),
+        ("crm:find-*", True),
+        ("find_*", True),
+        ("tag:cards", True),
+        ("category:query", True),
+        ("old_find", True),
+        ("crm:find_card", True),
+        ("Find-Card", True),
+        ("tag:car", False),
+        ("category:mutation", False),
+        ("card", False),
+        ("crm", False),
+        ("other:*", False),
+    ],
+)
+def test_an_entry_selects_by_name_glob_tag_category_or_alias(entry: str, chosen: bool) -> None:
+    tool = a_tool("crm:find-card", tags=("cards",), category="query", aliases=("old_find",))
+    assert Context(tools=(entry,)).selects(tool) is chosen
+
+
+@pytest.mark.requirement("F4")
+def test_an_unknown_context_shows_nothing() -> None:
+    reason = Contexts({}).why_not(a_tool(), a_caller(context="nowhere"))
+    assert reason is not None
+    assert reason.effect == "hide"
+
+
+@pytest.mark.requirement("F4")
+def test_entries_that_match_nothing_are_reported() -> None:
+    contexts = Contexts({"a": Context(tools=("fake:echo", "fake:gone", "*"))})
+    tool = a_tool()
+    assert contexts.idle_entries({tool.name: tool}) == (("a", "fake:gone"),)
+
+
+def test_a_missing_permission_is_denied_by_name() -> None:
+    tool = a_tool(permissions=frozenset({"cards:read", "cards:write"}))
+    reason = Permissions().why_not(tool, a_caller(permissions=frozenset({"cards:read"})))
+    assert reason is not None
+    assert (reason.effect, reason.code) == ("deny", "PERMISSION_DENIED")
+    assert "cards:write" in reason.message
+    assert "cards:read" not in reason.message
+
+
+@pytest.mark.parametrize("held", [{"cards:read"}, {"cards:*"}, {"*"}])
+def test_a_permission_is_held_exactly_or_by_a_wildcard(held: set[str]) -> None:
+    tool = a_tool(permissions=frozenset({"cards:read"}))
+    assert Permissions().why_not(tool, a_caller(permissions=frozenset(held))) is None
+
+
+@pytest.mark.parametrize("held", [{"cards"}, {"card:*"}, {"cards:rea"}, set[str]()])
+def test_nothing_else_grants_a_permission(held: set[str]) -> None:
+    tool = a_tool(permissions=frozenset({"cards:read"}))
+    assert Permissions().why_not(tool, a_caller(permissions=frozenset(held))) is not None
+
+
+@pytest.mark.parametrize("off", ["fake:echo", "fake"])
+def test_a_user_switches_off_a_tool_or_a_whole_source(off: str) -> None:
+    assert Disabled().why_not(a_tool(), a_caller(disabled=frozenset({off}))) is not None
+    assert Disabled().why_not(a_tool("other:echo"), a_caller(disabled=frozenset({off}))) is None
+
+
+@pytest.mark.requirement("I7")
+def test_an_operator_hides_a_tool_from_everyone() -> None:
+    reason = Disabled().why_not(a_tool(hidden=True), a_caller(permissions=frozenset({"*"})))
+    assert reason is not None
+    assert reason.effect == "hide"
+
+
+@pytest.mark.requirement("A6")
+def test_a_deprecated_tool_is_there_until_its_removal_date() -> None:
+    gone = Deprecation(since="1.0.0", replacement="fake:better", removal_date="2030-01-01")
+    tool = a_tool(deprecated=gone)
+    assert Removed(today=lambda: "2029-12-31").why_not(tool, a_caller()) is None
+    reason = Removed(today=lambda: "2030-01-01").why_not(tool, a_caller())
+    assert reason is not None
+    assert reason.code == "TOOL_REMOVED"
+    assert "fake:better" in reason.message
+
+
+def test_what_hides_goes_before_what_denies() -> None:
+    tool = a_tool(permissions=frozenset({"a:b"}), hidden=True)
+    reason = Policy([Permissions(), Disabled()]).why_not(tool, a_caller())
+    assert reason is not None
+    assert reason.rule == "disabled"
+
+
+@given(
+    st.frozensets(st.sampled_from(["a:b", "a:c", "d:e", "a:*", "*"])),
+    st.frozensets(st.sampled_from(["a:b", "a:c", "d:e"])),
+    st.sampled_from(["default", "narrow", "shut"]),
+    st.booleans(),
+)
+def test_the_policy_agrees_with_a_plain_model(
+    held: frozenset[str], needed: frozenset[str], context: str, hidden: bool
+) -> None:
+    policy = Policy(
+        [
+            Contexts({"narrow": Context(tools=("fake:*",)), "shut": Context(tools=())}),
+            Disabled(),
+            Permissions(),
+        ]
+    )
+    tool = a_tool(permissions=needed, hidden=hidden)
+    caller = a_caller(permissions=held, context=context)
+    granted = all("*" in held or each in held or each.split(":")[0] + ":*" in held for each in needed)
+    assert policy.visible(tool, caller) is (granted and not hidden and context != "shut")
+
+
+@given(st.sampled_from(["default", "narrow"]), st.frozensets(st.sampled_from(["a:b", "fake"])))
+def test_callers_of_one_audience_see_the_same(context: str, some: frozenset[str]) -> None:
+    policy = Policy([Contexts({"narrow": Context(tools=("x",))}), Disabled(), Permissions(), Removed()])
+    one = a_caller(id="1", context=context, permissions=some, disabled=some)
+    two = a_caller(id="2", context=context, permissions=some, disabled=some)
+    assert policy.audience(one) == policy.audience(two)
+    assert hash(policy.audience(one)) == hash(policy.audience(two))

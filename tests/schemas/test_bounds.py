@@ -1,0 +1,70 @@
+"""The bounds of a JSON value: exact at the edge, and never a recursion."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.schemas import too_deep
+from toolcrib.schemas.bounds import DEPTH, NODES, measure
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=30,
+)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+def plainly_measured(value: Any) -> tuple[int, int]:
+    if not isinstance(value, (dict, list)):
+        return 0, 1
+    parts: list[Any] = list(value.values()) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    inner = [plainly_measured(part) for part in parts]
+    return 1 + max([depth for depth, _ in inner], default=0), 1 + sum(count for _, count in inner)
+
+
+@given(values)
+def test_measure_agrees_with_the_plain_definition(value: Any) -> None:
+    assert measure(value) == plainly_measured(value)
+    assert too_deep(value) is None
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "text", [], {}, ()])
+def test_small_values_keep_within(value: Any) -> None:
+    assert too_deep(value) is None
+
+
+def test_depth_is_exact() -> None:
+    assert too_deep(nested(DEPTH)) is None
+    assert too_deep(nested(DEPTH + 1)) == "nests more than 64 levels deep"
+    assert too_deep([[1]], depth=1) == "nests more than 1 levels deep"
+
+
+def test_count_is_exact() -> None:
+    assert too_deep([1] * (NODES - 1)) is None
+    assert too_deep([1] * NODES) == "holds more than 100,000 values"
+    assert too_deep({"a": 1, "b": [2, 3]}, nodes=5) is None
+    assert too_deep({"a": 1, "b": [2, 3]}, nodes=4) == "holds more than 4 values"
+
+
+def test_a_hundred_thousand_levels_do_not_end_the_process() -> None:
+    assert too_deep(nested(100_000)) == "nests more than 64 levels deep"
+
+
+def test_a_value_that_shares_its_parts_is_counted_as_written_out() -> None:
+    value: list[Any] = []
+    for _ in range(60):
+        value = [value, value]
+    assert too_deep(value) == "holds more than 100,000 values"
+
+
+def test_tuples_count_as_arrays() -> None:
+    assert measure(((1, 2), {"a": (3,)})) == (3, 7)

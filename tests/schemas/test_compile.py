@@ -1,0 +1,151 @@
+"""Validators: right, the same by both doors, and bounded in what they take on."""
+
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from tests.schemas.refused import DRAFT_7, DRAFT_2019
+from toolcrib.schemas import BadSchema, Validator, check, compile_schema
+from toolcrib.schemas.bounds import DEPTH
+
+
+def validator(schema: dict[str, Any]) -> Validator:
+    return compile_schema(check(schema, root=None).schema)
+
+
+def messages(schema: dict[str, Any], value: Any) -> list[str]:
+    return [fault.message for fault in validator(schema).faults(value)]
+
+
+TYPES: tuple[tuple[str, list[Any], list[Any]], ...] = (
+    ("integer", [1, -1, 0, 1.0, 10**30], [True, 1.5, "1", None]),
+    ("number", [1, 1.5, -0.0], [True, False, "1"]),
+    ("boolean", [True, False], [0, 1, "true"]),
+    ("null", [None], [0, "", False]),
+    ("string", ["", "ü"], [1, None]),
+    ("array", [[], (1, 2)], [{}, "ab"]),
+    ("object", [{}], [[], None]),
+)
+
+
+@pytest.mark.parametrize("kind, good, bad", TYPES)
+def test_types_are_json_types(kind: str, good: list[Any], bad: list[Any]) -> None:
+    typed = validator({"type": kind})
+    assert all(typed.ok(value) and typed.faults(value) == () for value in good)
+    assert not any(typed.ok(value) or typed.faults(value) == () for value in bad)
+
+
+def test_the_dialect_decides() -> None:
+    by_place = {"items": [{"type": "string"}]}
+    assert not validator({"$schema": DRAFT_7, **by_place}).ok([1])
+    assert not validator({"$schema": DRAFT_2019, **by_place}).ok([1])
+    assert not validator({"prefixItems": [{"type": "string"}]}).ok([1])
+
+
+@pytest.mark.parametrize("dialect", [{}, {"$schema": DRAFT_7}, {"$schema": DRAFT_2019}])
+def test_formats_are_not_asserted(dialect: dict[str, Any]) -> None:
+    assert validator({**dialect, "type": "string", "format": "date-time"}).ok("tomorrow")
+
+
+@pytest.mark.parametrize("value", [{"a": b"bytes"}, {"a": object()}, {"a": {1: 2}}, {"a": [{1, 2}]}])
+def test_what_is_not_json_is_a_fault_and_no_crash(value: Any) -> None:
+    checked = validator({"properties": {"a": {"type": "object", "required": ["b"]}}})
+    assert not checked.ok(value)
+    (fault,) = checked.faults(value)
+    assert fault.path == "arguments"
+    assert fault.expected == "JSON"
+
+
+def test_at_most_ten_faults_are_told() -> None:
+    assert len(messages({"items": {"type": "string"}}, [1] * 50)) == 10
+
+
+def test_a_schema_that_was_not_checked_is_still_refused() -> None:
+    for schema in ({"$ref": "http://127.0.0.1/"}, {"$ref": "#"}, {"type": "nonsense"}):
+        with pytest.raises(BadSchema):
+            compile_schema(schema)
+    assert compile_schema({"$id": ": no address :", "type": "object"}).ok({})
+    with pytest.raises(BadSchema, match="it is not JSON"):
+        compile_schema({"default": object()})
+
+
+def test_a_schema_the_library_cannot_run_is_no_crash() -> None:
+    """Version 0.60 of it panics here, at the call."""
+    schema: dict[str, Any] = {
+        "$ref": "#/$defs/a",
+        "$defs": {
+            "a": {"dependentSchemas": {"c": {"$ref": "#/$defs/b"}}, "if": {}, "then": {"$ref": "#/$defs/c"}},
+            "b": {"contains": {"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": False}},
+            "c": {"patternProperties": {"c$": {"$ref": "#/$defs/d"}}},
+            "d": {"items": {"$ref": "#/$defs/c"}},
+        },
+    }
+    checked = validator(schema)
+    assert checked.ok({"c": {}}) is not bool(checked.faults({"c": {}}))
+
+
+# --- bounded in what they take on
+
+
+def quickly(checked: Validator, value: Any) -> list[str]:
+    started = perf_counter()
+    found = [fault.message for fault in checked.faults(value)]
+    assert perf_counter() - started < 5  # milliseconds; what is refused here would take minutes or for ever
+    return found
+
+
+def test_a_large_value_is_told_its_first_fault_alone() -> None:
+    rows = {"properties": {"rows": {"type": "array", "items": {"type": "string"}}}}
+    assert quickly(validator(rows), {"rows": [1] * 90_000}) == ["arguments.rows[0]: must be a string, got 1"]
+
+
+def test_a_large_value_against_unions_is_told_that_it_does_not_fit() -> None:
+    rows = {
+        "properties": {"rows": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]}}
+    }
+    small = {"rows": ["a"] * 100 + [1]}
+    assert quickly(validator(rows), small) == ["arguments.rows[100]: must be a string, got 1"]
+    large = {"rows": ["a"] * 90_000 + [1]}
+    assert quickly(validator(rows), large) == ["arguments: does not fit its schema; it cannot be said where"]
+
+
+def recursive_union() -> dict[str, Any]:
+    """Three forms that may all hold each other: every level triples the errors of a branch."""
+    forms = [
+        {"properties": {"kind": {"const": kind}, "inner": {"$ref": "#/$defs/form"}}, "required": ["kind"]}
+        for kind in ("and", "or", "not")
+    ]
+    return {"$ref": "#/$defs/form", "$defs": {"form": {"anyOf": forms}}}
+
+
+def nested(levels: int, innermost: Any) -> Any:
+    value = innermost
+    for _ in range(levels):
+        value = {"kind": "or", "inner": value}
+    return value
+
+
+def test_a_recursive_union_is_explained_where_that_can_be_afforded() -> None:
+    checked = validator(recursive_union())
+    assert quickly(checked, nested(DEPTH - 1, {"kind": "or"})) == []
+    assert quickly(checked, nested(2, {"kind": "xor"})) == [
+        'arguments.inner.inner.kind: must be "and", "or" or "not", got "xor"'
+    ]
+    assert "it cannot be said where" in quickly(checked, nested(DEPTH - 1, {"kind": "xor"}))[0]
+
+
+def test_recursion_without_branches_is_explained_at_any_depth() -> None:
+    tree = {"properties": {"inner": {"$ref": "#"}, "kind": {"type": "string"}}}
+    found = quickly(validator(tree), nested(DEPTH - 1, {"kind": 1}))
+    assert found[0].endswith(".kind: must be a string, got 1")
+
+
+def test_a_large_value_is_not_checked_against_a_schema_with_many_ways() -> None:
+    steps: dict[str, Any] = {
+        f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}, {"$ref": f"#/$defs/a{n + 1}"}]} for n in range(10)
+    }
+    checked = validator({"items": {"$ref": "#/$defs/a0"}, "$defs": {**steps, "a10": {"type": "string"}}})
+    assert quickly(checked, ["a"] * 1_000) == []
+    assert quickly(checked, ["a"] * 20_000) == ["arguments: is too large to be checked against its schema"]
+    assert not checked.ok(["a"] * 20_000)

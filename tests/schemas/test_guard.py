@@ -1,0 +1,211 @@
+"""The gate for schemas: what is let in, what is mended, what is refused and why."""
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.schemas.refused import DRAFT_7, DRAFT_2019, DRAFT_2020, refused
+from toolcrib.schemas import BadSchema, check, compile_schema
+
+# --- let in and mended
+
+
+def test_a_good_schema_comes_back_as_a_copy() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    guarded = check(schema)
+    assert guarded.schema == schema
+    assert guarded.repairs == ()
+    schema["properties"] = {}
+    assert guarded.schema["properties"] == {"a": {"type": "string"}}
+
+
+def test_a_missing_root_type_is_put_in_and_reported() -> None:
+    guarded = check({"properties": {"a": {}}})
+    assert guarded.schema == {"type": "object", "properties": {"a": {}}}
+    assert guarded.repairs == ("#/type was missing: 'object' was put in",)
+    assert check({}).schema == {"type": "object"}
+
+
+def test_the_root_of_an_output_schema_is_left_alone() -> None:
+    assert check({"items": {}}, root=None).schema == {"items": {}}
+    assert check({"type": "array"}, root=None).repairs == ()
+
+
+@pytest.mark.parametrize("kind", ["string", "array", ["object", "null"], 5])
+def test_another_root_type_is_refused_for_arguments(kind: Any) -> None:
+    assert refused({"type": kind}).path == "#/type"
+
+
+def test_an_address_of_its_own_is_left_out_and_reported() -> None:
+    guarded = check({
+        "$id": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/text"}},
+        "$defs": {"text": {"type": "string"}},
+    })  # fmt: skip
+    assert "$id" not in guarded.schema
+    assert guarded.repairs == ("#/$id was left out: references stay inside the schema",)
+    assert not compile_schema(guarded.schema).ok({"a": 1})
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        DRAFT_7,
+        DRAFT_7.removesuffix("#"),
+        DRAFT_2019,
+        DRAFT_2020,
+        f"{DRAFT_2020}#",
+        DRAFT_7.replace("http:", "https:"),
+    ],
+)
+def test_three_dialects_are_spoken(dialect: str) -> None:
+    assert check({"$schema": dialect, "type": "object"}).schema["$schema"] == dialect
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://h/x",
+        "",
+        5,
+        {},
+    ],
+)
+def test_other_dialects_are_refused_also_inside(dialect: Any) -> None:
+    assert refused({"$schema": dialect}).path == "#/$schema"
+    assert refused({"properties": {"a": {"$schema": dialect}}}).path == "#/properties/a/$schema"
+
+
+def test_keywords_that_are_only_names_or_data_mean_nothing() -> None:
+    tricky = {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in ("$ref", "$id", "$schema", "$anchor", "allOf")},
+        "default": {"$ref": "http://127.0.0.1/x"},
+        "examples": [{"$id": "http://127.0.0.1/x", "$ref": "#/nowhere"}],
+        "const": {"$schema": "http://127.0.0.1/x"},
+        "enum": [{"$ref": "file:///etc/hosts"}],
+        "x-vendor": {"$ref": "http://127.0.0.1/x"},
+    }
+    assert check(tricky).schema == tricky
+
+
+# --- refused for its form
+
+
+@pytest.mark.parametrize("schema", [None, True, [], "{}", 5])
+def test_only_an_object_is_a_schema(schema: Any) -> None:
+    assert refused(schema).reason == "a schema must be a JSON object"
+
+
+NOT_JSON: tuple[Any, ...] = ({1}, {1: 2}, object(), 2**64, "\ud800", MappingProxyType({"a": 1}))
+
+
+@pytest.mark.parametrize(
+    "part",
+    NOT_JSON,
+    ids=lambda part: type(part).__name__,
+)
+def test_only_json_is_let_in(part: Any) -> None:
+    assert "it is not JSON" in refused({"default": part}).reason
+
+
+def test_a_mapping_is_taken_for_an_object() -> None:
+    assert check(MappingProxyType({"type": "object"})).schema == {"type": "object"}
+
+
+def test_size_is_bounded() -> None:
+    room = 64 * 1024 - len('{"type":"object","description":""}')
+    assert check({"type": "object", "description": "x" * room})
+    assert "65,537 bytes" in refused({"type": "object", "description": "x" * (room + 1)}).reason
+
+
+def test_depth_is_bounded() -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        schema: dict[str, Any] = {}
+        for _ in range(levels - 1):
+            schema = {"not": schema}
+        return schema
+
+    assert check(nested(32))
+    assert "32 levels deep" in refused(nested(33)).reason
+    assert "32 levels deep" in refused(nested(50_000)).reason
+
+
+def test_a_value_that_shares_its_parts_is_refused_before_it_is_written_out() -> None:
+    part: dict[str, Any] = {}
+    for _ in range(28):
+        part = {"a": part, "b": part}
+    assert "holds more than" in refused({"default": part}).reason
+
+
+@pytest.mark.parametrize(
+    "schema, path, says",
+    [
+        ({"properties": {"a": {"type": "strin"}}}, "#/properties/a/type", 'must be one of "array"'),
+        ({"properties": {"a": {"minimum": "x"}}}, "#/properties/a/minimum", "must be a number"),
+        ({"required": True}, "#/required", "must be an array"),
+        ({"items": [{"type": "null"}]}, "#/items", "must be true or false or an object"),
+        (
+            {"properties": {"a": {"exclusiveMinimum": True}}},
+            "#/properties/a/exclusiveMinimum",
+            "must be a number",
+        ),
+        ({"properties": []}, "#/properties", "must be an object"),
+        ({"anyOf": []}, "#/anyOf", "at least 1 item"),
+        ({"maximum": float("inf")}, "#/maximum", "must be a number, got null"),
+    ],
+)
+def test_what_the_metaschema_refuses_is_pointed_at(schema: Any, path: str, says: str) -> None:
+    error = refused(schema)
+    assert error.path == path
+    assert says in error.reason
+    assert str(error) == f"{error.path}: {error.reason}"
+
+
+# --- whatever comes
+
+KEYWORDS = (
+    *(
+        "$anchor",
+        "$defs",
+        "$dynamicRef",
+        "$id",
+        "$ref",
+        "a",
+        "allOf",
+        "anyOf",
+        "enum",
+        "items",
+        "minimum",
+        "not",
+    ),
+    *("pattern", "patternProperties", "properties", "required", "type", "unevaluatedProperties"),
+)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.sampled_from(("object", "string", "#/$defs/a", "(?=x)"))
+)
+json = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@given(json, json)
+def test_a_schema_is_refused_or_works(schema: Any, instance: Any) -> None:
+    try:
+        guarded = check(schema, root=None)
+    except BadSchema:
+        return
+    assert check(guarded.schema, root=None).schema == guarded.schema
+    validator = compile_schema(guarded.schema)
+    assert bool(validator.faults(instance)) is not validator.ok(instance)

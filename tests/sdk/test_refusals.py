@@ -1,0 +1,160 @@
+"""What cannot be meant is refused where it is defined, with a word on how to mend it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from toolcrib.sdk import ToolDefinitionError, tool
+
+
+def act(count: int = 1) -> None:
+    """Act."""
+
+
+@pytest.mark.requirement("E2")
+@pytest.mark.parametrize(
+    "options,said",
+    [
+        ({"cache_ttl": 60}, "a mutation cannot be cached: drop cache_ttl"),
+        ({"category": "mutation", "cache_ttl": 60}, "a mutation cannot be cached"),
+        ({"category": "query", "cache_ttl": 0}, "cache_ttl is 0: give seconds above 0"),
+        ({"category": "query", "cache_ttl": -5}, "give seconds above 0"),
+        ({"category": "query", "cache_ttl": float("nan")}, "give seconds above 0"),
+        ({"category": "query", "cache_ttl": "60"}, "give seconds above 0"),
+        ({"category": "query", "cache_ttl": True}, "give seconds above 0"),
+        ({"category": "query", "shared_cache": True}, "shared_cache without cache_ttl"),
+        ({"category": "query", "idempotent": False}, "a query is idempotent"),
+        ({"category": "analysis", "idempotent": False}, "an? analysis is idempotent"),
+        ({"category": "query", "destructive": True}, "a query changes nothing"),
+        ({"examples": [{"description": "x", "params": {"count": "one"}}]}, "example 1 .*does not fit"),
+        ({"deprecated": {"since": "1.0.0", "replacement": "act"}}, "itself as its replacement"),
+        ({"deprecated": {"since": "1.0.0", "removalDate": "soon"}}, "write it as YYYY-MM-DD"),
+        ({"deprecated": {"since": "1.0.0", "removalDate": "20310131"}}, "write it as YYYY-MM-DD"),
+        ({"deprecated": {"since": "1.0.0", "removalDate": 20310131}}, "write it as YYYY-MM-DD"),
+    ],
+)
+def test_contradictions_are_refused(options: Any, said: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=f"tool act: .*{said}"):
+        tool(**options)(act)
+
+
+@pytest.mark.requirement("A1", "E1")
+@pytest.mark.parametrize(
+    "options,said",
+    [
+        ({"name": "cards:get"}, "holds a colon"),
+        ({"aliases": ["cards:get"]}, "holds a colon"),
+        ({"aliases": [""]}, "has 0 characters"),
+        ({"name": "a" * 65}, "has 65 characters"),
+        ({"name": "getCard"}, "not kebab-case"),
+        ({"name": "get_card"}, "not kebab-case"),
+        ({"name": "get--card"}, "not kebab-case"),
+        ({"name": "9-lives"}, "not kebab-case"),
+        ({"name": "käse-holen"}, "not kebab-case"),
+    ],
+)
+def test_bad_names_are_refused(options: Any, said: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=said):
+        tool(**options)(act)
+
+
+BAD_OPTIONS: list[tuple[Any, str]] = [
+    ({"category": "lookup"}, "no category 'lookup': choose one of query, mutation"),
+    ({"response_time": "quick"}, "no response_time 'quick': choose one of fast"),
+    ({"permissions": ["read"]}, "'read' is not of the form resource:action"),
+    ({"permissions": ["cards:*"]}, "not of the form resource:action"),
+    ({"permissions": "cards:read"}, r"permissions takes a list: write permissions=\[…\]"),
+    ({"tags": "cards"}, "tags takes a list"),
+    ({"tags": {"cards": 1}}, "tags takes a list"),
+    ({"tags": 7}, "tags takes a list"),
+    ({"tags": [""]}, "a tag is empty"),
+    ({"version": "1.0"}, "not a semantic version"),
+    ({"timeout": 0}, "timeout is 0"),
+    ({"timeout": float("inf")}, "timeout is inf"),
+    ({"energy_cost": -1}, "energy_cost is -1"),
+    ({"slow": (0, "Wait.")}, "slow needs seconds above 0"),
+    ({"slow": (1.0, "")}, "a sentence to say"),
+    ({"slow": 2.0}, "slow takes seconds and a sentence"),
+    ({"rate_limit": {"maxCalls": 0, "windowMs": 1000}}, "whole numbers of at least 1"),
+    ({"rate_limit": {"maxCalls": 1.5, "windowMs": 1000}}, "whole numbers of at least 1"),
+    ({"rate_limit": {"maxCalls": 5}}, "rate_limit lacks a field: it takes maxCalls, windowMs"),
+    (
+        {"rate_limit": {"max_calls": 5, "windowMs": 1}},
+        "rate_limit knows no max_calls: choose from",
+    ),
+    ({"rate_limit": 60}, "rate_limit takes an object with maxCalls, windowMs"),
+    ({"examples": [{"params": {}}]}, "examples lacks a field"),
+    ({"examples": {"description": "x", "params": {}}}, "examples takes a list"),
+    ({"cachable": True, "ttl": 5}, "there is no option cachable, ttl: choose from name, title"),
+]
+
+
+@pytest.mark.parametrize("options,said", BAD_OPTIONS)
+def test_bad_options_are_refused(options: Any, said: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=said):
+        tool(**options)(act)
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ToolDefinitionError) as caught:
+        tool(name="Act", cache_ttl=5, permissions=["all"], timeout=-1)(act)
+    said = str(caught.value)
+    assert all(
+        part in said for part in ("kebab-case", "cannot be cached", "resource:action", "timeout is -1")
+    )
+
+
+def star_arguments(*names: str) -> None: ...
+def star_options(**names: str) -> None: ...
+def positional_only(name: str, /) -> None: ...
+def method(self, name: str) -> None: ...  # noqa: ANN001 # pyright: ignore[reportUnknownParameterType, reportMissingParameterType]
+def unknown_type(when: "Whenever") -> None: ...  # noqa: F821 # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
+def no_json(call: Callable[[], int], other: object) -> None: ...
+def no_pydantic(other: "Odd") -> None: ...
+def default_in_field(count: Annotated[int, Field(default=3)]) -> None: ...
+def two_defaults(count: Annotated[int, Field(default_factory=int)] = 4) -> None: ...
+
+
+class Odd:
+    """Nothing Pydantic knows."""
+
+
+def generator() -> Iterator[int]:
+    yield 1
+
+
+async def async_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+BAD_SIGNATURES: list[tuple[Any, str]] = [
+    (star_arguments, r"the parameter \*names takes no single named argument"),
+    (star_options, r"the parameter \*\*names"),
+    (positional_only, "the parameter name takes no single named argument"),
+    (method, r"decorate the bound one, tool\(thing.method\)"),
+    (unknown_type, "'Whenever' is not known where the function is defined"),
+    (no_json, "a type in its signature has no JSON form"),
+    (no_pydantic, "a type in its signature has no JSON form"),
+    (default_in_field, "the default of count stands in Field: write it as count = …"),
+    (two_defaults, "the default of count stands in Field"),
+    (generator, "it yields, and results are whole"),
+    (async_generator, "it yields, and results are whole"),
+]
+
+
+@pytest.mark.parametrize("function,said", BAD_SIGNATURES)
+def test_signatures_json_cannot_reach_are_refused(function: Any, said: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=said):
+        tool(function)
+
+
+def test_what_has_no_name_or_signature_is_refused() -> None:
+    with pytest.raises(ToolDefinitionError, match="has no name to go by"):
+        tool(lambda: 1)
+    with pytest.raises(ToolDefinitionError, match="has no name to go by"):
+        tool(partial(act, 2))
+    with pytest.raises(ToolDefinitionError, match="it has no signature to read"):
+        tool(name="make-dict")(dict)

@@ -1,0 +1,154 @@
+"""The registry holds each name once, and takes ready definitions too."""
+
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from tests.sdk.test_signature import JSON
+from toolcrib.sdk import AnyTool, Registry, ToolContext, ToolDefinitionError, tool
+
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FLAT = {"type": "function", "name": "get_weather", "description": "Weather.", "parameters": PARAMETERS}
+NESTED = {"type": "function", "function": {key: FLAT[key] for key in ("name", "description", "parameters")}}
+
+
+def echo(arguments: dict[str, Any]) -> dict[str, Any]:
+    return arguments
+
+
+@tool(category="query", tags=["cards"])
+def get_card() -> None: ...
+
+
+@tool(category="mutation", tags=["cards", "decks"])
+def move_card() -> None: ...
+
+
+@pytest.fixture
+def registry() -> Registry:
+    made = Registry()
+    made.register(get_card)
+    made.register(move_card)
+    return made
+
+
+@pytest.mark.requirement("E3", "B1")
+def test_tools_are_found_by_name_category_and_tag(registry: Registry) -> None:
+    assert registry.get("get-card") is get_card
+    assert registry.get("get-deck") is None
+    assert registry.get_all() == (get_card, move_card)
+    assert registry.get_by_category("mutation") == (move_card,)
+    assert registry.get_by_category("analysis") == ()
+    assert registry.get_by_tag("cards") == (get_card, move_card)
+    assert registry.get_by_tag("decks") == (move_card,)
+
+
+@pytest.mark.requirement("E3")
+def test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(registry: Registry) -> None:
+    other: AnyTool = tool(name="get-card")(lambda: 1)
+    with pytest.raises(ToolDefinitionError, match="there is a tool get-card already"):
+        registry.register(other)
+    assert registry.get("get-card") is get_card
+    assert registry.register(other, replace=True) is other
+    assert registry.get_all() == (other, move_card)
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("definition", [FLAT, NESTED])
+def test_a_ready_definition_becomes_a_tool(registry: Registry, definition: Any) -> None:
+    made = registry.register_tool(
+        definition, echo, category="query", permissions=["weather:read"], tags=["sky"]
+    )
+    assert registry.get("get_weather") is made
+    assert (made.definition.description, made.definition.input_schema) == ("Weather.", PARAMETERS)
+    assert (made.definition.category, made.definition.tags) == ("query", ("sky",))
+    with pytest.raises(ToolDefinitionError, match="already"):
+        registry.register_tool(definition, echo)
+
+
+@pytest.mark.requirement("B1")
+@given(arguments=st.dictionaries(st.text(), JSON, max_size=4))
+def test_an_executor_gets_the_arguments_intact_and_as_its_own(arguments: Any) -> None:
+    made = Registry().register_tool(FLAT, echo)
+    taken = made(**made.signature.convert(arguments))
+    assert taken == arguments
+    assert taken is not arguments
+
+
+def with_context(arguments: Any, ctx: ToolContext) -> None: ...
+def context_first(ctx: ToolContext, arguments: Any) -> None: ...
+def by_place(arguments: Any, context: Any) -> None: ...
+def with_option(arguments: Any, retries: int = 3) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "executor,context",
+    [(echo, None), (with_option, None), (with_context, "ctx"), (context_first, "ctx"), (by_place, "context")],
+)
+def test_an_executor_that_takes_two_gets_the_context(executor: Any, context: str | None) -> None:
+    made = Registry().register_tool(FLAT, executor)
+    assert made.signature.context == context
+    assert made.signature.convert({"city": "Bonn"}) == {"arguments": {"city": "Bonn"}}
+
+
+def too_many(arguments: Any, context: Any, third: Any) -> None: ...
+def none() -> None: ...
+def starred(*arguments: Any) -> None: ...
+def by_place_only(arguments: Any, /) -> None: ...
+
+
+@pytest.mark.parametrize("executor", [too_many, none, starred, by_place_only])
+def test_an_executor_that_cannot_be_called_is_refused(executor: Any) -> None:
+    with pytest.raises(ToolDefinitionError, match="the executor"):
+        Registry().register_tool(FLAT, executor)
+
+
+@pytest.mark.requirement("A1", "E2")
+@pytest.mark.parametrize(
+    "definition,said",
+    [
+        ({"description": "x"}, "has no name"),
+        ({"function": "get_weather"}, "has no name"),
+        ({"name": "sky:weather"}, "holds a colon"),
+        ({"name": "x", "parameters": {"type": "nonsense"}}, "no usable JSON Schema"),
+    ],
+)
+def test_a_bad_definition_is_refused(definition: Any, said: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=said):
+        Registry().register_tool(definition, echo)
+
+
+def test_a_definition_without_parameters_takes_none() -> None:
+    made = Registry().register_tool({"name": "ping"}, echo)
+    assert made.definition.input_schema == {"type": "object", "properties": {}}
+
+
+@pytest.mark.requirement("E3")
+def test_validate_says_what_falls_short(registry: Registry) -> None:
+    @tool(examples=[{"description": "One", "params": {"count": 1}}])
+    def act(count: int) -> None:
+        """Too short."""
+
+    said = {finding.rule: finding.message for finding in registry.validate(act)}
+    assert set(said) == {"description", "examples", "discovery"}
+    everything = " ".join(finding.message for finding in registry.validate(act))
+    for part in (
+        "has 10 characters",
+        "count has no description",
+        "give expectedResult",
+        "no tag",
+        "one word",
+    ):
+        assert part in everything
+    assert "there is no example" in " ".join(each.message for each in registry.validate(get_card))
+
+
+def test_validate_has_nothing_to_say_of_a_good_one(registry: Registry) -> None:
+    @tool(tags=["x"], examples=[{"description": "One", "params": {"count": 1}, "expectedResult": {}}])
+    def count_things(count: Annotated[int, Field(description="How many.")]) -> None:
+        """Count things up to a number. Use it to see a good definition; returns nothing."""
+
+    assert registry.validate(count_things) == []

@@ -1,0 +1,62 @@
+"""A gateway as a process of its own, the way a user runs it: started, asked, and ended as a test wants."""
+
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+ADMIN_KEY = "admin-key-of-a-test-and-nothing-else"
+_PATIENCE = 60
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where it listens, and the process behind it."""
+
+    url: str
+    process: Process
+
+    @property
+    def admin(self) -> dict[str, str]:
+        """The operator's headers."""
+        return {"Authorization": f"Bearer {ADMIN_KEY}"}
+
+    async def kill(self) -> None:
+        """End it without a word, as a power cut would."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        await self.process.wait()
+
+
+@asynccontextmanager
+async def served(
+    home: Path, config: str = "", *, env: Mapping[str, str] | None = None, demo: bool = True
+) -> AsyncGenerator[Served, None]:
+    """Run `toolcrib serve` on a port of its own until the block ends."""
+    path = anyio.Path(home / "toolcrib.yaml")
+    await path.write_text(config)
+    command = [sys.executable, "-m", "toolcrib", "serve", "-c", str(path), "--port", "0"]
+    environment = {**os.environ, "TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": ADMIN_KEY, **(env or {})}
+    process = await anyio.open_process(
+        [*command, *(["--demo"] if demo else [])], stdin=DEVNULL, stdout=PIPE, stderr=None, env=environment
+    )
+    try:
+        assert process.stdout is not None
+        with anyio.fail_after(_PATIENCE):
+            line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 4096)
+        found = re.search(r"http://\S+", line.decode())
+        assert found is not None, line
+        yield Served(found[0], process)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.terminate()
+            await process.aclose()

@@ -1,0 +1,284 @@
+"""What goes into a function arrives, what comes out is JSON, and whatever it raises the gateway goes on."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from tests.sdk.test_signature import JSON
+from tests.sources.calling import run
+from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, Unavailable
+from toolcrib.model import Hints, Progress, Result, Voice
+from toolcrib.sdk import Registry, ToolContext, ToolResult, tool
+from toolcrib.testing import a_caller
+
+
+@pytest.mark.requirement("B1", "E5")
+async def test_arguments_and_context_arrive() -> None:
+    @tool
+    async def show(text: str, ctx: ToolContext, count: int = 2) -> dict[str, Any]:
+        return {"text": text, "count": count, "user": ctx.user_id}
+
+    @tool
+    def show_sync(who: ToolContext, text: str) -> dict[str, Any]:
+        return {"text": text, "user": who.user_id}
+
+    caller = a_caller(user="u1")
+    assert (await run(show, {"text": "hi"}, caller=caller)).data == {"text": "hi", "count": 2, "user": "u1"}
+    assert (await run(show_sync, {"text": "hi"}, caller=caller)).data == {"text": "hi", "user": "u1"}
+
+
+class Params(BaseModel):
+    numbers: list[int] = Field(min_length=1)
+
+
+@pytest.mark.requirement("E5")
+async def test_a_handler_of_params_and_context_gets_both() -> None:
+    @tool
+    async def add(params: Params, context: ToolContext) -> ToolResult[int]:
+        return ToolResult(data=sum(params.numbers), message=f"for {context.agent_id}")
+
+    result = await run(add, {"numbers": [1, 2]})
+    assert (result.data, result.message) == (3, "for unknown")
+
+
+@pytest.mark.requirement("B1")
+@given(arguments=st.dictionaries(st.text(), JSON, max_size=4))
+async def test_an_executor_gets_its_arguments_intact(arguments: dict[str, Any]) -> None:
+    async def echo(given: dict[str, Any], ctx: ToolContext) -> dict[str, Any]:
+        return {"given": given, "agent": ctx.agent_id}
+
+    made = Registry().register_tool({"name": "echo"}, echo)
+    result = await run(made, arguments)
+    assert result.data == {"given": arguments, "agent": "unknown"}
+
+
+async def test_any_name_of_a_parameter_is_safe() -> None:
+    @tool
+    def act(self_: int, function: int, call: int, arguments: int) -> list[int]:
+        return [self_, function, call, arguments]
+
+    assert (await run(act, {"self_": 1, "function": 2, "call": 3, "arguments": 4})).data == [1, 2, 3, 4]
+
+
+async def test_progress_is_passed_on_from_either_kind() -> None:
+    heard: list[Progress] = []
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress)
+
+    @tool
+    async def slowly(ctx: ToolContext) -> None:
+        await ctx.report(1, 2, "half")
+
+    @tool
+    def slowly_sync(ctx: ToolContext) -> None:
+        ctx.report_sync(2, 2, "done")
+
+    await run(slowly, report=report)
+    await run(slowly_sync, report=report)
+    assert heard == [Progress(done=1, total=2, message="half"), Progress(done=2, total=2, message="done")]
+
+
+# --- what comes out ---
+
+
+@dataclass
+class Point:
+    x: int
+    when: datetime
+
+
+class Card(BaseModel):
+    key: UUID
+    price: Decimal
+    front_side: str = Field(serialization_alias="frontSide")
+
+
+POINT = Point(1, datetime(2026, 3, 3, tzinfo=UTC))
+CARD = Card(key=UUID(int=1), price=Decimal("9.90"), front_side="a")
+
+
+@pytest.mark.parametrize(
+    "value,data",
+    [
+        ("text", "text"),
+        (7, 7),
+        (1.5, 1.5),
+        (True, True),
+        (None, None),
+        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),
+        ((1, 2), [1, 2]),
+        ({3}, [3]),
+        ({1: "one"}, {"1": "one"}),
+        (POINT, {"x": 1, "when": "2026-03-03T00:00:00Z"}),
+        (CARD, {"key": str(UUID(int=1)), "price": "9.90", "frontSide": "a"}),
+        ([CARD], [{"key": str(UUID(int=1)), "price": "9.90", "frontSide": "a"}]),
+        (b"\xff\x00", "_wA="),
+        (float("nan"), None),
+        ({"x": float("inf")}, {"x": None}),
+    ],
+)
+async def test_what_is_returned_becomes_json(value: Any, data: Any) -> None:
+    @tool
+    async def give() -> Any:
+        return value
+
+    assert await run(give) == Result(data=data)
+
+
+@given(value=JSON)
+async def test_json_passes_unchanged(value: Any) -> None:
+    @tool
+    async def give() -> Any:
+        return value
+
+    assert (await run(give)).data == value
+
+
+async def test_what_the_function_keeps_is_not_what_was_given_out() -> None:
+    kept: dict[str, list[int]] = {"numbers": [1]}
+
+    @tool
+    async def give() -> Any:
+        return kept
+
+    result = await run(give)
+    kept["numbers"].append(2)
+    assert result.data == {"numbers": [1]}
+
+
+async def test_a_tool_result_says_more_than_data() -> None:
+    hints = Hints(confidence=0.9)
+
+    @tool
+    async def give() -> ToolResult[Point]:
+        return ToolResult(
+            data=POINT, message="Here.", hints=hints, suppress_voice=True, follow_ups=("More?",)
+        )
+
+    assert await run(give) == Result(
+        data={"x": 1, "when": "2026-03-03T00:00:00Z"},
+        message="Here.",
+        hints=hints,
+        voice=Voice(suppress=True, follow_ups=("More?",)),
+    )
+
+
+def loop() -> Any:
+    turning: list[Any] = []
+    turning.append(turning)
+    return turning
+
+
+@pytest.mark.parametrize("value", [object(), {"x": object()}, loop(), lambda: 1])
+async def test_what_is_not_json_breaks_the_contract(value: Any) -> None:
+    @tool
+    async def give() -> Any:
+        return value
+
+    with pytest.raises(Broken, match="the answer is not JSON") as caught:
+        await run(give)
+    assert caught.value.problem.code == "CONTRACT_VIOLATION"
+
+
+# --- what goes wrong ---
+
+
+@pytest.mark.requirement("E11")
+@pytest.mark.parametrize("kind", ["async", "sync"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("password=hunter2"),
+        KeyError("x"),
+        StopIteration(),
+        SystemExit(1),
+        TimeoutError(),
+        RecursionError(),
+    ],
+)
+async def test_a_handler_that_raises_is_a_handler_error_that_says_nothing_of_it(
+    kind: str, error: BaseException
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    def fail_sync() -> None:
+        raise error
+
+    with pytest.raises(Failed) as caught:
+        await run(tool(fail) if kind == "async" else tool(fail_sync))
+    problem = caught.value.problem
+    assert (problem.code, problem.retryable) == ("HANDLER_ERROR", False)
+    assert problem.message == "the tool raised an error; the operator has the details"
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.requirement("E11")
+@pytest.mark.parametrize(
+    "error",
+    [
+        BusinessRuleError("DECK_FULL", "the deck is full"),
+        Refused("PERMISSION_DENIED", "not you"),
+        Unavailable("NETWORK_ERROR", "no way there"),
+    ],
+)
+async def test_errors_of_our_own_pass_as_they_are(error: Exception) -> None:
+    @tool
+    async def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        await run(fail)
+    assert caught.value is error
+
+
+@pytest.mark.requirement("E11")
+async def test_arguments_a_type_refuses_are_invalid_and_what_the_function_refuses_is_not() -> None:
+    @tool
+    async def parse(when: datetime) -> None:
+        Params(numbers=[])
+
+    with pytest.raises(Refused) as caught:
+        await run(parse, {"when": "yesterday"})
+    assert (caught.value.problem.code, caught.value.problem.path) == ("INVALID_ARGUMENTS", "arguments.when")
+    with pytest.raises(Failed) as failed:
+        await run(parse, {"when": "2026-03-03T00:00:00Z"})
+    assert failed.value.problem.code == "HANDLER_ERROR"
+
+
+async def test_a_function_that_awaits_a_cancelled_task_has_failed() -> None:
+    @tool
+    async def stumble() -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    with pytest.raises(Failed) as caught:
+        await run(stumble)
+    assert caught.value.problem.code == "HANDLER_ERROR"
+
+
+async def test_cancellation_reaches_the_function_and_comes_back_out() -> None:
+    seen: list[str] = []
+
+    @tool
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            seen.append("cancelled")
+
+    with anyio.move_on_after(0.01) as scope:
+        await run(wait)
+    assert scope.cancelled_caught
+    assert seen == ["cancelled"]

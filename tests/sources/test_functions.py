@@ -1,0 +1,225 @@
+"""Functions run where they belong, and threads are bounded whatever a function does."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.calling import call_of, run
+from toolcrib.errors import Failed
+from toolcrib.model import Call, Tool
+from toolcrib.sdk import tool
+from toolcrib.sources import functions
+from toolcrib.sources.functions import Functions, ModuleProblem
+
+
+class Listener:
+    """A link that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.heard = anyio.Event()
+        self.tools: Sequence[Tool] = ()
+
+    def up(self, tools: Sequence[Tool]) -> None:
+        self.tools = tools
+        self.heard.set()
+
+    def down(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+async def test_it_offers_its_tools_until_cancelled_and_then_lets_go() -> None:
+    closed: list[bool] = []
+
+    async def close() -> None:
+        await anyio.lowlevel.checkpoint()
+        closed.append(True)
+
+    @tool
+    def act() -> None: ...
+
+    source = Functions("test", [act], family="core", close=close)
+    listener = Listener()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(source.run, listener)
+            await listener.heard.wait()
+            assert closed == []
+            tasks.cancel_scope.cancel()
+    assert [(each.name, each.family) for each in listener.tools] == [("test:act", "core")]
+    assert closed == [True]
+    assert (source.id, source.mortal, source.timeout) == ("test", False, None)
+
+
+async def test_a_source_that_holds_nothing_just_ends() -> None:
+    listener = Listener()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Functions("test", []).run, listener)
+            await listener.heard.wait()
+            tasks.cancel_scope.cancel()
+    assert list(listener.tools) == []
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    @tool(name="act")
+    def one() -> None: ...
+
+    @tool(name="act")
+    def two() -> None: ...
+
+    with pytest.raises(ModuleProblem, match="two tools named act"):
+        Functions("test", [one, two])
+
+
+@pytest.mark.requirement("B1")
+async def test_async_functions_run_on_the_loop_and_others_off_it() -> None:
+    @tool
+    async def here() -> int:
+        return threading.get_ident()
+
+    @tool
+    def there() -> int:
+        return threading.get_ident()
+
+    assert (await run(here)).data == threading.get_ident()
+    assert (await run(there)).data != threading.get_ident()
+
+
+@pytest.mark.requirement("B1")
+async def test_a_blocking_function_blocks_nobody() -> None:
+    gate = threading.Event()
+
+    @tool
+    def wait() -> bool:
+        return gate.wait(10)
+
+    @tool
+    async def release() -> None:
+        gate.set()
+
+    source = Functions("test", [wait, release])
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(source.call, call_of(wait))
+            await source.call(call_of(release))
+
+
+async def test_a_sync_wrapper_around_an_async_function_is_awaited() -> None:
+    async def inner(number: int) -> int:
+        return number + 1
+
+    @tool
+    def outer(number: int) -> Any:
+        return inner(number)
+
+    assert (await run(outer, {"number": 1})).data == 2
+
+
+async def test_the_deadline_is_kept_by_a_function_that_hangs() -> None:
+    gate = threading.Event()
+
+    @tool
+    def hang() -> None:
+        gate.wait(10)
+
+    try:
+        with anyio.fail_after(5), anyio.move_on_after(0.05) as scope:
+            await run(hang)
+        assert scope.cancelled_caught
+    finally:
+        gate.set()
+
+
+async def test_hung_functions_take_up_places_and_give_them_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MOST_THREADS", 2)
+    gate, begun = threading.Event(), threading.Semaphore(0)
+
+    @tool
+    def hang() -> None:
+        begun.release()
+        gate.wait(10)
+
+    @tool
+    def answer() -> int:
+        return 42
+
+    source = Functions("test", [hang, answer])
+    try:
+        for _ in range(2):
+            await abandon(source, call_of(hang), begun)
+        with anyio.move_on_after(0.1) as scope:
+            await source.call(call_of(answer))
+        assert scope.cancelled_caught, "both places are still taken by functions that hang"
+    finally:
+        gate.set()
+    with anyio.fail_after(5):
+        assert (await source.call(call_of(answer))).data == 42
+
+
+async def abandon(source: Functions, call: Call, begun: threading.Semaphore) -> None:
+    """Call, and stop waiting as soon as the function has begun."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(source.call, call)
+        while not begun.acquire(blocking=False):
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_call_cancelled_before_it_began_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MOST_THREADS", 1)
+    ran: list[int] = []
+
+    @tool
+    def act() -> int:
+        ran.append(1)
+        return 1
+
+    source = Functions("test", [act])
+    for _ in range(3):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await source.call(call_of(act))
+    assert ran == []
+    with anyio.fail_after(5):
+        assert (await source.call(call_of(act))).data == 1
+
+
+async def test_a_call_cancelled_on_its_way_into_a_thread_leaves_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(functions, "MOST_THREADS", 1)
+
+    @tool
+    def act() -> int:
+        return 1
+
+    source = Functions("test", [act])
+    for _ in range(3):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(source.call, call_of(act))
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    with anyio.fail_after(5):
+        assert (await source.call(call_of(act))).data == 1
+
+
+async def test_a_thread_that_comes_too_late_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: list[Callable[[], Any]] = []
+    ran: list[int] = []
+
+    @tool
+    def act() -> None:
+        ran.append(1)
+
+    async def never_started(work: Callable[[], Any], **options: Any) -> None:
+        late.append(work)
+        raise OSError("no more threads")
+
+    monkeypatch.setattr(functions.to_thread, "run_sync", never_started)
+    with pytest.raises(Failed):
+        await run(act)
+    assert late[0]() is None
+    assert ran == []

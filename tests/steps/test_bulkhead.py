@@ -1,0 +1,116 @@
+"""Bulkheads: so many run, so many wait, the rest is told to come back, and no place is ever lost."""
+
+from contextlib import suppress
+
+import anyio
+import pytest
+from anyio.abc import TaskGroup
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Stage
+from toolcrib.model import Call, Result
+from toolcrib.steps.bulkhead import Bulkhead
+from toolcrib.testing import a_call, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+
+class Gate:
+    """Counts who is inside and lets them out when told."""
+
+    def __init__(self) -> None:
+        self.open, self.inside, self.most = anyio.Event(), 0, 0
+
+    async def __call__(self, call: Call) -> Result:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await self.open.wait()
+        finally:
+            self.inside -= 1
+        return Result(data={})
+
+
+async def test_the_rest_is_refused_at_once_and_says_nothing_was_done() -> None:
+    stage, gate = Bulkhead(running=1, waiting=1).fit(a_tool()), Gate()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage, a_call(), gate)
+        tasks.start_soon(stage, a_call(), gate)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused) as refused:
+            await stage(a_call(), gate)
+        assert refused.value.problem.code == "OVERLOADED"
+        assert refused.value.problem.retry_after is not None
+        gate.open.set()
+    assert gate.most == 1
+
+
+async def test_sources_do_not_share_places() -> None:
+    bulkhead, gate = Bulkhead(running=1, waiting=0), Gate()
+    one, same, other = (bulkhead.fit(a_tool(name)) for name in ("a:one", "a:two", "b:one"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one, a_call(), gate)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused):
+            await same(a_call(), echo)
+        assert (await other(a_call(), echo)).problem is None
+        gate.open.set()
+
+
+async def test_who_waits_too_long_is_refused_and_leaves_no_gap() -> None:
+    stage, gate = Bulkhead(running=1, waiting=5, patience=0.01).fit(a_tool()), Gate()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage, a_call(), gate)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused):
+            await stage(a_call(), gate)
+        gate.open.set()
+    assert (await stage(a_call(), echo)).problem is None
+
+
+class Crowd:
+    """Calls that come, give up and finish in any order."""
+
+    def __init__(self, tasks: TaskGroup, stage: Stage) -> None:
+        self.tasks, self.stage = tasks, stage
+        self.gates: list[Gate] = []
+        self.scopes: list[anyio.CancelScope] = []
+
+    async def one(self, gate: Gate) -> None:
+        with anyio.CancelScope() as scope, suppress(Refused):
+            self.scopes.append(scope)
+            await self.stage(a_call(), gate)
+
+    def act(self, event: str) -> None:
+        if event == "call":
+            self.gates.append(Gate())
+            self.tasks.start_soon(self.one, self.gates[-1])
+        elif event == "cancel" and self.scopes:
+            self.scopes.pop(0).cancel()
+        elif self.gates:
+            self.gates.pop(0).open.set()
+
+    def leave(self) -> None:
+        for scope in self.scopes:
+            scope.cancel()
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(["call", "cancel", "finish"]), max_size=30))
+def test_places_are_neither_lost_nor_made(events: list[str]) -> None:
+    async def play() -> None:
+        stage = Bulkhead(running=2, waiting=3).fit(a_tool())
+        async with anyio.create_task_group() as tasks:
+            crowd = Crowd(tasks, stage)
+            for event in events:
+                crowd.act(event)
+                await anyio.wait_all_tasks_blocked()
+                assert sum(gate.inside for gate in crowd.gates) <= 2
+            crowd.leave()
+        with anyio.fail_after(5):
+            for _ in range(3):
+                assert (await stage(a_call(), echo)).problem is None
+
+    anyio.run(play)

@@ -1,0 +1,75 @@
+"""Limits: so many at once, refilled evenly, counted per user and tool."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Demand
+from toolcrib.model import RateLimit
+from toolcrib.steps.limit import Limit
+from toolcrib.store.shared.memory import MemoryShared
+from toolcrib.testing import a_call, a_caller, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_tool_nothing_limits_has_no_such_step() -> None:
+    assert Limit(MemoryShared()).fit(a_tool()) is None
+
+
+async def test_the_call_over_the_limit_is_told_when_to_come_back() -> None:
+    stage = Limit(MemoryShared(), per_user=RateLimit(2, 60_000)).fit(a_tool())
+    assert stage is not None
+    for _ in range(2):
+        assert (await stage(a_call(), echo)).problem is None
+    with pytest.raises(Refused) as refused:
+        await stage(a_call(), echo)
+    problem = refused.value.problem
+    assert problem.code == "RATE_LIMITED"
+    assert problem.retryable
+    assert problem.retry_after is not None
+    assert 0 < problem.retry_after <= 30
+
+
+async def test_callers_do_not_share_a_limit() -> None:
+    stage = Limit(MemoryShared(), per_user=RateLimit(1, 60_000)).fit(a_tool())
+    assert stage is not None
+    await stage(a_call(caller=a_caller(id="key:a")), echo)
+    await stage(a_call(caller=a_caller(id="key:b")), echo)
+    with pytest.raises(Refused):
+        await stage(a_call(caller=a_caller(id="key:a")), echo)
+
+
+async def test_a_tools_own_limit_counts_for_that_tool_alone() -> None:
+    limit = Limit(MemoryShared())
+    tight = limit.fit(a_tool("fake:tight", rate_limit=RateLimit(1, 60_000)))
+    other = limit.fit(a_tool("fake:other", rate_limit=RateLimit(1, 60_000)))
+    assert tight is not None
+    assert other is not None
+    await tight(a_call(), echo)
+    await other(a_call(), echo)
+    with pytest.raises(Refused, match="fake:tight"):
+        await tight(a_call(), echo)
+
+
+async def test_the_operators_limit_goes_by_glob() -> None:
+    limit = Limit(MemoryShared(), per_tool={"fake:*": RateLimit(1, 1000)})
+    assert limit.fit(a_tool("fake:a")) is not None
+    assert limit.fit(a_tool("other:a")) is None
+
+
+async def test_all_demands_are_asked_for_at_once() -> None:
+    asked: list[Sequence[Demand]] = []
+
+    class Asked(MemoryShared):
+        async def take(self, demands: Sequence[Demand]) -> float:
+            asked.append(demands)
+            return 0.0
+
+    limit = Limit(Asked(), per_user=RateLimit(5, 1000), per_tool={"*": RateLimit(7, 2000)})
+    stage = limit.fit(a_tool(rate_limit=RateLimit(9, 3000)))
+    assert stage is not None
+    await stage(a_call(), echo)
+    assert [(demand.calls, demand.window) for demand in asked[0]] == [(5, 1.0), (9, 3.0), (7, 2.0)]
+    assert len({demand.key for demand in asked[0]}) == 3

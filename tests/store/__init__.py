@@ -1,0 +1,1 @@
+"""What lasts and what is shared, beyond what the contract suites prove."""

@@ -1,0 +1,1 @@
+"""The parts of the shared state, one by one."""

@@ -1,0 +1,17 @@
+"""Shared state by its address: what is known, and what is said about the rest."""
+
+import pytest
+
+from toolcrib.errors import Refused
+from toolcrib.store.shared import open_shared
+from toolcrib.store.shared.memory import MemoryShared
+
+
+def test_memory_is_there() -> None:
+    assert isinstance(open_shared("memory"), MemoryShared)
+
+
+def test_what_is_unknown_is_refused_with_what_is_known() -> None:
+    with pytest.raises(Refused) as refused:
+        open_shared("rabbit://:hunter2@example.com/0")
+    assert str(refused.value) == "shared: nothing known by 'rabbit'; use one of: memory"

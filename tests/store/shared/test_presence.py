@@ -1,0 +1,13 @@
+"""Presence forgets those who said no more, without being asked."""
+
+from toolcrib.store.shared.presence import Presence
+
+
+def test_those_who_faded_do_not_pile_up() -> None:
+    now = 0.0
+    presence = Presence(lambda: now)
+    for number in range(20_000):
+        now += 1.0
+        presence.appear(f"session:{number}", "here", 10.0)
+    assert len(presence) <= 1_100
+    assert len(presence.present("session:")) == 10

@@ -1,0 +1,133 @@
+"""From an address to a database: what is accepted, what is refused and how, and how SQLite is set up."""
+
+import stat
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from sqlalchemy import text
+
+from tests.store.sql.conftest import Opened
+from toolcrib.errors import Refused, ToolcribError, Unavailable
+from toolcrib.store import open_store
+
+pytestmark = pytest.mark.anyio
+
+LETTER = "Dear reader, " * 100
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: mode(path) for path in folder.iterdir()}
+
+
+async def refusal(url: str) -> ToolcribError:
+    with pytest.raises(ToolcribError) as refused:
+        await open_store(url)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://root:hunter2@127.0.0.1/x",
+        "postgres://root:hunter2@127.0.0.1/x",
+        "postgresql+psycopg://root:hunter2@127.0.0.1/x",
+        "sqlite+aiosqlite:///x.db",
+        "postgresql://root:hunter2@127.0.0.1:port/x",
+        "hunter2",
+        "",
+        "sqlite://hunter2.db",
+        "sqlite:///x.db?mode=hunter2",
+    ],
+)
+async def test_other_addresses_are_refused_with_what_is_accepted(url: str) -> None:
+    error = await refusal(url)
+    assert isinstance(error, Refused)
+    assert "use sqlite:///PATH, sqlite:// (in memory) or postgresql://" in str(error)
+    assert "hunter2" not in str(error)
+    assert error.__cause__ is None
+
+
+async def test_postgres_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    error = await refusal("postgresql://root:hunter2@127.0.0.1/x")
+    assert str(error) == 'store: Postgres needs its driver; pip install "toolcrib[postgres]"'
+
+
+async def test_a_relative_path_starts_where_the_gateway_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opened
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    await opened("sqlite:///.toolcrib/toolcrib.db")
+    assert "toolcrib.db" in modes(tmp_path / ".toolcrib")
+
+
+async def test_nobody_else_can_read_the_database(tmp_path: Path, opened: Opened) -> None:
+    await opened(f"sqlite:///{tmp_path}/state/toolcrib.db")
+    found = modes(tmp_path / "state")
+    assert found == {"toolcrib.db": 0o600, "toolcrib.db-wal": 0o600, "toolcrib.db-shm": 0o600}
+    assert mode(tmp_path / "state") == 0o700
+
+
+@pytest.fixture
+def of_the_operator(tmp_path: Path) -> Path:
+    """A file with rights of its own, in a folder with rights of its own."""
+    tmp_path.chmod(0o755)
+    path = tmp_path / "toolcrib.db"
+    path.touch()
+    path.chmod(0o640)
+    return path
+
+
+async def test_what_the_operator_made_keeps_its_rights(of_the_operator: Path, opened: Opened) -> None:
+    await opened(f"sqlite:///{of_the_operator}")
+    assert (mode(of_the_operator.parent), mode(of_the_operator)) == (0o755, 0o640)
+
+
+@pytest.fixture
+def letter(tmp_path: Path) -> Path:
+    """A file that is no database."""
+    path = tmp_path / "letter.txt"
+    path.write_text(LETTER)
+    return path
+
+
+async def test_a_file_that_is_no_database_is_left_alone(letter: Path) -> None:
+    error = await refusal(f"sqlite:///{letter}")
+    assert str(error) == "the store does not answer: file is not a database"
+    assert await anyio.Path(letter).read_text() == LETTER
+
+
+async def test_a_path_that_cannot_be_made_is_named(letter: Path) -> None:
+    error = await refusal(f"sqlite:///{letter}/below/toolcrib.db")
+    assert isinstance(error, Unavailable)
+    assert str(error) == f"the store cannot be made at {letter}/below/toolcrib.db: Not a directory"
+
+
+@pytest.mark.parametrize(
+    "statement, value",
+    [
+        ("PRAGMA journal_mode", "wal"),
+        ("PRAGMA synchronous", 2),
+        ("PRAGMA busy_timeout", 5000),
+        ("PRAGMA foreign_keys", 1),
+    ],
+)
+async def test_every_connection_is_set_up_to_lose_nothing(
+    tmp_path: Path, statement: str, value: str | int, opened: Opened
+) -> None:
+    store = await opened(f"sqlite:///{tmp_path}/toolcrib.db")
+    async with store.database.read() as one, store.database.read() as two:
+        assert await one.scalar(text(statement)) == value
+        assert await two.scalar(text(statement)) == value
+
+
+async def test_each_database_in_memory_is_its_own(opened: Opened) -> None:
+    one, two = await opened("sqlite://"), await opened("sqlite:///:memory:")
+    await one.overlay.save({"a": 1}, expected=0)
+    assert await two.overlay.load() == (0, {})

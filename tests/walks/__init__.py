@@ -1,0 +1,1 @@
+"""Walks through the whole house, in at one door and out again."""

@@ -1,0 +1,275 @@
+"""Ten thousand requests nobody should send, over every route; after each lot a good call succeeds."""
+
+import json
+import logging
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import toolcrib
+from tests.doors import ADMIN, HOST, Client, Doors, Reply, doors, scope
+from tests.walks.test_routes import INITIALIZE, TABLE
+from toolcrib import tool
+from toolcrib.errors import CODES
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D5")]
+
+BATCHES, REQUESTS = 400, 25
+KEYS = (*[ADMIN] * 8, "wrong", "")
+CALL: Any = {"name": "echo", "arguments": {"value": {}}}
+PLACES: list[tuple[str, str, Any]] = [
+    *((method, probe.target or path, probe.body) for (method, path), probe in TABLE.items()),
+    *[("POST", "/api/tools/execute", CALL)] * 10,
+]
+PACKAGE = str(Path(toolcrib.__file__).parent).encode()
+
+
+@tool(category="query")
+async def echo(value: dict[str, Any]) -> dict[str, Any]:
+    """Give back what it is given."""
+    return value
+
+
+class Sent(NamedTuple):
+    """One request as it goes over the wire."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    pieces: tuple[bytes, ...]
+
+
+# --- what a hostile client may think of ---
+
+texts = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(
+        [
+            "",
+            "\x00",
+            "../../etc/passwd",
+            "' OR 1=1 --",
+            "<script>",
+            "%",
+            "{}",
+            "��",
+            "a" * 5000,
+            "é",
+            "tools:echo",
+            ":",
+            "x:",
+            ":x",
+            "default",
+            "few",
+            "admin",
+            "*",
+            "null",
+            "-1",
+            "1e999",
+            "\r\nX: y",
+            "${HOME}",
+            "%s%n",
+        ]
+    ),
+)
+values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), texts
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=8,
+)
+FIELDS = (
+    "name",
+    "arguments",
+    "context",
+    "idempotencyKey",
+    "answers",
+    "state",
+    "permissions",
+    "contexts",
+    "home",
+    "actAs",
+)
+objects = st.dictionaries(
+    st.one_of(st.sampled_from((*FIELDS, "jsonrpc", "id", "method", "params")), texts), values, max_size=6
+)
+good: st.SearchStrategy[Any] = st.sampled_from((CALL, {"name": "k"}, INITIALIZE))
+
+
+def merged(first: Any, second: Any) -> Any:
+    return {**first, **second}
+
+
+def call(given: Any) -> Any:
+    return {"name": "echo", "arguments": given}
+
+
+def shortened(body: bytes, at: int) -> bytes:
+    return body[: at % (len(body) + 1)]
+
+
+def wire(value: Any) -> bytes:
+    return json.dumps(value).encode("utf-8", "surrogatepass")
+
+
+spelled = st.one_of(
+    values.map(wire),
+    objects.map(wire),
+    st.builds(merged, good, objects).map(wire),
+    values.map(call).map(wire),
+    objects.map(lambda value: wire(call({"value": value}))),
+)
+cut = st.builds(shortened, spelled, st.integers(0, 500))
+crafted = st.sampled_from(
+    [
+        b"",
+        b"{",
+        b"NaN",
+        b'"\\ud800"',
+        b"\xff\xfe",
+        b"[" * 5000 + b"]" * 5000,
+        b'{"a":' * 200 + b"1" + b"}" * 200,
+        b'{"name":"echo","name":"who","arguments":{"value":{"__proto__":1}}}',
+        b'{"name":"echo","arguments":"{\\"value\\":{"}',
+        b'{"name":"echo","arguments":{"value":1e400}}',
+        b'{"name":"echo","arguments":{"value":{"n":123456789012345678901234567890}}}',
+        b"0" * 10_000,
+    ]
+)
+bodies = st.one_of(spelled, cut, crafted, st.binary(max_size=60))
+
+printable = st.text(
+    st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=40
+)
+header_values = st.one_of(
+    printable, texts.map(lambda text: text.encode("utf-8", "replace").decode("latin-1"))
+)
+HEADERS = (
+    "accept",
+    "content-type",
+    "content-length",
+    "content-encoding",
+    "x-user-id",
+    "x_user_id",
+    "x-agent-id",
+    "x-correlation-id",
+    "x-session-id",
+    "x-crib-token",
+    "traceparent",
+    "prefer",
+    "cookie",
+    "origin",
+    "host",
+    "authorization",
+    "sec-fetch-site",
+    "x-forwarded-for",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "last-event-id",
+    "range",
+    "te",
+)
+LIKELY = (
+    ("accept", "text/event-stream"),
+    ("accept", "application/json, text/event-stream"),
+    ("content-type", "text/plain"),
+    ("content-type", "application/json; charset=utf-16"),
+    ("cookie", "toolcrib_session=x"),
+    ("sec-fetch-site", "same-origin"),
+    ("x-user-id", "ann"),
+    ("mcp-protocol-version", "2026-07-28"),
+    ("mcp-session-id", "0123456789abcdef"),
+    ("traceparent", "00-" + "1" * 32 + "-" + "1" * 16 + "-01"),
+)
+headers = st.one_of(
+    st.just([]),
+    st.lists(st.sampled_from(LIKELY), max_size=2),
+    st.lists(st.tuples(st.sampled_from(HEADERS), header_values), max_size=4),
+)
+paths = st.one_of(texts.map(lambda text: "/" + text), st.lists(texts, max_size=4).map("/api/".join), texts)
+queries = st.one_of(
+    st.just(b""),
+    st.binary(max_size=30),
+    st.lists(
+        st.tuples(st.sampled_from(("q", "limit", "name", "context", "format", "before", "token")), texts),
+        max_size=3,
+    ).map(lambda pairs: "&".join(f"{name}={value}" for name, value in pairs).encode("utf-8", "replace")),
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Sent:
+    method, target, body = draw(st.sampled_from(PLACES))
+    path, _, query = target.partition("?")
+    if draw(st.integers(0, 5)) == 0:
+        path = draw(paths)
+    if draw(st.integers(0, 5)) == 0:
+        method = draw(st.sampled_from(("GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW", "")))
+    raw = json.dumps(body).encode() if body is not None and draw(st.booleans()) else draw(bodies)
+    given = [("host", HOST)] if draw(st.integers(0, 20)) else []
+    key = draw(st.sampled_from(KEYS))
+    given += [("authorization", f"Bearer {key}")] if key else []
+    given += draw(headers)
+    at = draw(st.integers(0, len(raw)))
+    return Sent(
+        method,
+        path,
+        query.encode() if query and draw(st.booleans()) else draw(queries),
+        tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in given),
+        (raw[:at], raw[at:]) if draw(st.booleans()) else (raw,),
+    )
+
+
+@pytest.fixture
+async def crib() -> AsyncGenerator[Doors]:
+    async with doors("limits: {per_user: null}\ncontexts: {few: {tools: []}}", tools=[echo]) as opened:
+        yield opened
+
+
+async def answer(crib: Doors, sent: Sent) -> Reply:
+    gone = anyio.Event()
+    gone.set()
+    teller = Client(*sent.pieces, leaves=gone if sent.method == "GET" else None)
+    asked = scope(sent.method, sent.path, sent.headers, query=sent.query)
+    with anyio.fail_after(20):
+        await crib.server(asked, teller.receive, teller.send)
+    return teller.reply()
+
+
+def judge(sent: Sent, reply: Reply) -> None:
+    assert 200 <= reply.status < 500, reply
+    assert PACKAGE not in reply.body
+    assert b"Traceback (most recent call last)" not in reply.body
+    assert reply.headers.get("x-content-type-options") == "nosniff" or "/mcp" in sent.path
+    if reply.status >= 400 and not sent.path.rstrip("/").endswith("/mcp"):
+        assert CODES[str(reply.code)].status == reply.status
+        assert reply.json["agentHints"]
+        assert reply.json["metadata"]["traceId"]
+
+
+@settings(
+    max_examples=BATCHES,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+    ],
+)
+@given(batch=st.lists(requests(), min_size=REQUESTS, max_size=REQUESTS))
+async def test_ten_thousand_bad_requests(
+    crib: Doors, caplog: pytest.LogCaptureFixture, batch: list[Sent]
+) -> None:
+    for sent in batch:
+        judge(sent, await answer(crib, sent))
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    fine = await crib.call("echo", {"value": {"still": "here"}})
+    assert (fine.status, fine.json["data"]) == (200, {"still": "here"})
+    assert crib.server.active == 0

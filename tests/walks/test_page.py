@@ -1,0 +1,189 @@
+"""The web page in a real browser: sign in by the link, run a tool, make a key; no text is ever executed."""
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from pydantic import Field
+
+from tests.doors import Doors, doors, listening
+from toolcrib import tool
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ConsoleMessage, Error, Page, Request
+
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+
+HOSTILE = (
+    '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"{{token}}javascript:hacked()'
+)
+
+
+@tool(
+    title=HOSTILE,
+    category="query",
+    tags=[HOSTILE],
+    examples=[{"description": HOSTILE, "params": {"text": HOSTILE}, "expectedResult": HOSTILE}],
+)
+async def repeat_text(text: Annotated[str, Field(description=HOSTILE)]) -> dict[str, str]:
+    """Repeat <b onmouseover="window.hacked=1">what</b> it is given."""
+    return {"text": text, HOSTILE: HOSTILE}
+
+
+@dataclass
+class Seen:
+    """What the browser did and said."""
+
+    page: "Page"
+    url: str
+    crib: Doors
+    troubles: list[str] = field(default_factory=list[str])
+    asked: set[str] = field(default_factory=set[str])
+
+    def watch(self) -> None:
+        def console(message: "ConsoleMessage") -> None:
+            if message.type in {"error", "warning"}:
+                self.troubles.append(message.text)
+
+        def error(raised: "Error") -> None:
+            self.troubles.append(str(raised))
+
+        def asked(request: "Request") -> None:
+            self.asked.add(re.sub(r"^(\w+://[^/]+).*", r"\1", request.url))
+
+        self.page.on("console", console)
+        self.page.on("pageerror", error)
+        self.page.on("request", asked)
+
+    def sign_in(self) -> None:
+        self.page.goto(f"{self.url}/?token={self.crib.house.identity.sign_in.token()}")
+        self.page.wait_for_selector("#tool h3")
+
+    def choose(self, words: str) -> None:
+        self.page.fill("#search", words)
+        self.page.click("#list button")
+
+
+@pytest.fixture
+def seen(page: "Page") -> Generator[Seen]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(doors(demo=True, tools=[repeat_text])) as crib,
+        portal.wrap_async_context_manager(listening(crib.server)) as url,
+    ):
+        browser = Seen(page, url, crib)
+        browser.watch()
+        yield browser
+        page.close()
+
+
+def test_a_stranger_is_told_how_to_sign_in(seen: Seen) -> None:
+    seen.page.goto(seen.url)
+    seen.page.wait_for_selector("text=Sign in to your gateway")
+    assert not seen.page.is_visible("#inside")
+    seen.page.goto(f"{seen.url}/?token=used")
+    seen.page.wait_for_selector("text=has been used or is too old")
+    assert seen.troubles == []
+
+
+def test_the_link_signs_in_and_leaves_the_address(seen: Seen) -> None:
+    seen.sign_in()
+    assert seen.page.url == f"{seen.url}/"
+    (cookie,) = seen.page.context.cookies()
+    assert (cookie.get("httpOnly"), cookie.get("sameSite"), cookie.get("path")) == (True, "Strict", "/")
+    assert seen.page.text_content("#summary")
+    seen.page.reload()
+    seen.page.wait_for_selector("#tool h3")
+    seen.page.click("text=Sign out")
+    seen.page.wait_for_selector("#gate")
+
+
+def test_a_tool_is_found_and_run(seen: Seen) -> None:
+    seen.sign_in()
+    seen.choose("convert units")
+    assert seen.page.input_value("#tool input[type=number]") == "3"
+    seen.page.fill("#tool input[type=number]", "10")
+    seen.page.click("#tool button[type=submit]")
+    seen.page.wait_for_selector("text=That is 16.0934 km.")
+    assert '"value": 16.0934' in (seen.page.text_content(".outcome pre") or "")
+    seen.page.click("role=tab[name=Hints]")
+    assert "confidence" in (seen.page.text_content(".hints") or "")
+    seen.page.wait_for_selector("#call-rows >> text=demo:convert-units")
+    assert seen.troubles == []
+    assert seen.asked == {seen.url}
+
+
+def test_arguments_as_json_and_errors_in_words(seen: Seen) -> None:
+    seen.sign_in()
+    seen.choose("convert units")
+    seen.page.click("role=tab[name=JSON]")
+    seen.page.fill("#tool textarea[aria-label]", '{"value": 1, "unit": "mi", "to": "kg"}')
+    seen.page.click("#tool button[type=submit]")
+    seen.page.wait_for_selector("text=mi measures length and kg measures mass")
+    seen.page.fill("#tool textarea[aria-label]", "{")
+    seen.page.click("#tool button[type=submit]")
+    seen.page.wait_for_selector("#trouble >> text=not JSON")
+
+
+def test_progress_is_shown_while_it_runs(seen: Seen) -> None:
+    seen.sign_in()
+    seen.choose("count down")
+    seen.page.fill("#tool input[step=any]", "1")
+    seen.page.click("#tool button[type=submit]")
+    seen.page.wait_for_selector(".progress >> text=to go")
+    seen.page.wait_for_selector("text=Lift-off after 1")
+
+
+def test_a_key_is_made_used_and_ended(seen: Seen) -> None:
+    seen.sign_in()
+    from playwright.sync_api import expect
+
+    assert "YOUR_KEY" in (seen.page.text_content("#snippets") or "")
+    seen.page.fill("#key-name", "my-agent")
+    seen.page.click("text=Create key")
+    key = seen.page.text_content("#made pre") or ""
+    assert key.startswith("tc_")
+    assert key in (seen.page.text_content("#snippets") or "")
+    answer = seen.page.request.get(f"{seen.url}/api/tools", headers={"Authorization": f"Bearer {key}"})
+    assert answer.status == 200
+    seen.page.on("dialog", lambda dialog: dialog.accept())
+    seen.page.click("role=button[name='Rotate my-agent']")
+    expect(seen.page.locator("#made pre")).not_to_have_text(key)
+    seen.page.click("role=button[name='Revoke my-agent']")
+    seen.page.wait_for_selector("#key-rows >> text=revoked")
+    again = seen.page.request.get(f"{seen.url}/api/tools", headers={"Authorization": f"Bearer {key}"})
+    assert again.status == 401
+
+
+def test_what_tools_say_is_never_executed(seen: Seen) -> None:
+    seen.sign_in()
+    seen.choose("repeat")
+    seen.page.click("#tool button[type=submit]")
+    seen.page.wait_for_selector(".said")
+    for name in ("Hints", "Whole answer", "Data"):
+        seen.page.click(f"role=tab[name='{name}']")
+    for name in ("MCP over stdio", "curl", "Python", "Command line"):
+        seen.page.click(f"role=tab[name='{name}']")
+    hacked: Any = seen.page.evaluate("window.hacked")
+    assert hacked is None
+    assert seen.page.locator("#inside img, #inside script").count() == 0
+    assert seen.troubles == []
+
+
+def test_it_fits_a_phone(seen: Seen) -> None:
+    seen.page.set_viewport_size({"width": 360, "height": 740})
+    seen.sign_in()
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_it_can_be_used_with_the_keyboard(seen: Seen) -> None:
+    seen.sign_in()
+    seen.page.focus("role=tab[name='MCP client']")
+    seen.page.keyboard.press("ArrowRight")
+    assert seen.page.get_attribute("role=tab[name='MCP over stdio']", "aria-selected") == "true"
+    named = "e.labels?.length || e.textContent || e.ariaLabel"
+    controls = "[...document.querySelectorAll('input,select,textarea,button')]"
+    assert seen.page.evaluate(f"{controls}.filter(e => !({named})).length") == 0

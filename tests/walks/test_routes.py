@@ -1,0 +1,194 @@
+"""Every route there is, asked by everyone there is: a route that is not in the table fails the test."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.doors import ADMIN, Doors, Reply, doors
+from toolcrib import tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
+
+CONFIG = "contexts: {few: {tools: ['tools:hello']}}"
+ROLES = ("anonymous", "plain", "scoped", "revoked", "acting", "admin")
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+MCP = {"accept": "application/json, text/event-stream"}
+
+
+@tool(category="query")
+async def hello() -> str:
+    """Say hello."""
+    return "hello"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is sent to a route, and the status each role gets, in the order of `ROLES`."""
+
+    statuses: tuple[int, ...]
+    target: str | None = None
+    body: Any = None
+    headers: dict[str, str] | None = None
+
+
+def for_all(status: int = 200, **more: Any) -> Probe:
+    return Probe((status,) * 6, **more)
+
+
+def for_keys(status: int = 200, **more: Any) -> Probe:
+    return Probe((401, status, status, 401, status, status), **more)
+
+
+def for_operators(status: int = 200, **more: Any) -> Probe:
+    return Probe((401, 403, 403, 401, 403, status), **more)
+
+
+TABLE: dict[tuple[str, str], Probe] = {
+    ("GET", "/"): for_all(),
+    ("GET", "/assets/{file}"): for_all(target="/assets/page.css"),
+    ("GET", "/admin"): for_all(303),
+    ("GET", "/health"): for_all(),
+    ("GET", "/ready"): for_all(),
+    ("GET", "/metrics"): for_all(),
+    ("GET", "/openapi.json"): for_all(),
+    ("GET", "/api/tools"): for_keys(),
+    ("POST", "/api/tools/execute"): for_keys(body={"name": "hello"}),
+    ("GET", "/api/calls"): for_keys(),
+    ("GET", "/api/usage"): for_keys(),
+    ("GET", "/api/explain"): for_keys(target="/api/explain?name=hello"),
+    ("GET", "/api/status"): for_operators(),
+    ("GET", "/api/keys"): for_operators(),
+    ("POST", "/api/keys"): for_operators(201, body={"name": "made"}),
+    ("DELETE", "/api/keys/{name}"): for_operators(target="/api/keys/victim"),
+    ("POST", "/api/keys/{name}/rotate"): for_operators(target="/api/keys/victim/rotate"),
+    ("POST", "/api/signin"): for_operators(),
+    ("POST", "/api/signout"): for_keys(400),
+    ("GET", "/mcp"): for_keys(400, headers=MCP),
+    ("POST", "/mcp"): for_keys(body=INITIALIZE, headers=MCP),
+    ("DELETE", "/mcp"): for_keys(400, headers=MCP),
+    ("GET", "/contexts/{name}/mcp"): for_keys(400, target="/contexts/few/mcp", headers=MCP),
+    ("POST", "/contexts/{name}/mcp"): for_keys(target="/contexts/few/mcp", body=INITIALIZE, headers=MCP),
+    ("DELETE", "/contexts/{name}/mcp"): for_keys(400, target="/contexts/few/mcp", headers=MCP),
+}
+
+NEEDS = {
+    "crib:keys": {
+        ("GET", "/api/keys"),
+        ("POST", "/api/keys"),
+        ("DELETE", "/api/keys/{name}"),
+        ("POST", "/api/keys/{name}/rotate"),
+    },
+    "crib:status": {("GET", "/api/status")},
+    "crib:admin": {("POST", "/api/signin")},
+}
+
+
+@dataclass(frozen=True)
+class House:
+    """A house, and the key of everyone who asks."""
+
+    crib: Doors
+    keys: dict[str, str | None]
+
+    async def ask(
+        self,
+        route: tuple[str, str],
+        role: str,
+        *,
+        extra: dict[str, str] | None = None,
+        client: str = "127.0.0.1",
+    ) -> Reply:
+        probe = TABLE[route]
+        headers = {**(probe.headers or {}), **(extra or {})}
+        target, key = probe.target or route[1], self.keys[role]
+        return await self.crib.ask(route[0], target, key=key, body=probe.body, headers=headers, client=client)
+
+
+@pytest.fixture
+async def house() -> AsyncGenerator[House]:
+    async with doors(CONFIG, tools=[hello]) as crib:
+        keys: dict[str, str | None] = {"anonymous": None, "admin": ADMIN}
+        keys["plain"] = await crib.key("plain")
+        keys["scoped"] = await crib.key("scoped", contexts=["few"])
+        keys["revoked"] = await crib.key("revoked", permissions=["*"], actAs=True)
+        keys["acting"] = await crib.key("acting", actAs=True)
+        await crib.key("victim")
+        await crib.ask("DELETE", "/api/keys/revoked")
+        yield House(crib, keys)
+
+
+async def test_the_table_holds_every_route(house: House) -> None:
+    assert {(route.method, route.path) for route in house.crib.server.router.routes} == set(TABLE)
+
+
+@pytest.mark.parametrize("route", TABLE, ids=" ".join)
+async def test_who_may_ask_what(house: House, route: tuple[str, str]) -> None:
+    wrong: list[str] = []
+    for role, expected in zip(ROLES, TABLE[route].statuses, strict=True):
+        reply = await house.ask(route, role)
+        if reply.status != expected:
+            wrong.append(f"{role}: {reply.status} instead of {expected}")
+        if expected in {401, 403}:
+            assert reply.code == {401: "UNAUTHENTICATED", 403: "SCOPE_DENIED"}[expected]
+            assert ("www-authenticate" in reply.headers) is (expected == 401)
+    assert wrong == []
+
+
+async def test_only_these_are_open_to_strangers_elsewhere(house: House) -> None:
+    opened = {"/", "/assets/{file}", "/admin", "/health", "/ready"}
+    for route in TABLE:
+        reply = await house.ask(route, "anonymous", client="198.51.100.7")
+        assert (reply.status == 401) is (route[1] not in opened), route
+
+
+async def test_acting_for_somebody_needs_a_key_that_may(house: House) -> None:
+    for route, probe in TABLE.items():
+        for role in ("anonymous", "plain", "scoped", "revoked"):
+            reply = await house.ask(route, role, extra={"x-user-id": "ann"})
+            assert reply.status in {401, 403} or probe.statuses[0] in {200, 303}, (route, role)
+
+
+@pytest.mark.parametrize("permission", NEEDS)
+async def test_each_permission_opens_its_own_routes_and_no_others(house: House, permission: str) -> None:
+    house.keys["holder"] = await house.crib.key("holder", permissions=[permission])
+    for route, probe in TABLE.items():
+        if 403 in probe.statuses:
+            opened = (await house.ask(route, "holder")).status not in {401, 403}
+            assert opened is (permission == "crib:admin" or route in NEEDS[permission]), route
+
+
+@pytest.mark.requirement("F4")
+async def test_a_key_of_one_context_reaches_no_other(house: House) -> None:
+    scoped = house.keys["scoped"]
+    more: Any = {"body": INITIALIZE, "headers": MCP}
+    assert (await house.crib.ask("POST", "/contexts/default/mcp", key=scoped, **more)).status == 404
+    assert (
+        await house.crib.ask("POST", "/contexts/default/mcp", key=house.keys["plain"], **more)
+    ).status == 200
+    for target in ("/api/tools?context=default", "/api/explain?name=hello&context=default"):
+        assert (await house.crib.ask("GET", target, key=scoped)).status == 404
+
+
+@pytest.mark.parametrize(
+    "header, value, status, code",
+    [
+        ("host", "evil.example", 421, "HOST_REFUSED"),
+        ("host", "127.0.0.1.evil.example:6740", 421, "HOST_REFUSED"),
+        ("host", "a/admin", 400, "INVALID_REQUEST"),
+        ("host", "a#", 400, "INVALID_REQUEST"),
+        ("host", "x/health?y=", 400, "INVALID_REQUEST"),
+        ("origin", "http://evil.example", 403, "ORIGIN_REFUSED"),
+        ("origin", "null", 403, "ORIGIN_REFUSED"),
+        ("origin", "http://127.0.0.1:6741", 403, "ORIGIN_REFUSED"),
+    ],
+)
+async def test_hostile_hosts_and_origins_reach_no_route(
+    house: House, header: str, value: str, status: int, code: str
+) -> None:
+    for route in TABLE:
+        for role in ("anonymous", "admin"):
+            reply = await house.ask(route, role, extra={header: value})
+            assert (reply.status, reply.code) == (status, code), route
