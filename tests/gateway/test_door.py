@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.eleven import ELEVEN
 from toolcrib.catalog import Catalog
 from toolcrib.errors import Refused
 from toolcrib.gateway import Completion, Gateway
@@ -17,20 +18,6 @@ from toolcrib.steps.verify import Verify
 from toolcrib.testing import Recordings, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
-
-ELEVEN = {
-    "suggestedNextActions",
-    "relatedResources",
-    "confidence",
-    "sourceQuality",
-    "validityPeriod",
-    "contextNeeded",
-    "assumptions",
-    "riskFactors",
-    "dependencies",
-    "estimatedImpact",
-    "preferenceAlignment",
-}
 
 
 class House:

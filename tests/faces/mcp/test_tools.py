@@ -7,26 +7,13 @@ import pytest
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST, CallToolResult, TextContent
 
+from tests.eleven import ELEVEN
 from tests.faces.mcp.served import CALLERS, ERAS, served
 from toolcrib.faces.mcp import listing
 from toolcrib.testing import a_tool
 from toolcrib.version import VERSION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("era", ERAS)]
-
-HINTS = {
-    "suggestedNextActions",
-    "relatedResources",
-    "confidence",
-    "sourceQuality",
-    "validityPeriod",
-    "contextNeeded",
-    "assumptions",
-    "riskFactors",
-    "dependencies",
-    "estimatedImpact",
-    "preferenceAlignment",
-}
 
 
 def text_of(result: CallToolResult) -> str:
@@ -104,7 +91,7 @@ async def test_a_call_carries_structure_hints_and_metadata(era: str) -> None:
         assert result.structured_content == {"text": "hi", "nothing": None}
         assert text_of(result) == '{"text":"hi","nothing":null}'
         meta = meta_of(result)
-        assert set(meta["toolcrib/agentHints"]) >= HINTS
+        assert set(meta["toolcrib/agentHints"]) >= ELEVEN
         assert meta["toolcrib/metadata"]["serviceVersion"] == VERSION
         assert meta["toolcrib/message"]
         assert "toolcrib/error" not in meta
@@ -128,7 +115,7 @@ async def test_an_unknown_tool_is_a_protocol_error_with_near_names(era: str) -> 
         error = caught.value.error
         assert error.code == INVALID_PARAMS
         assert error.data["toolcrib/error"]["code"] == "TOOL_NOT_FOUND"
-        assert set(error.data["toolcrib/agentHints"]) >= HINTS
+        assert set(error.data["toolcrib/agentHints"]) >= ELEVEN
 
 
 @pytest.mark.requirement("A1")

@@ -8,24 +8,11 @@ import anyio
 import pytest
 
 from tests.doors import ADMIN, HOST, Client, Doors, doors, scope
+from tests.eleven import ELEVEN
 from tests.faces.rest.bench import Waiting
 from toolcrib.faces.rest import execute
 
 pytestmark = pytest.mark.anyio
-
-HINTS = {
-    "suggestedNextActions",
-    "relatedResources",
-    "confidence",
-    "sourceQuality",
-    "validityPeriod",
-    "contextNeeded",
-    "assumptions",
-    "riskFactors",
-    "dependencies",
-    "estimatedImpact",
-    "preferenceAlignment",
-}
 
 
 def whole(reply: Any) -> None:
@@ -39,7 +26,7 @@ def whole(reply: Any) -> None:
         "metadata",
         "mentraExtensions",
     }
-    assert set(reply["agentHints"]) >= HINTS
+    assert set(reply["agentHints"]) >= ELEVEN
     assert isinstance(reply["message"], str)
     assert reply["message"]
     UUID(reply["metadata"]["traceId"])
