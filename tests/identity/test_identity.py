@@ -9,7 +9,7 @@ from toolcrib.identity import Anonymous, Identity, KeyRing, SignIn, TrustHeader,
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import Credential
 
-ADMIN_KEY, PLAIN_KEY, ACTING_KEY, ENDED_KEY = "admin-key", new_key(), new_key(), new_key()
+ADMIN_KEY, PLAIN_KEY, ACTING_KEY, ENDED_KEY = "admin-key", "tc_plain", "tc_acting", "tc_ended"
 
 
 def ring() -> KeyRing:
