@@ -45,15 +45,15 @@ def test_a_name_is_split_at_its_first_colon() -> None:
     ],
 )
 def test_an_empty_half_is_no_name(name: str, says: str) -> None:
-    assert not names.is_canonical(name)
     with pytest.raises(Refused, match=says) as refused:
         names.split(name)
     assert refused.value.problem.code == "INVALID_TOOL_NAME"
 
 
 @given(st.text(alphabet="ab:", max_size=6))
-def test_is_canonical_and_split_agree(name: str) -> None:
-    if names.is_canonical(name):
+def test_split_takes_what_has_both_halves_and_nothing_else(name: str) -> None:
+    source, colon, local = name.partition(":")
+    if source and colon and local:
         assert ":".join(names.split(name)) == name
     else:
         with pytest.raises(Refused):
@@ -208,16 +208,6 @@ def test_a_bad_expose_as_is_refused_with_its_reason(name: str) -> None:
         names.safe(a_tool("s:t", expose_as=name))
     assert refused.value.problem.code == "INVALID_TOOL_NAME"
     assert refused.value.problem.path == "expose_as"
-
-
-@pytest.mark.requirement("A2")
-def test_styles() -> None:
-    tool = a_tool("files:readFile", "mcp")
-    assert names.styled(tool, "qualified") == "files:readFile"
-    assert names.styled(tool, "safe") == "mcp_files_read_file"
-    assert names.styled(tool, "flat") == names.flat(tool) == "readFile"
-    claimed = Tool(name="files:readFile", source="files", family="mcp", exposed="claimed")
-    assert names.styled(claimed, "safe") == "claimed"
 
 
 # --- folding

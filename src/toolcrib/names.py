@@ -36,11 +36,6 @@ def split(name: str) -> tuple[str, str]:
     raise _invalid(name, f"nothing stands {'after' if source else 'before'} the colon")
 
 
-def is_canonical(name: str) -> bool:
-    """Whether a name has both halves."""
-    return 0 < name.find(":") < len(name) - 1
-
-
 def canonical(source: str, local: str) -> str:
     """Join a source's id and the name it gives its tool; refuse what could not be told apart or read."""
     name = f"{source}:{local}"
@@ -88,20 +83,6 @@ def safe(tool: Tool) -> str:
     elif tool.family in ("app", "openapi"):
         local = f"{snake(tool.source)}_{local}"
     return _fit(local, tool.name)
-
-
-def flat(tool: Tool) -> str:
-    """The bare name, as the tool's own source spells it."""
-    return tool.local
-
-
-def styled(tool: Tool, style: Style) -> str:
-    """Name a tool in the style a face or context asks for."""
-    if style == "qualified":
-        return tool.name
-    if style == "flat":
-        return flat(tool)
-    return tool.exposed or safe(tool)
 
 
 def fold(name: str) -> str:

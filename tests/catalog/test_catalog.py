@@ -136,6 +136,15 @@ def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlie
     assert overrides.matching(find) == ("crm:*", "crm:find")
 
 
+@pytest.mark.requirement("A1")
+@pytest.mark.parametrize("local", ["two:colons", "", "hid\u200bden", " edge"])
+def test_a_name_that_cannot_be_one_withholds_its_tool(local: str) -> None:
+    catalog = Catalog(["x"])
+    catalog.replace("x", [a_tool(f"x:{local}"), a_tool("x:good")])
+    assert list(catalog.snapshot.tools) == ["x:good"]
+    assert [lost.name for lost in catalog.snapshot.withheld] == [f"x:{local}"]
+
+
 def test_a_bad_schema_withholds_one_tool_and_serves_the_rest() -> None:
     catalog = Catalog(["x"])
     bad = a_tool("x:bad", input_schema={"$ref": "http://127.0.0.1:1/schema"})

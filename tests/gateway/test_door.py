@@ -132,6 +132,19 @@ async def test_a_caller_enters_only_contexts_of_its_scope() -> None:
         assert refused.value.problem.code == "NOT_FOUND"
 
 
+@pytest.mark.requirement("A2")
+async def test_a_tool_is_named_in_each_style_and_a_flat_name_leads_back() -> None:
+    reading = a_tool("files:readFile", family="mcp")
+    alone = House(reading)
+    (tool,) = alone.gateway.tools(a_caller())
+    spelled = [alone.gateway.named(tool, style, a_caller()) for style in ("qualified", "safe", "flat")]
+    assert spelled == ["files:readFile", "mcp_files_read_file", "readFile"]
+    shared = House(reading, a_tool("other:readFile", family="mcp"))
+    tools = shared.gateway.tools(a_caller())
+    flat = [shared.gateway.named(tool, "flat", a_caller()) for tool in tools]
+    assert flat == ["mcp_files_read_file", "mcp_other_read_file"]
+
+
 async def test_a_flat_name_means_the_one_tool_the_caller_may_use() -> None:
     one, two = (
         a_tool("a:read", family="mcp"),

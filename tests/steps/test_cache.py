@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from toolcrib.errors import Failed, problem
-from toolcrib.model import Call, Result
+from toolcrib.model import Call, Result, Tool
 from toolcrib.steps.cache import Cache
 from toolcrib.store.shared.memory import MemoryShared
 from toolcrib.testing import a_call, a_caller, a_tool
@@ -30,8 +30,8 @@ class Counter:
 @pytest.mark.parametrize(
     "tool", [a_tool(), a_tool(cache_ttl=60.0, category="mutation"), a_tool(category="query")]
 )
-async def test_what_may_not_be_kept_has_no_cache(tool: object) -> None:
-    assert Cache(MemoryShared()).fit(tool) is None  # type: ignore[arg-type]
+async def test_what_may_not_be_kept_has_no_cache(tool: Tool) -> None:
+    assert Cache(MemoryShared()).fit(tool) is None
 
 
 async def test_the_same_question_is_answered_once() -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 from toolcrib.catalog.claims import Claimed, Claims
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.snapshot import Snapshot, Withheld, spellings
+from toolcrib.errors import Refused
 from toolcrib.model import Tool, fingerprint
+from toolcrib.names import canonical
 from toolcrib.schemas import BadSchema, check
 
 log = logging.getLogger(__name__)
@@ -52,8 +54,11 @@ class Catalog:
 
     def _enter(self, tool: Tool) -> Tool | Withheld:
         try:
+            canonical(tool.source, tool.local)
             guarded = check(tool.input_schema)
             output = None if tool.output_schema is None else check(tool.output_schema, root=None)
+        except Refused as error:
+            return Withheld(tool.name, tool.source, str(error))
         except BadSchema as error:
             return Withheld(tool.name, tool.source, f"its schema cannot be used: {error}")
         repairs = guarded.repairs + (() if output is None else output.repairs)

@@ -113,4 +113,5 @@ def _plain(value: object) -> object:
         return sorted(str(item) for item in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    # All that is left are the dataclasses above, which `object` cannot say.
     return {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
