@@ -77,7 +77,7 @@ $(BIN)/python:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
 GROUPS := build test lint changelog lock
-PEERS := $(basename $(wildcard tests/parts/peers/*.in))
+PEERS := $(basename $(wildcard tests/parts/*/*.in))
 
 lock: $(VENV)/.dev
 	$(COMPILE) $(ARGS) pyproject.toml -o requirements.lock

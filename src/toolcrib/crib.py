@@ -23,6 +23,9 @@ from toolcrib.sdk import AnyTool
 
 OnProgress = Callable[[Progress], Any]
 
+START_SECONDS = 10.0
+"""How long opening waits for MCP servers to come up; those that take longer are used once they are there."""
+
 
 class Crib:
     """A gateway of one's own. Its caller is the program itself, which may use everything.
@@ -57,6 +60,7 @@ class Crib:
             document = replace(document, auth=replace(document.auth, admin_key=new_key()))
         self._running = build(document, env=self._env, tools=self._tools, demo=self._demo)
         self._house = await self._running.__aenter__()
+        await self._house.settled(START_SECONDS)
         return self
 
     async def __aexit__(

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, MutableMapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -40,7 +41,6 @@ __all__ = ["PortTaken", "Server", "serve"]
 
 log = logging.getLogger(__name__)
 
-ADMIN = "crib:admin"
 _RETRY_SECONDS = 5.0
 
 
@@ -152,7 +152,7 @@ class Server:
         else:
             caller = self._identity.caller(self._credential(request, route))
         request.caller = caller
-        if route.needs is not None and not (caller.may(route.needs) or caller.may(ADMIN)):
+        if route.needs is not None and not caller.may(route.needs):
             raise Refused("SCOPE_DENIED", f"this needs a key with the permission {route.needs}")
 
     def _credential(self, request: Request, route: Route) -> Credential:
@@ -232,7 +232,21 @@ async def serve(
     with listening:
         server = Server(house, host=settings.host)
         async with server.running():
-            await run(server, listening, on_listening=on_listening, drain_seconds=drain_seconds)
+            await run(
+                server,
+                listening,
+                on_listening=on_listening,
+                on_hangup=partial(_reload, house),
+                drain_seconds=drain_seconds,
+            )
+
+
+async def _reload(house: House) -> None:
+    """What SIGHUP asks for; a config that cannot be used is logged, and the running one stays."""
+    try:
+        await house.console.servers.reload()
+    except ToolcribError as error:
+        log.error("SIGHUP: %s", error)  # noqa: TRY400 - the trace would tell nothing more
 
 
 def _trace(traceparent: str) -> str | None:

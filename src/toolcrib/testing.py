@@ -1,12 +1,12 @@
 """What tests of tools and of gateways need: a tool in one line, a source that does as told, a caller."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 
-from toolcrib.interfaces import Link
-from toolcrib.model import Call, Caller, Origin, Result, Tool
+from toolcrib.interfaces import Link, Offer
+from toolcrib.model import Call, Caller, Family, Origin, Result, Tool
 
 Answer = Callable[[Call], Awaitable[Result]]
 
@@ -40,7 +40,7 @@ async def echo(call: Call) -> Result:
 
 
 class FakeSource:
-    """A source that offers what it is given, answers by a function, and dies when told to."""
+    """A source that offers what it is given, answers by a function, and fails or dies when told to."""
 
     def __init__(
         self,
@@ -52,28 +52,72 @@ class FakeSource:
     ) -> None:
         self.id = tools[0].source if tools else "fake"
         self.mortal, self.timeout = mortal, timeout
+        self.family: Family = tools[0].family if tools else "mcp"
         self.tools, self.answer = tuple(tools), answer
         self.runs = 0
+        """How often it was run."""
+        self.running = 0
+        """How many runs there are now: never more than one."""
         self.calls: list[Call] = []
+        self.failing: str | None = None
+        """What a start fails with, where it fails."""
+        self.sick: str | None = None
+        """What a check fails with, where it fails."""
+        self.starting, self.stopping = anyio.Event(), anyio.Event()
+        """What a start waits for, and what a stop waits for; both are set unless a test takes its time."""
+        self.starting.set()
+        self.stopping.set()
+        self._link: Link | None = None
         self._death = anyio.Event()
 
     async def run(self, link: Link) -> None:
         """Offer the tools until `die` is called."""
         self.runs += 1
+        self.running += 1
         self._death = anyio.Event()
-        link.up(self.tools)
-        await self._death.wait()
-        message = "killed by the test"
-        raise ConnectionError(message)
+        try:
+            await self.starting.wait()
+            if self.failing is not None:
+                raise ConnectionError(self.failing)
+            self._link = link
+            link.up(Offer(tools=self.tools))
+            await self._death.wait()
+            message = "killed by the test"
+            raise ConnectionError(message)
+        finally:
+            self._link = None
+            with anyio.CancelScope(shield=True):
+                await self.stopping.wait()
+            self.running -= 1
 
     async def call(self, call: Call) -> Result:
         """Note the call and answer it."""
         self.calls.append(call)
         return await self.answer(call)
 
+    async def check(self) -> None:
+        """Answer, unless it is sick."""
+        if self.sick is not None:
+            raise ConnectionError(self.sick)
+
+    def details(self) -> Mapping[str, Any]:
+        """Say how often it was run."""
+        return {"runs": self.runs}
+
     def die(self) -> None:
         """Make `run` raise, as a lost connection would."""
         self._death.set()
+
+    def offer(self, tools: Sequence[Tool]) -> None:
+        """Offer something else from now on; again where it had told that it was down."""
+        self.tools = tuple(tools)
+        if self._link is not None:
+            self._link.up(Offer(tools=self.tools))
+
+    def lose(self, reason: str = "lost by the test") -> None:
+        """Tell that the server is gone, and live on."""
+        if self._link is not None:
+            self._link.down(reason)
 
 
 class Recordings:

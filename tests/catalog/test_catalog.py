@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.catalog import Catalog, Override, Overrides, Snapshot
+from toolcrib.interfaces import Offer
 from toolcrib.model import RateLimit, Tool
 from toolcrib.testing import a_tool
+
+
+def an_offer(*tools: Tool) -> Offer:
+    return Offer(tools=tools)
 
 
 def served(catalog: Catalog) -> dict[str, str]:
@@ -18,7 +23,7 @@ def served(catalog: Catalog) -> dict[str, str]:
 @pytest.mark.requirement("A1", "A5")
 def test_a_tool_is_found_under_every_name_it_has() -> None:
     catalog = Catalog(["crm"])
-    catalog.replace("crm", [a_tool("crm:find-card", aliases=("look-up-card",))])
+    catalog.replace("crm", an_offer(a_tool("crm:find-card", aliases=("look-up-card",))))
     for name in (
         "crm:find-card",
         "crm:find_card",
@@ -35,8 +40,8 @@ def test_a_tool_is_found_under_every_name_it_has() -> None:
 @pytest.mark.requirement("A2", "A3")
 def test_safe_names_carry_the_server_for_mcp_and_are_bare_for_functions() -> None:
     catalog = Catalog(["files", "local"])
-    catalog.replace("files", [a_tool("files:readFile", family="mcp")])
-    catalog.replace("local", [a_tool("local:get-datetime")])
+    catalog.replace("files", an_offer(a_tool("files:readFile", family="mcp")))
+    catalog.replace("local", an_offer(a_tool("local:get-datetime")))
     assert served(catalog) == {"files:readFile": "mcp_files_read_file", "local:get-datetime": "get_datetime"}
 
 
@@ -45,10 +50,10 @@ def test_safe_names_carry_the_server_for_mcp_and_are_bare_for_functions() -> Non
 def test_a_name_belongs_to_the_first_in_config_order_once_both_are_there(order: tuple[str, str]) -> None:
     claims: dict[str, str] = {}
     for source in ("one", "two"):
-        _claimed_catalog(claims).replace(source, [a_tool(f"{source}:echo")])
+        _claimed_catalog(claims).replace(source, an_offer(a_tool(f"{source}:echo")))
     catalog = _claimed_catalog(claims)
     for source in order:
-        catalog.replace(source, [a_tool(f"{source}:echo")])
+        catalog.replace(source, an_offer(a_tool(f"{source}:echo")))
     assert served(catalog) == {"one:echo": "echo"}
     (lost,) = catalog.snapshot.withheld
     assert lost.name == "two:echo"
@@ -67,18 +72,18 @@ def _claimed_catalog(claims: dict[str, str]) -> Catalog:
 @pytest.mark.requirement("A3", "A4")
 def test_a_claim_outlives_the_source_that_holds_it_being_away() -> None:
     claims: dict[str, str] = {}
-    _claimed_catalog(claims).replace("one", [a_tool("one:echo")])
+    _claimed_catalog(claims).replace("one", an_offer(a_tool("one:echo")))
     later = _claimed_catalog(claims)
-    later.replace("two", [a_tool("two:echo")])
+    later.replace("two", an_offer(a_tool("two:echo")))
     assert served(later) == {}
-    later.replace("one", [a_tool("one:echo")])
+    later.replace("one", an_offer(a_tool("one:echo")))
     assert served(later) == {"one:echo": "echo"}
 
 
 @pytest.mark.requirement("A4")
 def test_a_source_that_left_the_config_gives_its_names_up() -> None:
     catalog = Catalog(["two"], claims={"echo": "gone:echo"})
-    catalog.replace("two", [a_tool("two:echo")])
+    catalog.replace("two", an_offer(a_tool("two:echo")))
     assert served(catalog) == {"two:echo": "echo"}
 
 
@@ -86,8 +91,8 @@ def test_a_source_that_left_the_config_gives_its_names_up() -> None:
 @pytest.mark.parametrize("rival", ["Echo", "ECHO", "e-cho", "ｅｃｈｏ"])
 def test_spellings_that_fold_to_one_name_collide(rival: str) -> None:
     catalog = Catalog(["one", "two"])
-    catalog.replace("one", [a_tool("one:e-cho" if "-" in rival else "one:echo")])
-    catalog.replace("two", [a_tool(f"two:{rival}")])
+    catalog.replace("one", an_offer(a_tool("one:e-cho" if "-" in rival else "one:echo")))
+    catalog.replace("two", an_offer(a_tool(f"two:{rival}")))
     assert len(catalog.snapshot.tools) == 1
     assert len(catalog.snapshot.withheld) == 1
 
@@ -96,8 +101,8 @@ def test_spellings_that_fold_to_one_name_collide(rival: str) -> None:
 def test_expose_as_settles_a_collision() -> None:
     overrides = Overrides({"two:echo": Override(expose_as="second_echo")})
     catalog = Catalog(["one", "two"], overrides=overrides)
-    catalog.replace("one", [a_tool("one:echo")])
-    catalog.replace("two", [a_tool("two:echo")])
+    catalog.replace("one", an_offer(a_tool("one:echo")))
+    catalog.replace("two", an_offer(a_tool("two:echo")))
     assert served(catalog) == {"one:echo": "echo", "two:echo": "second_echo"}
     assert [tool.name for tool in catalog.snapshot.find("second-echo")] == ["two:echo"]
 
@@ -106,8 +111,8 @@ def test_expose_as_settles_a_collision() -> None:
 def test_an_owner_that_is_exposed_under_another_name_gives_the_old_one_up() -> None:
     overrides = Overrides({"one:echo": Override(expose_as="first_echo")})
     catalog = Catalog(["one", "two"], overrides=overrides, claims={"echo": "one:echo"})
-    catalog.replace("one", [a_tool("one:echo")])
-    catalog.replace("two", [a_tool("two:echo")])
+    catalog.replace("one", an_offer(a_tool("one:echo")))
+    catalog.replace("two", an_offer(a_tool("two:echo")))
     assert served(catalog) == {"one:echo": "first_echo", "two:echo": "echo"}
 
 
@@ -127,7 +132,7 @@ def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlie
         }
     )
     catalog = Catalog(["crm"], overrides=overrides)
-    catalog.replace("crm", [a_tool("crm:find"), a_tool("crm:drop")])
+    catalog.replace("crm", an_offer(a_tool("crm:find"), a_tool("crm:drop")))
     find, drop = catalog.snapshot.tools["crm:find"], catalog.snapshot.tools["crm:drop"]
     assert (find.cache_ttl, drop.cache_ttl) == (60.0, 5.0)
     assert find.permissions == drop.permissions == {"crm:use"}
@@ -140,7 +145,7 @@ def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlie
 @pytest.mark.parametrize("local", ["two:colons", "", "hid\u200bden", " edge"])
 def test_a_name_that_cannot_be_one_withholds_its_tool(local: str) -> None:
     catalog = Catalog(["x"])
-    catalog.replace("x", [a_tool(f"x:{local}"), a_tool("x:good")])
+    catalog.replace("x", an_offer(a_tool(f"x:{local}"), a_tool("x:good")))
     assert list(catalog.snapshot.tools) == ["x:good"]
     assert [lost.name for lost in catalog.snapshot.withheld] == [f"x:{local}"]
 
@@ -149,14 +154,14 @@ def test_a_bad_schema_withholds_one_tool_and_serves_the_rest() -> None:
     catalog = Catalog(["x"])
     bad = a_tool("x:bad", input_schema={"$ref": "http://127.0.0.1:1/schema"})
     worse = a_tool("x:worse", output_schema={"type": "object", "$ref": "file:///etc/passwd"})
-    catalog.replace("x", [bad, worse, a_tool("x:good")])
+    catalog.replace("x", an_offer(bad, worse, a_tool("x:good")))
     assert list(catalog.snapshot.tools) == ["x:good"]
     assert {lost.name for lost in catalog.snapshot.withheld} == {"x:bad", "x:worse"}
 
 
 def test_a_missing_root_type_is_repaired_and_reported() -> None:
     catalog = Catalog(["x"])
-    catalog.replace("x", [a_tool("x:odd", input_schema={"properties": {}})])
+    catalog.replace("x", an_offer(a_tool("x:odd", input_schema={"properties": {}})))
     assert catalog.snapshot.tools["x:odd"].input_schema["type"] == "object"
     assert "x:odd" in catalog.snapshot.repaired
 
@@ -164,20 +169,20 @@ def test_a_missing_root_type_is_repaired_and_reported() -> None:
 def test_a_snapshot_is_swapped_whole_and_listeners_hear_of_it() -> None:
     catalog, heard = Catalog(["x", "y"]), list[Snapshot]()
     catalog.listen(heard.append)
-    catalog.replace("x", [a_tool("x:a")])
+    catalog.replace("x", an_offer(a_tool("x:a")))
     before = catalog.snapshot
-    catalog.replace("y", [a_tool("y:b")])
+    catalog.replace("y", an_offer(a_tool("y:b")))
     assert list(before.tools) == ["x:a"]
     assert list(catalog.snapshot.tools) == ["x:a", "y:b"]
     assert [each.version for each in heard] == [1, 2]
-    catalog.replace("x", [])
+    catalog.replace("x", an_offer())
     assert list(catalog.snapshot.tools) == ["y:b"]
 
 
 def test_flat_names_that_several_tools_share_stand_for_all_of_them() -> None:
     catalog = Catalog(["a", "b"])
-    catalog.replace("a", [a_tool("a:read", family="mcp")])
-    catalog.replace("b", [a_tool("b:read", family="mcp")])
+    catalog.replace("a", an_offer(a_tool("a:read", family="mcp")))
+    catalog.replace("b", an_offer(a_tool("b:read", family="mcp")))
     assert {tool.name for tool in catalog.snapshot.find("read")} == {"a:read", "b:read"}
 
 
@@ -189,10 +194,10 @@ def test_names_never_change_because_another_source_came_or_went(order: list[str]
 
     catalog = Catalog(["a", "b", "c"])
     for source in order:
-        catalog.replace(source, tools(source))
+        catalog.replace(source, an_offer(*tools(source)))
     full = served(catalog)
     for source in away:
-        catalog.replace(source, [])
+        catalog.replace(source, an_offer())
     kept = served(catalog)
     assert kept.items() <= full.items()
     assert {name.partition(":")[0] for name in kept} == set("abc") - away

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell
+from toolcrib.cli.findings import of_status
 
 GOOD = '''
 from typing import Annotated
@@ -102,3 +103,21 @@ def test_a_store_that_cannot_be_opened(shell: Shell, tmp_path: Path) -> None:
     done = shell("check")
     assert done.code == 1
     assert done.rows[0][:2] == ["fault", "store"]
+
+
+@pytest.mark.requirement("B6")
+def test_a_server_that_does_not_start_is_a_fault_and_one_that_sleeps_is_not(
+    shell: Shell, tmp_path: Path
+) -> None:
+    gone = "{transport: stdio, command: [/nowhere/at-all], restart: {enabled: false}}"
+    (tmp_path / "toolcrib.yaml").write_text(f"mcp: {{servers: {{gone: {gone}}}}}")
+    done = shell("check")
+    assert done.code == 1
+    ((level, where, what),) = done.rows
+    assert (level, where) == ("fault", "gone")
+    assert "/nowhere/at-all" in what
+    source = {"id": "x", "lastError": None}
+    status = {"withheld": [], "warnings": [], "sources": [{**source, "state": "asleep"}]}
+    assert of_status(status) == []
+    (found,) = of_status({**status, "sources": [{**source, "state": "crash_loop"}]})
+    assert (found.level, found.message) == ("fault", "crash_loop")

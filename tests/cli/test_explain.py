@@ -29,7 +29,7 @@ def test_what_may_be_used_and_what_a_call_passes(shell: Shell, tmp_path: Path) -
     assert "contexts\tyes" in lines
     assert "Names: local:get-datetime, get_datetime, get-datetime" in lines
     assert any(line.startswith("Steps: record > recover > ") and line.endswith(" > local") for line in lines)
-    assert "Overrides: local:*" in lines
+    assert any(line.startswith("Changed on the way in: the override local:* sets ") for line in lines)
 
 
 def test_what_is_hidden_and_why(shell: Shell, tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_an_unknown_tool_fails(shell: Shell) -> None:
 def test_what_was_repaired_is_said(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "explain_repaired.py").write_text(REPAIRED)
     (tmp_path / "toolcrib.yaml").write_text("functions: [explain_repaired]")
-    assert "Repaired: " in shell("explain", "add-note").out
+    assert "Changed on the way in: #/type was missing" in shell("explain", "add-note").out

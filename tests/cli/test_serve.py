@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import urllib.request
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -26,7 +27,7 @@ def fact(served: Serving, name: str) -> str:
 def test_what_it_prints(gateway: Serving) -> None:
     assert gateway.welcome.startswith(f"Toolcrib {VERSION} is listening on http://127.0.0.1:")
     assert fact(gateway, "MCP") == f"{gateway.url}/mcp"
-    assert fact(gateway, "Tools") == "8 from local, demo"
+    assert fact(gateway, "Tools") == "10 from local, demo, crib"
     assert fact(gateway, "Admin key") == "in .toolcrib/admin.key"
     assert gateway.admin_key not in gateway.welcome
 
@@ -65,6 +66,31 @@ def test_the_clients_snippet_is_what_clients_read(gateway: Serving) -> None:
 def test_it_ends_cleanly(tmp_path: Path, number: int) -> None:
     with serving(tmp_path) as served:
         assert served.end(number) == (0, "")
+
+
+@pytest.mark.requirement("C5")
+def test_sighup_reads_the_config_again(tmp_path: Path) -> None:
+    config = tmp_path / "toolcrib.yaml"
+    config.write_text("log: {file: gateway.log}")
+    with serving(tmp_path) as served:
+        for text, said in (
+            (
+                "log: {file: gateway.log}\nmcp: {servers: {gone: {transport: stdio, command: [/nowhere]}}}",
+                "added gone",
+            ),
+            ("log: [", "SIGHUP: the config is refused, and the running one stays"),
+        ):
+            config.write_text(text)
+            served.process.send_signal(signal.SIGHUP)
+            wait_for(tmp_path / "gateway.log", said)
+        assert served.end(signal.SIGTERM) == (0, "")
+
+
+def wait_for(file: Path, text: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while text not in file.read_text():
+        assert time.monotonic() < until, file.read_text()
+        time.sleep(0.02)
 
 
 def test_a_key_of_ones_own_a_public_address_and_warnings(tmp_path: Path) -> None:

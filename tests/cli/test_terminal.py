@@ -21,8 +21,10 @@ def _own_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def watched(folder: Path, *arguments: str, interrupt_at: str | None = None) -> tuple[int, str]:
-    """Run a command in a terminal; return its exit code and all it drew."""
+def watched(
+    folder: Path, *arguments: str, interrupt_at: str | None = None, close_at: str | None = None
+) -> tuple[int, str]:
+    """Run a command in a terminal, which may be closed; return its exit code and all it drew."""
     keyboard, screen = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, ROWS_AND_COLUMNS)
     env = {name: value for name, value in environment().items() if name not in ("NO_COLOR", "CI")}
@@ -44,6 +46,8 @@ def watched(folder: Path, *arguments: str, interrupt_at: str | None = None) -> t
             if interrupt_at is not None and interrupt_at.encode() in drawn:
                 os.write(keyboard, INTERRUPT)
                 interrupt_at = None
+            if close_at is not None and close_at.encode() in drawn:
+                break
     os.close(keyboard)
     return process.wait(PATIENCE), drawn.decode()
 
@@ -82,3 +86,9 @@ def test_a_new_key_comes_with_advice(tmp_path: Path) -> None:
     code, drawn = watched(tmp_path, "keys", "create", "ci")
     assert code == 0
     assert "It is shown this once: keep it now." in drawn
+
+
+def test_closing_the_terminal_ends_the_gateway(tmp_path: Path) -> None:
+    # Its code is not looked at: whatever it says by then, nobody can read.
+    _, drawn = watched(tmp_path, "serve", "--port", "0", close_at="mcpServers")
+    assert "mcpServers" in drawn

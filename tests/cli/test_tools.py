@@ -7,12 +7,13 @@ import pytest
 from tests.cli.conftest import Shell
 
 LOCAL = ["local:get-datetime", "local:control-volume", "local:search-web"]
+CORE = ["crib:mcp_add_server", "crib:mcp_list_servers"]
 
 
 def test_a_pipe_gets_a_line_for_each_tool(shell: Shell) -> None:
     done = shell("tools")
     assert (done.code, done.err) == (0, "")
-    assert [row[0] for row in done.rows] == LOCAL
+    assert [row[0] for row in done.rows] == LOCAL + CORE
     assert done.rows[0][1:] == ["query", "Tell the current date and time in a time zone."]
 
 
@@ -21,6 +22,7 @@ def test_looking_leaves_no_trace(shell: Shell, tmp_path: Path) -> None:
     assert shell("call", "get-datetime").code == 0
     assert shell("explain", "get-datetime").code == 0
     assert shell("keys", "list").code == 0
+    assert shell("pins", "list").code == 0
     assert shell("check").code == 0
     assert shell("config", "export").code == 0
     assert list(tmp_path.iterdir()) == []

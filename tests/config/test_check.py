@@ -99,7 +99,7 @@ toolcrib.yaml:39 mcp.servers.d.command[1]: must be text; put it in quotes
 toolcrib.yaml:40 log: must be a mapping of settings
 toolcrib.yaml:41 metrics.prefix: must hold letters, digits and _ only
 toolcrib.yaml:42 zzz: is not a setting; there are server, store, shared, auth, functions, contexts, \
-overrides, limits, metrics, log, search, mcp, openapi, energy, allow_private, legacy, pins
+overrides, limits, metrics, log, search, mcp, reload, openapi, energy, allow_private, legacy, pins
 """
 
 
@@ -140,6 +140,11 @@ def test_every_fault_is_reported_at_once_with_its_line_and_path() -> None:
         ("limits: {per_user: {maxCalls: 1}}", "limits.per_user: must be a rate"),
         ("limits: {concurrency: 0}", "limits.concurrency: must be 1 or more"),
         ("log: {level: loud}", "log.level: must be 'debug', 'info', 'warning' or 'error'"),
+        ("reload: {wach: true}", "reload.wach: is not a setting; did you mean watch?"),
+        ("reload: {watch: often}", "reload.watch: must be true or false"),
+        ("pins: {'files:*': x}", 'pins["files:*"]: must be one tool\'s whole name, such as files:read_file'),
+        ("pins: {read_file: x}", "pins.read_file: must be one tool's whole name"),
+        ("pins: {'files:read': ''}", 'pins["files:read"]: must not be empty'),
         (f"{'x' * 100}: 1", '["' + "x" * 80 + '…"]: is not a setting; there are server, store'),
     ],
 )

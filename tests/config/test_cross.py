@@ -112,13 +112,43 @@ def test_what_is_not_served_yet_is_a_warning_with_its_line() -> None:
 contexts:
   default: {provider: anthropic, urgent: true}
   plain: {provider: mcp}
-mcp: {enabled: false}
+mcp:
+  servers:
+    s:
+      transport: stdio
+      command: [run]
+      defaults: {slow_response_threshold_ms: 1000}
+      tools: [{name: a}, {name: b, slow_response_message: Wait.}]
 legacy: false
+allow_private: []
+pins: {"s:a": "0"}
 """
+    later = "is checked, but this version does not serve it yet"
     assert [str(warning) for warning in parse(text, "toolcrib.yaml", {}).warnings] == [
         "toolcrib.yaml:2 contexts.default.provider: names a format that this version does not speak yet",
-        "toolcrib.yaml:2 contexts.default.urgent: is checked, but this version does not serve it yet",
-        "toolcrib.yaml:4 mcp: is checked, but this version does not serve it yet",
-        "toolcrib.yaml:5 legacy: is checked, but this version does not serve it yet",
+        f"toolcrib.yaml:2 contexts.default.urgent: {later}",
+        f"toolcrib.yaml:9 mcp.servers.s.defaults.slow_response_threshold_ms: {later}",
+        f"toolcrib.yaml:10 mcp.servers.s.tools[1].slow_response_message: {later}",
+        f"toolcrib.yaml:11 legacy: {later}",
     ]
     assert default_document({}).warnings == ()
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize(
+    "text, ranges",
+    [
+        ("", ("127.0.0.0/8", "::1/128")),
+        ("server: {host: 0.0.0.0}", ()),
+        ("allow_private: []", ()),
+        ("allow_private: [10.1.2.3/8]", ("10.0.0.0/8",)),
+        ("server: {host: 0.0.0.0}\nallow_private: [10.0.0.0/8]", ("10.0.0.0/8",)),
+    ],
+)
+def test_private_addresses_are_this_machine_if_only_it_is_served(text: str, ranges: tuple[str, ...]) -> None:
+    assert parse(text, "toolcrib.yaml", {}).private_ranges == ranges
+
+
+@pytest.mark.requirement("I5")
+def test_listening_elsewhere_closes_the_private_addresses() -> None:
+    assert listen(default_document({}), host="0.0.0.0").private_ranges == ()

@@ -271,7 +271,8 @@ search: {url: "http://u:%s@h/"}
 openapi: {a: {document: "http://u:%s@h/", base_url: "http://u:%s@h/"}}
 mcp:
   servers:
-    s: {transport: http, url: "http://u:%s@h/", headers: {A: %s}, env: {B: %s}, command: [x, %s]}
+    h: {transport: http, url: "http://u:%s@h/", headers: {A: %s}}
+    s: {transport: stdio, command: [x, %s], env: {B: %s}}
 """.replace("%s", CANARY)
     document = parse(text, "toolcrib.yaml", {})
     assert CANARY not in repr(document)

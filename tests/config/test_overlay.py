@@ -195,6 +195,9 @@ WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), min_size=1
         "a: b",
         "- x",
         "#",
+        "a\x85b",
+        "a\u2028b",
+        "a\nb",
     ]
 )
 

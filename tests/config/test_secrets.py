@@ -1,9 +1,11 @@
 """Which values are secret, and how they are covered."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from toolcrib.config import export, parse
 from toolcrib.config.secrets import gather, mask
 
 
@@ -17,12 +19,28 @@ def server(**settings: Any) -> dict[str, Any]:
     [
         ({"auth": {"admin_key": "k"}}, {"k"}),
         ({"auth": {"admin_key": ""}}, set[str]()),
-        (server(headers={"Authorization": "Bearer t"}), {"Bearer t"}),
+        (server(headers={"Authorization": "Bearer t"}), {"Bearer t", "t"}),
         (server(env={"TOKEN": "t", "DEBUG": 1}), {"t"}),
         (server(url="http://u:p@h/", command=["run"]), {"p"}),
+        (server(url="https://t@h/mcp"), {"t"}),
+        (server(url="https://h/mcp?key=a%2Fb&v=2&last#x"), {"a%2Fb", "a/b", "2", "last"}),
+        (server(url="https://h/s/Zm9vYmFyYmF6cXV4MTIzNA/mcp"), {"Zm9vYmFyYmF6cXV4MTIzNA"}),
+        (
+            server(url="https://h/3fa85f64-5717-4562-b3fc-2c963f66afa6/mcp"),
+            {"3fa85f64-5717-4562-b3fc-2c963f66afa6"},
+        ),
+        (server(url="https://h.example.com:8443/api/v2/model-context-protocol-2026-07"), set[str]()),
+        (server(command=["run", "--api-key", "a", "--token=b", "-v", "c"]), {"a", "b"}),
+        (server(command=["run", "--header", "Authorization: Bearer d"]), {"Bearer d", "d"}),
+        (server(command=["run", "-e", "DB_PASSWORD=e"]), {"e"}),
+        (server(command=["run", "postgresql://u:f@h/db"]), {"f"}),
+        (server(command=["run", "--keyboard", "us", "--author=ada", "--key", "--verbose"]), set[str]()),
+        ({"mcp": {"servers": {"--key": {"command": ["run"]}}}}, set[str]()),
         ({"store": "postgresql://u:p%40x@h/db"}, {"p%40x", "p@x"}),
         ({"store": "postgresql://u:p@x@h/db"}, {"p@x", "p"}),
         ({"store": "postgresql://u@h/db"}, set[str]()),
+        ({"store": "postgresql://u:@h/db"}, set[str]()),
+        ({"store": "mail a@b then x://u:p@h"}, {"p"}),
         ({"store": "sqlite:///a.db", "search": {"url": "http://h:80/x"}}, set[str]()),
         ({"contexts": {"env": {"description": "x"}}}, set[str]()),
         ({"mcp": {"servers": {"env": {"cwd": "x"}}}}, set[str]()),
@@ -44,6 +62,21 @@ def test_what_the_environment_gave_is_secret_but_for_what_is_printed_on_purpose(
 
 
 @pytest.mark.requirement("I2")
+def test_references_in_commands_and_addresses_are_gathered() -> None:
+    text = """
+mcp:
+  servers:
+    a: {transport: stdio, command: [run, "${ONE}", "x=${TWO}"], env: {A: "${THREE}"}, cwd: "${FOUR}"}
+    b: {transport: http, url: "https://h/mcp?q=${FIVE}", headers: {X: "${SIX}"}}
+"""
+    env = {name: f"value-of-{name}" for name in ("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX")}
+    document = parse(text, "toolcrib.yaml", env)
+    assert set(env.values()) <= document.secrets
+    assert not [value for value in env.values() if value in export(document.raw)]
+    assert not [value for value in env.values() if value in repr(replace(document, raw={}).mcp)]
+
+
+@pytest.mark.requirement("I2")
 @pytest.mark.parametrize(
     "document, shown",
     [
@@ -57,6 +90,18 @@ def test_what_the_environment_gave_is_secret_but_for_what_is_printed_on_purpose(
         (server(headers={"A": "Bearer ${T}"}), server(headers={"A": "Bearer ${T}"})),
         (server(headers={"A": "Bearer t"}), server(headers={"A": "***"})),
         (server(env={"A": "${T}"}, cwd="x"), server(env={"A": "${T}"}, cwd="x")),
+        (server(url="https://t@h/a?k=v&w=${W}"), server(url="https://***@h/a?k=***&w=${W}")),
+        (server(url="https://${T}@h/?k=${K:-v}"), server(url="https://${T}@h/?k=${K:-***}")),
+        (server(url="https://h/s/Zm9vYmFyYmF6cXV4MTIzNA/mcp"), server(url="https://h/s/***/mcp")),
+        (server(url="https://h/${KEY}/mcp"), server(url="https://h/${KEY}/mcp")),
+        (
+            server(command=["run", "--token", "t", "--key=k", "x"]),
+            server(command=["run", "--token", "***", "--key=***", "x"]),
+        ),
+        (
+            server(command=["run", "--token", "${T}", "A_KEY=${K}"]),
+            server(command=["run", "--token", "${T}", "A_KEY=${K}"]),
+        ),
         ({"store": "postgresql://u:p@h/db"}, {"store": "postgresql://u:***@h/db"}),
         ({"store": "postgresql://u:${P}@h/db"}, {"store": "postgresql://u:${P}@h/db"}),
         ({"store": "postgresql://u:${P:-a/b}@h/db"}, {"store": "postgresql://u:${P:-***}@h/db"}),
@@ -66,3 +111,11 @@ def test_what_the_environment_gave_is_secret_but_for_what_is_printed_on_purpose(
 )
 def test_only_references_are_left_of_secrets(document: dict[str, Any], shown: dict[str, Any]) -> None:
     assert mask(document) == shown
+
+
+@pytest.mark.parametrize("text", ["token" * 100_000, "a" * 500_000, "/" + "?&" * 200_000, "://" * 150_000])
+def test_long_texts_are_looked_through_once(text: str) -> None:
+    """Looked at again from every place, one of these would take hours."""
+    for document in (server(url=text), server(command=[text])):
+        assert gather(document) is not None
+        assert mask(document) is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.interfaces import CallRow, KeyRecord, Store, UsageRow
+from toolcrib.interfaces import CallRow, Definition, KeyRecord, Store, UsageRow
 from toolcrib.store import open_store
 
 Kind = Callable[[pytest.FixtureRequest], str]
@@ -63,3 +63,14 @@ def a_call(number: int, **more: object) -> CallRow:
 
 def a_use(day: str = "2026-01-01", tool: str = "t", caller: str = "c", **more: object) -> UsageRow:
     return replace(UsageRow(day=day, tool=tool, caller=caller), **more)
+
+
+def a_definition(name: str = "files:read", **more: object) -> Definition:
+    row = Definition(
+        name=name,
+        definition={"name": name.partition(":")[2], "inputSchema": {"type": "object"}},
+        seal=f"seal of {name}",
+        trusted=f"first seal of {name}",
+        seen=1_700_000_000.25,
+    )
+    return replace(row, **more)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.stores import LASTING, STORES, a_call, a_key, a_use, opened
+from tests.contracts.stores import LASTING, STORES, a_call, a_definition, a_key, a_use, opened
 from toolcrib.interfaces import KeyRecord, Store
 from toolcrib.model import JsonObject
 
@@ -209,12 +209,14 @@ async def test_what_was_kept_is_there_after_a_restart(url: str) -> None:
         await store.claims.put({"n": "s:n"})
         await store.calls.add([a_call(1)])
         await store.usage.add([a_use(calls=1)])
+        await store.definitions.put([a_definition()])
     async with opened(url) as again:
         assert await again.keys.all() == [a_key()]
         assert await again.overlay.load() == (1, {"a": 1})
         assert await again.claims.all() == {"n": "s:n"}
         assert await again.calls.recent(limit=9) == [a_call(1)]
         assert [row.calls for row in await again.usage.totals()] == [1]
+        assert await again.definitions.all() == [a_definition()]
 
 
 async def test_several_may_open_an_empty_database_at_once(url: str) -> None:
@@ -243,6 +245,7 @@ async def test_replicas_compare_and_swap_and_add_up_together(url: str) -> None:
                 # Rows that were locked in the order they are given in would be a ring.
                 await one.usage.add(rows[::order])
                 await one.claims.put({row.tool: "s:x" for row in rows[::order]})
+                await one.definitions.put([a_definition(row.tool) for row in rows[::order]])
 
     async with anyio.create_task_group() as tasks:
         for order in (1, -1, 1):
@@ -251,3 +254,4 @@ async def test_replicas_compare_and_swap_and_add_up_together(url: str) -> None:
     async with opened(url) as store:
         assert await store.overlay.load() == (len(wins), {"sum": len(wins)})
         assert [row.calls for row in await store.usage.totals()] == [30] * 20
+        assert len(await store.definitions.all()) == 20

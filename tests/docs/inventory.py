@@ -14,6 +14,7 @@ import toolcrib as package
 from toolcrib import sources
 from toolcrib.asgi import Route
 from toolcrib.build import order
+from toolcrib.catalog import Catalog
 from toolcrib.cli.commands import toolcrib
 from toolcrib.config import default_document
 from toolcrib.crib import Crib
@@ -88,7 +89,7 @@ def _families(metrics: str) -> Iterator[str]:
 @cache
 def steps() -> tuple[str, ...]:
     """Name the steps in the order the house is built with."""
-    supervisor = Supervisor((), lambda _source, _tools: None)
+    supervisor = Supervisor(Catalog([]))
     placed = order(default_document({}), Journal(Metrics()), MemoryShared(), supervisor)
     return tuple(type(step).__name__.lower() for step in placed)
 

@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 
 from tests.gates.tree import ROOT
 
-LOCKS = tuple(sorted([*ROOT.glob("requirements*.lock"), *(ROOT / "tests/parts/peers").glob("*.lock")]))
+LOCKS = tuple(sorted([*ROOT.glob("requirements*.lock"), *(ROOT / "tests/parts").glob("*/*.lock")]))
 ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|(?<![\w-])-[if] |@ file:")
 
 

@@ -18,7 +18,7 @@ from tests.gates.tree import ROOT, files, name_of
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = ROOT / "requirements.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
-NODE = ROOT / "tests/parts/node/package-lock.json"
+NODE = sorted((ROOT / "tests/parts").glob("*/package-lock.json"))
 # What `python -m venv` itself puts into an environment, and ourselves.
 SEEDS = {"pip", "setuptools", "wheel", "toolcrib"}
 PATH_FILES = re.compile(r"(a1_coverage|distutils-precedence|_virtualenv|_?(_editable_impl_)?toolcrib)\.pth")
@@ -31,6 +31,8 @@ def test_there_are_locks() -> None:
         "requirements-dev.lock",
         "fastmcp.lock",
         "pydantic_ai.lock",
+        "modern.lock",
+        "legacy.lock",
     }
 
 
@@ -42,8 +44,9 @@ def test_every_locked_package_has_a_hash_and_no_address(lock: Path) -> None:
     assert locks.addresses(text) == []
 
 
-def test_node_tools_are_locked_by_hash_without_an_address() -> None:
-    text = NODE.read_text()
+@pytest.mark.parametrize("lock", NODE, ids=name_of)
+def test_node_tools_are_locked_by_hash_without_an_address(lock: Path) -> None:
+    text = lock.read_text()
     packages: dict[str, dict[str, Any]] = json.loads(text)["packages"]
     assert [name for name, package in packages.items() if name and "integrity" not in package] == []
     assert "resolved" not in text

@@ -9,7 +9,7 @@ from tests.eleven import ELEVEN
 from toolcrib.catalog import Catalog
 from toolcrib.errors import Refused
 from toolcrib.gateway import Completion, Gateway
-from toolcrib.interfaces import Handler
+from toolcrib.interfaces import Handler, Offer
 from toolcrib.model import Deprecation, Tool
 from toolcrib.pipeline import compose
 from toolcrib.policy import Context, Contexts, Disabled, Permissions, Policy, Removed
@@ -39,7 +39,10 @@ class House:
         )
         self.catalog.listen(self.gateway.adopt)
         for source in sources:
-            self.catalog.replace(source, [tool for tool in tools if tool.source == source])
+            self.offer(source, *(tool for tool in tools if tool.source == source))
+
+    def offer(self, source: str, *tools: Tool) -> None:
+        self.catalog.replace(source, Offer(tools=tools))
 
     def _compose(self, tool: Tool) -> Handler:
         self.composed.append(tool.name)
@@ -168,9 +171,9 @@ async def test_chains_are_composed_once_per_tool_and_definition() -> None:
         return house.composed
 
     assert await call_all() == ["x:a", "y:b"]
-    house.catalog.replace("x", [a_tool("x:a"), a_tool("x:c")])
+    house.offer("x", a_tool("x:a"), a_tool("x:c"))
     assert await call_all() == ["x:c"]
-    house.catalog.replace("x", [replace(a_tool("x:a"), description="another"), a_tool("x:c")])
+    house.offer("x", replace(a_tool("x:a"), description="another"), a_tool("x:c"))
     assert await call_all() == ["x:a"]
 
 
@@ -184,12 +187,12 @@ async def test_a_list_is_rendered_once_per_version_and_audience() -> None:
     for caller in (a_caller(id="1"), a_caller(id="2"), a_caller(id="3", permissions=frozenset({"*"}))):
         house.gateway.prepared(caller, "names", render)
     assert rendered == [1, 2]
-    house.catalog.replace("x", [a_tool("x:z")])
+    house.offer("x", a_tool("x:z"))
     assert house.gateway.prepared(a_caller(), "names", render) == b"x:z"
 
 
 async def test_listeners_hear_of_a_changed_catalog() -> None:
     house, heard = House(a_tool("x:a")), list[int]()
     house.gateway.listen(lambda: heard.append(house.gateway.version))
-    house.catalog.replace("x", [])
+    house.offer("x")
     assert heard == [house.gateway.version]

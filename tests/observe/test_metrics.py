@@ -128,6 +128,8 @@ def test_the_names_are_exactly_these() -> None:
         "toolcrib_dropped_total": "counter",
         "toolcrib_tools": "gauge",
         "toolcrib_source_up": "gauge",
+        "toolcrib_mcp_server_up": "gauge",
+        "toolcrib_mcp_server_restarts_total": "counter",
         "toolcrib_source_restarts_total": "counter",
     }
     assert {"process_cpu_seconds_total", "python_info", "python_gc_collections_total"} <= families.keys()
@@ -142,6 +144,20 @@ def test_the_names_are_exactly_these() -> None:
         1,
         0,
     )
+
+
+@pytest.mark.requirement("I3")
+def test_servers_have_metrics_of_their_own_beside_those_of_every_source() -> None:
+    states = [
+        SourceState(id="files", state="up", family="mcp", restarts=4),
+        SourceState(id="web", state="down", family="mcp"),
+        SourceState(id="local", state="up"),
+    ]
+    found = samples(Metrics("ai_agent", sources=lambda: states).render({}))
+    assert found[key("ai_agent_mcp_server_up", server="files")] == 1
+    assert found[key("ai_agent_mcp_server_up", server="web")] == 0
+    assert found[key("ai_agent_mcp_server_restarts_total", server="files")] == 4
+    assert key("ai_agent_mcp_server_up", server="local") not in found
 
 
 def test_numbers_stay_current_between_scrapes() -> None:

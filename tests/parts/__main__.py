@@ -1,24 +1,37 @@
-"""Fetch every part and say in a line what is there and what is not; `lock` resolves the Node tools again."""
+"""Fetch every part and say in a line what is there and what is not; `lock` resolves npm's packages again."""
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from tests.parts.node import write_lock
+from tests.parts import node, others
 from tests.parts.shelf import PARTS, Missing, take
+
+AT_ONCE = 4
+"""Fetching is mostly waiting for somebody else's machine."""
+
+
+def told(name: str) -> str:
+    purpose, began = PARTS[name].purpose, time.monotonic()
+    try:
+        where = take(name)
+    except Missing as missing:
+        return f"  missing  {name:<14} {purpose}: {missing}"
+    took = time.monotonic() - began
+    note = f" (fetched in {took:.0f} s)" if took > 1 else ""
+    return f"  ready    {name:<14} {purpose}: {where}{note}"
 
 
 def fetch() -> None:
-    for name, part in PARTS.items():
-        began = time.monotonic()
-        try:
-            where = take(name)
-        except Missing as missing:
-            print(f"  missing  {name:<12} {part.purpose}: {missing}", flush=True)
-            continue
-        took = time.monotonic() - began
-        note = f" (fetched in {took:.0f} s)" if took > 1 else ""
-        print(f"  ready    {name:<12} {part.purpose}: {where}{note}", flush=True)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for line in pool.map(told, PARTS):
+            print(line, flush=True)
+
+
+def lock() -> None:
+    for recipe in (node.RECIPE, others.RECIPE):
+        node.write_lock(recipe)
 
 
 if __name__ == "__main__":
-    write_lock() if sys.argv[1:] == ["lock"] else fetch()
+    lock() if sys.argv[1:] == ["lock"] else fetch()

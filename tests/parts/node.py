@@ -1,4 +1,4 @@
-"""Node from PyPI's binaries, and the npm tools of tests/parts/node installed into .parts/node."""
+"""Node from PyPI's binaries, and npm's packages of tests/parts installed into .parts, by their locks."""
 
 import json
 import os
@@ -44,15 +44,27 @@ def npm(*arguments: str, cwd: Path) -> None:
     run([node, script, *arguments, *quiet], cwd=cwd, env=environment())
 
 
+def installed(folder: Path, recipe: Path) -> bool:
+    """Whether a folder holds exactly what the recipe's lock says."""
+    return stamped(folder, digest(recipe / LOCK_NAME))
+
+
+def install(folder: Path, recipe: Path) -> None:
+    """Make a folder that holds exactly what the recipe's lock says, checked by hash."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in ("package.json", LOCK_NAME):
+        shutil.copy(recipe / name, folder)
+    npm("ci", cwd=folder)
+    stamp(folder, digest(recipe / LOCK_NAME))
+
+
 def find_inspector() -> Path | None:
-    return INSPECTOR if INSPECTOR.exists() and stamped(FOLDER, digest(RECIPE / LOCK_NAME)) else None
+    return INSPECTOR if INSPECTOR.exists() and installed(FOLDER, RECIPE) else None
 
 
 def fetch_inspector() -> Path:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    shutil.copytree(RECIPE, FOLDER)
-    npm("ci", cwd=FOLDER)
-    stamp(FOLDER, digest(RECIPE / LOCK_NAME))
+    install(FOLDER, RECIPE)
     return INSPECTOR
 
 
@@ -64,11 +76,11 @@ def scrub(lock: dict[str, Any]) -> dict[str, Any]:
     return lock
 
 
-def write_lock() -> None:
-    """Resolve package.json again; the lock names versions and hashes, and no address."""
+def write_lock(recipe: Path) -> None:
+    """Resolve a package.json again; the lock names versions and hashes, and no address."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        shutil.copy(RECIPE / "package.json", work)
+        shutil.copy(recipe / "package.json", work)
         npm("install", "--package-lock-only", "--omit-lockfile-registry-resolved", cwd=work)
         lock = scrub(json.loads((work / LOCK_NAME).read_text()))
-    (RECIPE / LOCK_NAME).write_text(json.dumps(lock, indent=2) + "\n")
+    (recipe / LOCK_NAME).write_text(json.dumps(lock, indent=2) + "\n")

@@ -95,5 +95,6 @@ def pip_environment(folder: Path, lock: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     run([sys.executable, "-m", "venv", folder])
     pip = [folder / "bin/python", "-m", "pip", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--require-hashes", "--requirement", lock])
+    # The lock is complete: nothing is left to resolve, and extras need not be spelled in it.
+    run([*pip, "install", "--quiet", "--require-hashes", "--no-deps", "--requirement", lock])
     stamp(folder, f"{digest(lock)} {VERSION}")

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
-from tests.parts import browser, load, node, peers, postgres, sound
+from tests.parts import browser, load, node, others, peers, postgres, sound
 from tests.parts.place import Missing, alone
 
 __all__ = ["PARTS", "Missing", "Part", "may_skip", "require", "take"]
@@ -37,6 +37,17 @@ PARTS: dict[str, Part] = {
         purpose="Pydantic AI's MCPToolset, as a client",
         find=peers.find_pydantic_ai,
         fetch=peers.fetch_pydantic_ai,
+    ),
+    "npm_servers": Part(purpose="MCP servers of npm's", find=others.find_npm, fetch=others.fetch_npm),
+    "modern_servers": Part(
+        purpose="MCP servers of PyPI's, over mcp 2",
+        find=partial(others.find_python, "modern"),
+        fetch=partial(others.fetch_python, "modern"),
+    ),
+    "legacy_servers": Part(
+        purpose="MCP servers of PyPI's, over mcp 1",
+        find=partial(others.find_python, "legacy"),
+        fetch=partial(others.fetch_python, "legacy"),
     ),
     "pulseaudio": Part(
         purpose="moves a volume, also through ALSA", find=sound.find_pulseaudio, fetch=sound.fetch_pulseaudio

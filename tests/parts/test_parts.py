@@ -9,6 +9,8 @@ import asyncpg
 import pytest
 
 from tests.parts import Missing, require, shelf
+from tests.servers.raw import raw
+from tests.servers.twelve import TWELVE, known
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -43,6 +45,18 @@ def test_the_inspector_starts(inspector: list[str]) -> None:
 def test_peer_clients_import(fastmcp_python: Path, pydantic_ai_python: Path) -> None:
     subprocess.run([fastmcp_python, "-c", "from fastmcp import Client"], check=True)
     subprocess.run([pydantic_ai_python, "-c", "from pydantic_ai.mcp import MCPToolset"], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("node", "npm_servers", "modern_servers", "legacy_servers", "chromium")
+@pytest.mark.parametrize("name", TWELVE)
+def test_each_server_starts_and_answers(tmp_path: Path, name: str) -> None:
+    server = known(name, tmp_path, "data:text/html,<title>A page of the test</title>")
+    with raw(server.command, server.env) as direct:
+        assert server.tool in direct.tools()
+        # A fetcher wants a page by HTTP, which the walk over all of them gives it.
+        if name != "fetch":
+            assert server.expected in str(direct.call(server.tool, server.arguments))
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.model import Deprecation
+from toolcrib.model import Deprecation, permits
 from toolcrib.policy import Context, Contexts, Disabled, Permissions, Policy, Removed
 from toolcrib.testing import a_caller, a_tool
 
@@ -140,3 +140,9 @@ def test_callers_of_one_audience_see_the_same(context: str, some: frozenset[str]
     two = a_caller(id="2", context=context, permissions=some, disabled=some)
     assert policy.audience(one) == policy.audience(two)
     assert hash(policy.audience(one)) == hash(policy.audience(two))
+
+
+def test_an_administrator_holds_every_permission_of_the_gateway_and_no_others() -> None:
+    assert permits({"crib:admin"}, "crib:servers")
+    assert not permits({"crib:admin"}, "cards:read")
+    assert not permits({"cards:admin"}, "cards:read")

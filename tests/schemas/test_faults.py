@@ -20,6 +20,7 @@ def told(schema: dict[str, Any], value: Any) -> list[str]:
 
 
 OLD = {"$schema": DRAFT_7}
+SECRET = {"writeOnly": True}
 SENTENCES: tuple[tuple[dict[str, Any], Any, str], ...] = (
     ({"type": "string"}, 5, "must be a string, got 5"),
     ({"type": ["number", "null"]}, True, "must be null or a number, got true"),
@@ -185,3 +186,17 @@ def test_an_excerpt_is_short_and_on_one_line(value: Any) -> None:
     text = excerpt(value)
     assert 0 < len(text) <= 60
     assert "\n" not in text
+
+
+def test_what_a_schema_calls_a_secret_is_never_quoted() -> None:
+    keys = {"type": "object", "additionalProperties": {"type": "string"}, **SECRET}
+    schema = {
+        "properties": {"keys": keys, "pin": {"anyOf": [{"type": "string"}, {"type": "null"}], **SECRET}}
+    }
+    for value in ({"keys": "hush"}, {"keys": {"a": ["hush"]}}, {"pin": ["hush"]}):
+        (fault,) = faults(schema, value)
+        assert "must be" in fault.message
+        assert "hush" not in fault.message
+    assert told({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "null"}}}, {"a": 1}) == [
+        ".a: must be null, got 1"
+    ]

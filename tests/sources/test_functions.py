@@ -9,6 +9,7 @@ import pytest
 
 from tests.sources.calling import call_of, run
 from toolcrib.errors import Failed
+from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Tool
 from toolcrib.sdk import tool
 from toolcrib.sources import functions
@@ -22,8 +23,8 @@ class Listener:
         self.heard = anyio.Event()
         self.tools: Sequence[Tool] = ()
 
-    def up(self, tools: Sequence[Tool]) -> None:
-        self.tools = tools
+    def up(self, offer: Offer) -> None:
+        self.tools = offer.tools
         self.heard.set()
 
     def down(self, reason: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.catalog import Catalog
 from toolcrib.gateway import Completion, Gateway
-from toolcrib.interfaces import Handler, Reason
+from toolcrib.interfaces import Handler, Offer, Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.policy import Context, Contexts, Permissions, Policy
 from toolcrib.testing import Recordings, a_caller, a_tool, echo
@@ -45,7 +45,8 @@ def large(size: int, counting: Counting) -> Gateway:
     catalog = Catalog(["many"])
     catalog.listen(gateway.adopt)
     tags = (("even",), ("odd",))
-    catalog.replace("many", [a_tool(f"many:tool-{n}", tags=tags[n % 2]) for n in range(size)])
+    tools = [a_tool(f"many:tool-{n}", tags=tags[n % 2]) for n in range(size)]
+    catalog.replace("many", Offer(tools=tools))
     return gateway
 
 

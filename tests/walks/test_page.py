@@ -1,7 +1,9 @@
 """The web page in a real browser: sign in by the link, run a tool, make a key; no text is ever executed."""
 
+import json
 import re
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,17 +69,23 @@ class Seen:
         self.page.click("#list button")
 
 
-@pytest.fixture
-def seen(page: "Page") -> Generator[Seen]:
+@contextmanager
+def opened(page: "Page", config: str = "") -> Generator[Seen]:
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(doors(demo=True, tools=[repeat_text])) as crib,
+        portal.wrap_async_context_manager(doors(config, demo=True, tools=[repeat_text])) as crib,
         portal.wrap_async_context_manager(listening(crib.server)) as url,
     ):
         browser = Seen(page, url, crib)
         browser.watch()
         yield browser
         page.close()
+
+
+@pytest.fixture
+def seen(page: "Page") -> Generator[Seen]:
+    with opened(page) as browser:
+        yield browser
 
 
 def test_a_stranger_is_told_how_to_sign_in(seen: Seen) -> None:
@@ -171,6 +179,19 @@ def test_what_tools_say_is_never_executed(seen: Seen) -> None:
     assert hacked is None
     assert seen.page.locator("#inside img, #inside script").count() == 0
     assert seen.troubles == []
+
+
+@pytest.mark.requirement("C6")
+def test_a_server_in_trouble_says_why_and_still_fits_a_phone(page: "Page") -> None:
+    server = {"transport": "stdio", "command": [f"/nowhere/{HOSTILE}"], "restart": {"enabled": False}}
+    with opened(page, json.dumps({"mcp": {"servers": {"gone": server}}})) as seen:
+        page.set_viewport_size({"width": 360, "height": 740})
+        seen.sign_in()
+        page.wait_for_selector("#sources .fault >> text=/nowhere/")
+        assert "gone0 tools, stopped" in (page.text_content("#sources") or "")
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        assert page.locator("#inside img, #inside script").count() == 0
+        assert seen.troubles == []
 
 
 def test_it_fits_a_phone(seen: Seen) -> None:

@@ -64,6 +64,12 @@ TABLE: dict[tuple[str, str], Probe] = {
     ("POST", "/api/keys"): for_operators(201, body={"name": "made"}),
     ("DELETE", "/api/keys/{name}"): for_operators(target="/api/keys/victim"),
     ("POST", "/api/keys/{name}/rotate"): for_operators(target="/api/keys/victim/rotate"),
+    ("GET", "/mcp/status"): for_operators(),
+    ("POST", "/mcp/test/{server_id}"): for_operators(404, target="/mcp/test/nowhere"),
+    ("DELETE", "/mcp/servers/{server_id}"): for_operators(404, target="/mcp/servers/nowhere"),
+    ("POST", "/reload"): for_operators(),
+    ("GET", "/api/pins"): for_operators(),
+    ("POST", "/api/pins"): for_operators(404, body={"name": "hello"}),
     ("POST", "/api/signin"): for_operators(),
     ("POST", "/api/signout"): for_keys(400),
     ("GET", "/mcp"): for_keys(400, headers=MCP),
@@ -81,7 +87,14 @@ NEEDS = {
         ("DELETE", "/api/keys/{name}"),
         ("POST", "/api/keys/{name}/rotate"),
     },
-    "crib:status": {("GET", "/api/status")},
+    "crib:status": {("GET", "/api/status"), ("GET", "/mcp/status")},
+    "crib:servers": {
+        ("POST", "/mcp/test/{server_id}"),
+        ("DELETE", "/mcp/servers/{server_id}"),
+        ("POST", "/reload"),
+        ("GET", "/api/pins"),
+        ("POST", "/api/pins"),
+    },
     "crib:admin": {("POST", "/api/signin")},
 }
 

@@ -1,12 +1,13 @@
 """Runs an application on uvicorn until told to stop: it takes no more work, then ends what it has."""
 
+import os
+import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
-from signal import SIGINT, SIGTERM
 from socket import socket
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import uvicorn
@@ -21,6 +22,9 @@ _LAST_SECONDS = 1
 
 Heard = Callable[[str], None]
 """Told the address once the server answers there."""
+
+Hangup = Callable[[], Coroutine[Any, Any, None]]
+"""What SIGHUP asks for. Must not raise."""
 
 
 class Drained(App, Protocol):
@@ -65,6 +69,7 @@ async def run(
     listening: socket,
     *,
     on_listening: Heard | None = None,
+    on_hangup: Hangup | None = None,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
     """Serve until SIGINT or SIGTERM: calls under way get `drain_seconds`, a second signal ends them."""
@@ -86,7 +91,7 @@ async def run(
     async with anyio.create_task_group() as tasks:
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
             # Awaited: a signal may come the moment the address is told.
-            await tasks.start(_obey, app, server, tasks, drain_seconds)
+            await tasks.start(_Signals(app, server, tasks, on_hangup, drain_seconds).obey)
         try:
             await server.serve(sockets=[listening])
         finally:
@@ -96,24 +101,47 @@ async def run(
         tasks.cancel_scope.cancel()
 
 
-async def _obey(
-    app: Drained,
-    server: _Uvicorn,
-    tasks: TaskGroup,
-    drain_seconds: float,
-    *,
-    task_status: TaskStatus[None],
-) -> None:
-    with anyio.open_signal_receiver(SIGINT, SIGTERM) as signals:
-        task_status.started()
-        first = True
-        async for _ in signals:
-            if first:
-                first = False
-                app.drain()
-                tasks.start_soon(_finish, app, server, drain_seconds)
-            else:
-                server.force_exit = server.should_exit = True
+class _Signals:
+    """What signals ask for: to finish, to end at once, or to read the config again."""
+
+    def __init__(
+        self, app: Drained, server: _Uvicorn, tasks: TaskGroup, on_hangup: Hangup | None, seconds: float
+    ) -> None:
+        self._app, self._server, self._tasks = app, server, tasks
+        self._on_hangup, self._seconds = on_hangup, seconds
+        self._finishing = False
+        self._had_terminal = _has_terminal()
+
+    async def obey(self, *, task_status: TaskStatus[None]) -> None:
+        """Obey until cancelled."""
+        heeded = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if self._on_hangup is not None else ()))
+        with anyio.open_signal_receiver(*heeded) as signals:
+            task_status.started()
+            async for each in signals:
+                if each is signal.SIGHUP and self._on_hangup is not None and not self._terminal_is_gone():
+                    self._tasks.start_soon(self._on_hangup)
+                else:
+                    self._stop()
+
+    def _stop(self) -> None:
+        if self._finishing:
+            self._server.force_exit = self._server.should_exit = True
+            return
+        self._finishing = True
+        self._app.drain()
+        self._tasks.start_soon(_finish, self._app, self._server, self._seconds)
+
+    def _terminal_is_gone(self) -> bool:
+        """Whether SIGHUP means what it says: the terminal we were started in has been closed."""
+        return self._had_terminal and not _has_terminal()
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 async def _finish(app: Drained, server: _Uvicorn, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from toolcrib.catalog.catalog import Catalog
 from toolcrib.catalog.overrides import Override, Overrides
-from toolcrib.catalog.snapshot import Snapshot, Withheld
+from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
+from toolcrib.catalog.snapshot import Snapshot
 
-__all__ = ["Catalog", "Override", "Overrides", "Snapshot", "Withheld"]
+__all__ = ["Catalog", "Mode", "Override", "Overrides", "PinChange", "Seen", "Snapshot", "seal"]

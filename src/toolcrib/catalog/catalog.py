@@ -1,28 +1,32 @@
-"""Takes in what sources offer: overridden, checked, named, and swapped in whole."""
+"""Takes in what sources offer: overridden, checked, pinned, named, and swapped in whole."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from toolcrib.catalog.claims import Claimed, Claims
 from toolcrib.catalog.overrides import Overrides
-from toolcrib.catalog.snapshot import Snapshot, Withheld, spellings
-from toolcrib.errors import Refused
-from toolcrib.model import Tool, fingerprint
-from toolcrib.names import canonical
-from toolcrib.schemas import BadSchema, check
+from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
+from toolcrib.catalog.snapshot import Snapshot, spellings
+from toolcrib.catalog.stock import Stock, take
+from toolcrib.interfaces import Definition, Offer, Withheld
+from toolcrib.model import JsonObject, Tool
 
 log = logging.getLogger(__name__)
 
 MOST_TOOLS = 10_000
+MOST_LINES = 20
+"""How many tools one change may name in the log."""
 
 
-def _unkept(_fresh: Mapping[str, str], _stale: object) -> None:
-    """Claims of a catalog without a store live as long as it does."""
+def _unkept(_fresh: object, _stale: Collection[str]) -> None:
+    """What a catalog without a store has claimed and seen lives as long as it does."""
 
 
 class Catalog:
-    """The one owner of the snapshot. `sources` are the ids in config order, which decides who owns a name."""
+    """The one owner of the snapshot. `sources` are the ids in config order, which decides who owns a name.
+
+    Every change is one swap that listeners hear of once; what changes nothing is none.
+    """
 
     def __init__(
         self,
@@ -31,68 +35,123 @@ class Catalog:
         overrides: Overrides | None = None,
         claims: Mapping[str, str] | None = None,
         claimed: Claimed = _unkept,
+        known: Sequence[Definition] = (),
+        seen: Seen = _unkept,
     ) -> None:
         self.snapshot = Snapshot()
         self._order = {source: place for place, source in enumerate(sources)}
-        self._overrides = overrides or Overrides({})
+        self.overrides = overrides or Overrides({})
         self._claims = Claims(claims or {}, sources, claimed)
-        self._offered: dict[str, tuple[Tool, ...]] = {}
-        self._unfit: dict[str, tuple[Withheld, ...]] = {}
-        self._repairs: dict[str, tuple[str, ...]] = {}
+        self._pins = Pins(known, sources, seen)
+        self._stock: dict[str, Stock] = {}
         self._listeners: list[Callable[[Snapshot], None]] = []
 
     def listen(self, hear: Callable[[Snapshot], None]) -> None:
         """Hear of every new snapshot, at once and before anyone can read it elsewhere."""
         self._listeners.append(hear)
 
-    def replace(self, source: str, tools: Sequence[Tool]) -> None:
-        """Swap in everything `source` offers; the other sources' tools stay."""
-        entered = [self._enter(tool) for tool in tools]
-        self._offered[source] = tuple(tool for tool in entered if isinstance(tool, Tool))
-        self._unfit[source] = tuple(lost for lost in entered if isinstance(lost, Withheld))
+    def definition(self, name: str) -> JsonObject | None:
+        """Return a tool as its server spelled it, where it came from one."""
+        held = self._stock.get(name.partition(":")[0])
+        return None if held is None else held.offer.definitions.get(name)
+
+    def replace(self, source: str, offer: Offer, *, degraded: bool = False) -> None:
+        """Put everything `source` offers in the place of what it offered; the other sources' tools stay."""
+        self._take(source, offer, degraded=degraded)
         self._swap()
 
-    def _enter(self, tool: Tool) -> Tool | Withheld:
-        try:
-            canonical(tool.source, tool.local)
-            guarded = check(tool.input_schema)
-            output = None if tool.output_schema is None else check(tool.output_schema, root=None)
-        except Refused as error:
-            return Withheld(tool.name, tool.source, str(error))
-        except BadSchema as error:
-            return Withheld(tool.name, tool.source, f"its schema cannot be used: {error}")
-        repairs = guarded.repairs + (() if output is None else output.repairs)
-        if repairs:
-            self._repairs[tool.name] = repairs
-        answers = None if output is None else output.schema
-        tool = replace(self._overrides.apply(tool), input_schema=guarded.schema, output_schema=answers)
-        return replace(tool, fingerprint=fingerprint(tool))
+    def degrade(self, source: str, degraded: bool) -> None:  # noqa: FBT001 - it says the name of the method
+        """Mark the tools of a source as those of one that is down, or as sound again."""
+        held = self._stock.get(source)
+        if held is not None and held.degraded != degraded:
+            self._take(source, held.offer, degraded=degraded)
+            self._swap()
+
+    def remove(self, source: str) -> None:
+        """Take out all tools of a source; its names stay its own as long as it is in the config."""
+        if self._stock.pop(source, None) is not None:
+            self._swap()
+
+    def arrange(self, sources: Sequence[str]) -> None:
+        """Take over another config order. A source not among these gives up its names and what was pinned."""
+        self._order = {source: place for place, source in enumerate(sources)}
+        self._claims.arrange(sources)
+        self._pins.arrange(sources)
+        self._swap()
+
+    def override(self, overrides: Overrides) -> None:
+        """Let every tool enter again under other overrides."""
+        self.overrides = overrides
+        self._take_again()
+
+    def pin(self, approved: Mapping[str, str], modes: Mapping[str, Mode]) -> None:
+        """Judge every tool again by the hashes that are approved for tools and the modes of sources."""
+        self._pins.approve(approved, modes)
+        self._take_again()
+
+    def _take(self, source: str, offer: Offer, *, degraded: bool) -> None:
+        before = self._stock.get(source)
+        self._stock[source] = take(source, offer, before, self.overrides, self._pins, degraded=degraded)
+
+    def _take_again(self) -> None:
+        for source, held in list(self._stock.items()):
+            self._take(source, held.offer, degraded=held.degraded)
+        self._swap()
 
     def _swap(self) -> None:
-        sources = sorted(
-            self._offered, key=lambda source: (self._order.get(source, len(self._order)), source)
-        )
-        offered = [tool for source in sources for tool in self._offered[source]]
-        named, withheld = self._claims.name(offered[:MOST_TOOLS])
-        withheld += [
-            Withheld(tool.name, tool.source, f"the catalog holds {MOST_TOOLS} tools at most")
-            for tool in offered[MOST_TOOLS:]
-        ]
-        withheld += [lost for source in sources for lost in self._unfit[source]]
-        self._report(withheld)
-        tools = {tool.name: tool for tool in named}
+        last = len(self._order)
+        sources = sorted(self._stock, key=lambda source: (self._order.get(source, last), source))
+        stock = [self._stock[source] for source in sources]
+        named, withheld = self._settled(stock)
+        repaired = {name: done for each in stock for name, done in each.repaired.items()}
+        names = {tool.name for tool in named}
+        changed = {name: pin for each in stock for name, pin in each.changed.items() if name in names}
+        now = self.snapshot
+        # Compared as a list, because the order of tools counts.
+        same_tools = list(now.tools.values()) == named
+        if same_tools and (now.withheld, now.repaired, now.changed) == (withheld, repaired, changed):
+            return
+        self._report(withheld, changed)
         self.snapshot = Snapshot(
-            version=self.snapshot.version + 1,
-            tools=tools,
-            withheld=tuple(withheld),
-            repaired=dict(self._repairs),
-            spellings=spellings(tools.values()),
+            version=now.version + 1,
+            tools={tool.name: tool for tool in named},
+            withheld=withheld,
+            repaired=repaired,
+            changed=changed,
+            spellings=spellings(named),
         )
         for hear in self._listeners:
             hear(self.snapshot)
 
-    def _report(self, withheld: Sequence[Withheld]) -> None:
+    def _settled(self, stock: Sequence[Stock]) -> tuple[list[Tool], tuple[Withheld, ...]]:
+        """Return the tools that are served, and all that are not."""
+        offered = [tool for each in stock for tool in each.tools]
+        named, withheld = self._claims.settle(offered[:MOST_TOOLS])
+        full = f"the catalog holds {MOST_TOOLS} tools at most"
+        withheld += [Withheld(tool.name, tool.source, full) for tool in offered[MOST_TOOLS:]]
+        withheld += [lost for each in stock for lost in each.withheld]
+        return named, tuple(withheld)
+
+    def _report(self, withheld: Sequence[Withheld], changed: Mapping[str, PinChange]) -> None:
+        """Say what is new, in lines a hostile source cannot fill the log with."""
         known = set(self.snapshot.withheld)
-        for lost in withheld:
-            if lost not in known:
-                log.warning("%s is withheld: %s", lost.name, lost.reason)
+        lost = [each for each in withheld if each not in known]
+        for each in lost[:MOST_LINES]:
+            log.warning("%s is withheld: %s", each.name, each.reason)
+        if len(lost) > MOST_LINES:
+            log.warning("%d more tools are withheld; the status names them", len(lost) - MOST_LINES)
+        for mode, outcome in _OUTCOMES.items():
+            fresh = [
+                name
+                for name, change in changed.items()
+                if change.mode == mode and self.snapshot.changed.get(name) != change
+            ]
+            if fresh:
+                named = ", ".join(fresh[:MOST_LINES]) + (", …" if len(fresh) > MOST_LINES else "")
+                log.warning("not what was trusted before, and %s: %s", outcome, named)
+
+
+_OUTCOMES: Mapping[Mode, str] = {
+    "notify": "served all the same, as their source's `pin` says",
+    "strict": "hidden until an operator approves them with `toolcrib pins approve`",
+}

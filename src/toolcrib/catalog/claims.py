@@ -1,12 +1,10 @@
 """Who owns an exposed name: the first claimant, for good, whatever order the sources come up in."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
-from toolcrib.catalog.snapshot import Withheld
-from toolcrib.errors import Refused
+from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
-from toolcrib.names import fold, safe
+from toolcrib.names import fold
 
 Claimed = Callable[[Mapping[str, str], Collection[str]], None]
 """Told what was claimed anew and what was given up, to keep it in the store."""
@@ -20,50 +18,42 @@ class Claims:
         self._known = frozenset(known)
         self._claimed = claimed
 
-    def name(self, tools: Sequence[Tool]) -> tuple[list[Tool], list[Withheld]]:
-        """Give each tool its exposed name, in the order given; withhold those whose name another owns."""
+    def arrange(self, known: Sequence[str]) -> None:
+        """From now on, only these sources keep names they do not use."""
+        self._known = frozenset(known)
+
+    def settle(self, tools: Sequence[Tool]) -> tuple[list[Tool], list[Withheld]]:
+        """Give each tool its name, in the order given; withhold those whose name another owns."""
         named: list[Tool] = []
         withheld: list[Withheld] = []
-        offered = {tool.name: tool for tool in tools}
+        wanted = {tool.name: fold(tool.exposed) for tool in tools}
         fresh: dict[str, str] = {}
         for tool in tools:
-            try:
-                exposed = safe(tool)
-            except Refused as error:
-                withheld.append(Withheld(tool.name, tool.source, str(error)))
-                continue
-            owner = self._owner(fold(exposed), tool, offered)
+            name = wanted[tool.name]
+            owner = self._owner(name, tool, wanted)
             if owner != tool.name:
-                withheld.append(Withheld(tool.name, tool.source, _taken(exposed, owner)))
+                withheld.append(Withheld(tool.name, tool.source, _taken(tool.exposed, owner)))
                 continue
-            if self._owners.get(fold(exposed)) != tool.name:
-                fresh[fold(exposed)] = self._owners[fold(exposed)] = tool.name
-            named.append(replace(tool, exposed=exposed))
-        self._settle(named, fresh)
+            if self._owners.get(name) != tool.name:
+                fresh[name] = self._owners[name] = tool.name
+            named.append(tool)
+        self._give_up((tool.name for tool in named), wanted, fresh)
         return named, withheld
 
-    def _owner(self, name: str, tool: Tool, offered: Mapping[str, Tool]) -> str:
+    def _owner(self, name: str, tool: Tool, wanted: Mapping[str, str]) -> str:
         owner = self._owners.get(name)
         if owner is None or owner.partition(":")[0] not in self._known:
             return tool.name
-        renamed = owner in offered and fold(_safe_or_empty(offered[owner])) != name
-        return tool.name if renamed else owner
+        return owner if wanted.get(owner, name) == name else tool.name
 
-    def _settle(self, named: Iterable[Tool], fresh: Mapping[str, str]) -> None:
+    def _give_up(self, named: Iterable[str], wanted: Mapping[str, str], fresh: Mapping[str, str]) -> None:
         """Give up the names a tool had before it was exposed under another."""
-        now = {tool.name: fold(tool.exposed) for tool in named}
+        now = {tool: wanted[tool] for tool in named}
         stale = [name for name, owner in self._owners.items() if now.get(owner, name) != name]
         for name in stale:
             del self._owners[name]
         if fresh or stale:
             self._claimed(fresh, stale)
-
-
-def _safe_or_empty(tool: Tool) -> str:
-    try:
-        return safe(tool)
-    except Refused:
-        return ""
 
 
 def _taken(exposed: str, owner: str) -> str:

@@ -4,17 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from toolcrib.catalog.pins import PinChange
+from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
 from toolcrib.names import fold
-
-
-@dataclass(frozen=True, slots=True)
-class Withheld:
-    """A tool that is not offered, and why: a name another one owns, a schema that cannot be used."""
-
-    name: str
-    source: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +19,8 @@ class Snapshot:
     """By canonical name, in the order of the sources, then of their own lists."""
     withheld: tuple[Withheld, ...] = ()
     repaired: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    changed: Mapping[str, PinChange] = field(default_factory=dict[str, PinChange])
+    """The tools whose definition is not the one that was trusted or approved."""
     spellings: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
     """Every name a tool answers to, as spelled and folded. A flat name may stand for several tools."""
 

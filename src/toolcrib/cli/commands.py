@@ -1,12 +1,25 @@
 """Every command there is, in the order of the help; each is one file, imported when it is needed."""
 
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
 from toolcrib.version import VERSION
 
-COMMANDS = ("serve", "stdio", "check", "tools", "call", "explain", "keys", "config")
+COMMANDS = (
+    "serve",
+    "stdio",
+    "check",
+    "tools",
+    "call",
+    "explain",
+    "keys",
+    "pins",
+    "config",
+    "reload",
+    "import",
+)
 
 
 class Commands(click.Group):
@@ -20,7 +33,8 @@ class Commands(click.Group):
         """Load one command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"toolcrib.cli.{cmd_name}").command
+        file = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"toolcrib.cli.{file}").command
         return command
 
 

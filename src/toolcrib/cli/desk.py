@@ -69,6 +69,14 @@ class Desk(Protocol):
         """End a key."""
         ...
 
+    async def pins(self) -> Sequence[JsonObject]:
+        """List the tools whose definition is not the trusted one."""
+        ...
+
+    async def approve(self, name: str, seal: str | None) -> JsonObject:
+        """Trust a tool's definition as it is now; with a seal, only if it is still that one."""
+        ...
+
 
 def at_desk(place: Place, work: Callable[[Desk], Awaitable[T]], *, lasting: bool = False) -> T:
     """Open the desk of a place and do some work there; `lasting` work leaves something in the store."""

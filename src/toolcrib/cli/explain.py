@@ -44,7 +44,15 @@ def _show(found: JsonObject) -> None:
     spellings = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))
     say(f"Names: {', '.join(spellings)}")
     say(f"Steps: {' > '.join((*found['steps'], found['source']))}")
-    if found["overrides"]:
-        say(f"Overrides: {', '.join(found['overrides'])}")
-    if found["repaired"]:
-        say(f"Repaired: {'; '.join(found['repaired'])}")
+    say(f"From: {_origin(found['origin'])}")
+    for change in found["changes"]:
+        say(f"Changed on the way in: {change}")
+
+
+def _origin(origin: JsonObject) -> str:
+    """Spell where a tool comes from: its source, then what is known of a server."""
+    known = ("transport", "server_name", "server_version", "revision")
+    server = " ".join(str(origin[key]) for key in known if key in origin)
+    kind = f"{origin['source']}, {origin['family']} source, {origin['state']}"
+    pin = "; its definition is not the trusted one" if "pin" in origin else ""
+    return f"{kind}{f' ({server})' if server else ''}{pin}"

@@ -17,6 +17,7 @@ from toolcrib.sdk import AnyTool, Registry
 from toolcrib.sources.functions import ModuleProblem, load_module, source_id
 
 Level = Literal["fault", "short", "warning"]
+_FINE = ("up", "asleep")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ def of_status(status: JsonObject) -> list[Found]:
     down = [
         Found(level="fault", where=each["id"], message=each["lastError"] or each["state"], rule="source")
         for each in status["sources"]
-        if each["state"] != "up"
+        if each["state"] not in _FINE
     ]
     said = [
         Found(level="warning", where="config", message=each, rule="config") for each in status["warnings"]

@@ -100,3 +100,11 @@ class LocalDesk:
     async def revoke_key(self, name: str) -> None:
         """End a key."""
         await self._crib.house.console.revoke_key(name)
+
+    async def pins(self) -> Sequence[JsonObject]:
+        """List the tools whose definition is not the trusted one."""
+        return self._crib.house.console.servers.pins()
+
+    async def approve(self, name: str, seal: str | None) -> JsonObject:
+        """Trust a tool's definition as it is now."""
+        return await self._crib.house.console.servers.approve(name, seal)

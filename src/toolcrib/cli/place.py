@@ -17,6 +17,12 @@ config_option = click.option(
     "-c", "--config", metavar="FILE", help="The config file; else $TOOLCRIB_CONFIG, else ./toolcrib.yaml."
 )
 demo_option = click.option("--demo", is_flag=True, help="Add the tools of the demonstration.")
+url_option = click.option(
+    "--url",
+    envvar=URL,
+    show_envvar=True,
+    help=f"Act on the running gateway there, with the key in ${KEY}.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -43,15 +49,22 @@ def at_place(command: Command) -> Command:
 
     @config_option
     @demo_option
-    @click.option(
-        "--url",
-        envvar=URL,
-        show_envvar=True,
-        help=f"Act on the running gateway there, with the key in ${KEY}.",
-    )
+    @url_option
     @wraps(command)
     def placed(config: str | None, url: str | None, *, demo: bool, **options: Any) -> int:
         return command(_place(config, url, demo=demo), **options)
+
+    return placed
+
+
+def at_running(command: Command) -> Command:
+    """Give a command the options that say which running gateway it is for; without --url this machine's."""
+
+    @config_option
+    @url_option
+    @wraps(command)
+    def placed(config: str | None, url: str | None, **options: Any) -> int:
+        return command(_place(config, url, demo=False), **options)
 
     return placed
 
@@ -78,7 +91,7 @@ def _place(config: str | None, url: str | None, *, demo: bool) -> Place:
         url = None
     if not url:
         return Place(config=config, demo=demo)
-    return Place(url=_checked(url), key=_key())
+    return Place(url=_checked(url), key=given_key())
 
 
 def _checked(url: str) -> str:
@@ -94,7 +107,8 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _key() -> str:
+def given_key() -> str:
+    """Return the key in the environment; refuse to go on without one."""
     key = os.environ.get(KEY, "").strip()
     if key and key.isascii() and key.isprintable():
         return key

@@ -120,6 +120,19 @@ class RemoteDesk:
         """End a key."""
         await self._ask("DELETE", f"/api/keys/{quote(name, safe='')}")
 
+    async def pins(self) -> Sequence[JsonObject]:
+        """List the tools whose definition is not the trusted one."""
+        answer = await self._ask("GET", "/api/pins")
+        return answer["pins"]
+
+    async def approve(self, name: str, seal: str | None) -> JsonObject:
+        """Trust a tool's definition as it is now."""
+        return await self._ask("POST", "/api/pins", body=_set({"name": name, "seal": seal}))
+
+    async def reload(self, *, dry_run: bool) -> JsonObject:
+        """Have the gateway read its config again; return what that changes, or would."""
+        return await self._ask("POST", "/reload", query={"dry_run": "true" if dry_run else None})
+
     async def _ask(
         self,
         method: str,
@@ -202,4 +215,6 @@ def _refusal(error: JsonObject, status: int) -> Refused:
     code = error.get("code")
     known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
     advice = f" (it comes from ${KEY})" if status == 401 else ""
-    return Refused(known, str(error["message"]) + advice, path=error.get("path"))
+    details = error.get("details")
+    more: JsonObject = cast("JsonObject", details) if isinstance(details, dict) else {}
+    return Refused(known, str(error["message"]) + advice, path=error.get("path"), details=more)

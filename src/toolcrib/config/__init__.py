@@ -2,7 +2,7 @@
 
 from toolcrib.config.faults import ConfigError, Fault
 from toolcrib.config.find import find, home
-from toolcrib.config.load import Document, default_document, listen, load, parse
+from toolcrib.config.load import Document, again, default_document, listen, load, parse
 from toolcrib.config.overlay import export, merge
 from toolcrib.config.settings import Setting, settings
 
@@ -11,6 +11,7 @@ __all__ = [
     "Document",
     "Fault",
     "Setting",
+    "again",
     "default_document",
     "export",
     "find",

@@ -7,6 +7,7 @@ from typing import Any
 from toolcrib.config.faults import Finding
 from toolcrib.config.later import FORMATS_LATER, LATER
 from toolcrib.config.sections import Context, Override, Sections
+from toolcrib.config.servers import server_conflicts
 from toolcrib.config.tree import holds, present
 from toolcrib.config.values import is_day
 from toolcrib.formats import FORMATS
@@ -26,7 +27,7 @@ def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Findi
     for pattern, override in sections.overrides.items():
         for keys, message in _override(pattern, override):
             yield ("overrides", pattern, *keys), message
-    yield from _unreachable_servers(sections, document)
+    yield from server_conflicts(sections, document)
 
 
 def exposed(sections: Sections) -> Iterator[Finding]:
@@ -87,12 +88,3 @@ def _override(pattern: str, override: Override) -> Iterator[tuple[tuple[str, ...
     gone = override.deprecated
     if gone is not None and gone.removal_date is not None and not is_day(gone.removal_date):
         yield ("deprecated", "removal_date"), "must be a day, such as 2027-01-31"
-
-
-def _unreachable_servers(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
-    for name, server in sections.mcp.servers.items():
-        where = ("mcp", "servers", name)
-        if server.transport == "stdio" and not holds(document, (*where, "command")):
-            yield (*where, "command"), "is missing; a stdio server is started by it"
-        if server.transport != "stdio" and server.url is None:
-            yield (*where, "url"), f"is missing; an {server.transport} server is reached by it"

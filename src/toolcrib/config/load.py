@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.config.check import check
-from toolcrib.config.cross import conflicts, exposed, remarks
+from toolcrib.config.cross import conflicts, exposed, loopback, remarks
 from toolcrib.config.expand import escape, expand
 from toolcrib.config.faults import ConfigError, Fault
 from toolcrib.config.find import home
-from toolcrib.config.overlay import foreign, merge
+from toolcrib.config.mcp import server_id
+from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed
 from toolcrib.config.report import Report
 from toolcrib.config.secrets import gather
 from toolcrib.config.sections import Context, Sections
@@ -18,6 +19,7 @@ from toolcrib.config.yaml import LARGEST, Reading, read
 from toolcrib.model import JsonObject
 
 ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
+LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,15 @@ class Document(Sections):
     source: Path | None = None
     raw: JsonObject = field(default_factory=dict[str, Any], repr=False)
     """File and overlay merged, with the file's references as they are written: for `export`."""
+    added: frozenset[str] = frozenset()
+    """The ids of the servers under `mcp.servers` that are not in the file, but were added while running."""
+
+    @property
+    def private_ranges(self) -> tuple[str, ...]:
+        """The private addresses that whoever is not the operator may give."""
+        if self.allow_private is not None:
+            return self.allow_private
+        return LOOPBACK if loopback(self.server.host) else ()
 
 
 def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | None = None) -> Document:
@@ -43,6 +54,24 @@ def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | Non
 def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
     """Check a config that is already in hand."""
     return _assembled(read(text.encode(errors="surrogatepass"), name), name, env, {})
+
+
+def again(document: Document, *, env: Mapping[str, str], overlay: JsonObject) -> Document:
+    """Read a document's file again, as it is now and with this overlay.
+
+    One that came from no file stays as it was made, with what the overlay may change.
+    """
+    if document.source is not None:
+        return load(document.source, env=env, overlay=overlay)
+    if not overlay:
+        return document
+    read = _assembled(Reading(values=document.raw), "built-in default", env, overlay)
+    settled: dict[str, Any] = {
+        each.name: getattr(document, each.name)
+        for each in fields(Sections)
+        if each.name not in CHANGEABLE and each.name != "mcp"
+    }
+    return replace(read, **settled, contexts={**document.contexts, **read.contexts})
 
 
 def default_document(env: Mapping[str, str]) -> Document:
@@ -86,12 +115,15 @@ def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     sections = _completed(sections, merged, env)
     report.add(conflicts(sections, merged))
     report.close()
+    servers = {server_id(name): server for name, server in sections.mcp.servers.items()}
+    sections = replace(sections, mcp=replace(sections.mcp, servers=servers))
     known: dict[str, Any] = {each.name: getattr(sections, each.name) for each in fields(sections)}
     return Document(
         **known,
         secrets=gather(merged, expanded.taken) | {key for key in (sections.auth.admin_key,) if key},
-        warnings=report.located(remarks(sections, merged)),
+        warnings=report.located((*remarks(sections, merged), *shadowed(written, overlay))),
         raw=merge(written, escape(overlay)),
+        added=frozenset(server_id(name) for name in added(written, overlay)),
     )
 
 

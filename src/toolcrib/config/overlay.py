@@ -1,5 +1,6 @@
 """Run-time changes, of the config's own shape, under the operator's file, which wins and is never written."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -7,22 +8,31 @@ import yaml
 
 from toolcrib.config.faults import Finding
 from toolcrib.config.secrets import mask
-from toolcrib.config.tree import depth
+from toolcrib.config.servers import SERVERS, same_id
+from toolcrib.config.tree import at, depth
 from toolcrib.config.yaml import DEEPEST, scalar
 from toolcrib.model import JsonObject
 
-_CHANGEABLE = frozenset({"contexts", "overrides", "pins"})
+# Written bare these come back as plain line breaks.
+_OTHER_BREAKS = re.compile("[\x85\u2028\u2029]")
+CHANGEABLE = frozenset({"contexts", "overrides", "pins"})
 
 
 def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
-    """Merge the overlay after the file. Where both say something the file wins; a list is one thing."""
+    """Merge the overlay after the file. Where both say something the file wins; a list is one thing.
+
+    So is a server: nothing that was said at run time may change how a server of the file is started.
+    """
+    if servers := _servers(overlay):
+        rest = {name: servers[name] for name in added(file, overlay)}
+        overlay = {**overlay, "mcp": {**overlay["mcp"], "servers": rest}}
     merged = _under(file, overlay)
     ours = file.get("overrides")
     if isinstance(ours, Mapping) and isinstance(overlay.get("overrides"), Mapping):
         # A later override goes over an earlier one, so what the file says about a tool comes last.
         overrides = cast("JsonObject", merged["overrides"])
-        added = {pattern: override for pattern, override in overrides.items() if pattern not in ours}
-        merged["overrides"] = {**added, **overrides}
+        fresh = {pattern: override for pattern, override in overrides.items() if pattern not in ours}
+        merged["overrides"] = {**fresh, **overrides}
     return merged
 
 
@@ -36,13 +46,32 @@ def _under(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
     return merged
 
 
+def added(file: JsonObject, overlay: JsonObject) -> tuple[str, ...]:
+    """Return the names of the servers that only the overlay has."""
+    known = {same_id(name) for name in _servers(file)}
+    return tuple(name for name in _servers(overlay) if same_id(name) not in known)
+
+
+def shadowed(file: JsonObject, overlay: JsonObject) -> Iterator[Finding]:
+    """Find the servers of the file that go before one of the overlay."""
+    known = {same_id(name) for name in _servers(overlay)}
+    for name in _servers(file):
+        if same_id(name) in known:
+            yield (*SERVERS, name), "was added while running as well; what the file says is used"
+
+
+def _servers(document: JsonObject) -> JsonObject:
+    servers = at(document, SERVERS)
+    return cast("JsonObject", servers) if isinstance(servers, Mapping) else {}
+
+
 def foreign(overlay: JsonObject) -> Iterator[Finding]:
     """Find what an overlay may not hold: settings that only the operator's file decides."""
     if depth(overlay, DEEPEST + 1) > DEEPEST:
         yield (), f"is nested more than {DEEPEST} levels deep"
         return
     for key, value in overlay.items():
-        if key in _CHANGEABLE:
+        if key in CHANGEABLE:
             continue
         inner = cast("JsonObject", value) if key == "mcp" and isinstance(value, Mapping) else {"": value}
         for part in inner:
@@ -55,7 +84,12 @@ def foreign(overlay: JsonObject) -> Iterator[Finding]:
 
 def export(raw: JsonObject) -> str:
     """Spell a merged document as a config file: references as they are written, other secrets covered."""
-    return yaml.dump(mask(raw), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return dump(mask(raw))
+
+
+def dump(document: JsonObject) -> str:
+    """Spell a document as a config file, as it is."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -66,7 +100,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if not isinstance(scalar(text), str) else None
+    misread = not isinstance(scalar(text), str) or _OTHER_BREAKS.search(text)
+    style = '"' if misread else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -34,11 +34,13 @@ class Report:
             raise ConfigError(_sorted(self._faults))
 
     def _located(self, where: Where, message: str) -> Fault:
-        if where not in self._places and holds(self._overlay, where):
-            return Fault(message=message, where=where, file=OVERLAY)
-        ways = (where[:length] for length in range(len(where), 0, -1))
-        place = next((self._places[way] for way in ways if way in self._places), None)
-        return Fault(message=message, where=where, file=self._name, place=place)
+        """Find the nearest thing that is written: what is missing stands nowhere, but belongs somewhere."""
+        for way in (where[:length] for length in range(len(where), 0, -1)):
+            if way in self._places:
+                return Fault(message=message, where=where, file=self._name, place=self._places[way])
+            if holds(self._overlay, way):
+                return Fault(message=message, where=where, file=OVERLAY)
+        return Fault(message=message, where=where, file=self._name)
 
 
 def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:

@@ -1,7 +1,7 @@
-"""Which values must never be shown: known settings, passwords in addresses, what the environment gave."""
+"""Which values must never be shown: known settings, what addresses and commands carry, the environment's."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,45 +14,109 @@ MASK = "***"
 _OPEN = frozenset({"server", "log", "metrics", "limits"})
 """Sections that are printed on purpose and hold no secret, even where the environment fills them in."""
 
-_PASSWORD = re.compile(r"(?P<before>://[^:/@\s]*:)(?P<password>\S+)(?=@)")
-"""Up to the last `@`: covering too much of an address is the better mistake."""
+Span = tuple[int, int]
+Finder = Callable[[str], Iterable[Span]]
+"""Finds what is secret in a text."""
+
+_TELLING = re.compile(
+    r"token|secret|passw(?:or)?d|passphrase|credential|api[_-]?key|authorization|cookie"
+    r"|(?<![a-z])(?:key|auth|pass|pwd)(?![a-z])",
+    re.IGNORECASE,
+)
+_FLAG = re.compile(r"--?[\w.-]{1,100}")
+_WORD = re.compile(r"\S+")
+_BEFORE_PASSWORD = re.compile(r"://[^:/@\s]*:")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)?\s*", re.IGNORECASE)
 
 
-def is_secret(where: Where) -> bool:
-    """Whether the setting at this place is a secret by its nature."""
-    if where[:2] == ("mcp", "servers"):
-        return len(where) > 4 and where[3] in ("headers", "env")
-    return where == ("auth", "admin_key")
+def _found(pattern: str) -> Finder:
+    compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    return lambda text: (match.span("secret") for match in compiled.finditer(text))
+
+
+def _password(text: str) -> Iterator[Span]:
+    """Reach up to the last `@` of a word: covering too much of an address is the better mistake."""
+    for word in _WORD.finditer(text):
+        last = text.rfind("@", *word.span())
+        before = _BEFORE_PASSWORD.search(text, word.start(), max(last, word.start()))
+        if before is not None and before.end() < last:
+            yield before.end(), last
+
+
+_whole = _found("(?P<secret>.+)")
+_user = _found(r"://(?P<secret>[^:/@\s]+)(?=@)")
+_query = _found("[?&](?:[^=&#]{0,200}=)?(?P<secret>[^&#]+)")
+_key_in_path = _found(
+    "(?<=/)(?P<secret>(?=[^/?#]*[0-9])[^/?#]*(?:[a-z0-9_]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-)[^/?#]*)"
+)
+_named = _found(rf"(?:{_TELLING.pattern})[\w-]{{0,40}}\s{{0,8}}[:=]\s{{0,8}}(?P<secret>\S.*)")
+
+
+def telling(name: str) -> bool:
+    """Whether a name says that what it stands for is a secret."""
+    return _TELLING.search(name) is not None
 
 
 def gather(values: Mapping[str, Any], taken: Iterable[tuple[Where, str]] = ()) -> frozenset[str]:
     """Collect every text of a filled-in document that a log line must not show."""
     found = {text for where, text in taken if where[0] not in _OPEN}
+    flagged = frozenset(_flagged(values))
     for where, text in texts(values):
-        if is_secret(where):
-            found.add(text)
-        found.update(_passwords(text))
+        for find in _finders(where, flagged):
+            for start, end in find(text):
+                found.update(_spellings(text[start:end], password=find is _password))
     return frozenset(found - {""})
-
-
-def _passwords(text: str) -> Iterator[str]:
-    for match in _PASSWORD.finditer(text):
-        first = match["password"].partition("@")[0]
-        yield from (match["password"], first, unquote(first))
 
 
 def mask(raw: Any) -> Any:
     """Copy a document that has its references unfilled, with secrets covered; a reference tells nothing."""
-    return rewrite(raw, _masked)
+    flagged = frozenset(_flagged(raw))
 
-
-def _masked(where: Where, text: str) -> str:
-    if not text:
+    def masked(where: Where, text: str) -> str:
+        for find in _finders(where, flagged):
+            text = _covered(text, find)
         return text
-    if is_secret(where):
-        return _references_alone(text)
-    return _PASSWORD.sub(lambda match: match["before"] + _references_alone(match["password"]), text)
+
+    return rewrite(raw, masked)
+
+
+def _covered(text: str, find: Finder) -> str:
+    parts, done = list[str](), 0
+    for start, end in find(text):
+        parts += (text[done:start], _references_alone(text[start:end]))
+        done = end
+    return "".join((*parts, text[done:]))
+
+
+def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
+    """Return what to look for in the text at this place."""
+    if where == ("auth", "admin_key") or where in flagged:
+        return (_whole,)
+    if where[:2] != ("mcp", "servers") or len(where) < 4:
+        return (_password,)
+    if where[3] in ("headers", "env"):
+        return (_whole,)
+    if where[3] == "url":
+        return (_password, _user, _query, _key_in_path)
+    return (_password, _named) if where[3] == "command" else (_password,)
+
+
+def _flagged(document: Any) -> Iterator[Where]:
+    """Find the arguments that follow one such as `--api-key`."""
+    earlier, said = Where(), ""
+    for where, text in texts(document):
+        together = where[:2] == ("mcp", "servers") and where[3:4] == ("command",) and earlier[:4] == where[:4]
+        if together and _FLAG.fullmatch(said) and telling(said) and not text.startswith("-"):
+            yield where
+        earlier, said = where, text
+
+
+def _spellings(secret: str, *, password: bool) -> Iterator[str]:
+    """Give a secret as it stands and as others would repeat it: decoded, or without its scheme."""
+    yield from (secret, unquote(secret), _SCHEME.sub("", secret, count=1))
+    if password:
+        first = secret.partition("@")[0]
+        yield from (first, unquote(first))
 
 
 def _references_alone(text: str) -> str:

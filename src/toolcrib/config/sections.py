@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from toolcrib.config.later import Energy, Mcp, OpenApi
+from toolcrib.config.later import Energy, OpenApi
+from toolcrib.config.mcp import Mcp
 from toolcrib.config.values import (
     BLANK,
     GIVEN,
@@ -29,6 +30,7 @@ from toolcrib.config.values import (
     SourceName,
     StoreAddress,
     Text,
+    ToolName,
     WebAddress,
 )
 from toolcrib.model import Category, Deprecation, RateLimit, ResponseTime
@@ -171,6 +173,13 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reload:
+    """When the config is read again."""
+
+    watch: Annotated[bool, "reads the config file again whenever it changes"] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sections:
     """The whole document."""
 
@@ -197,14 +206,16 @@ class Sections:
     log: Annotated[Log, "what is written down"] = Log()
     search: Annotated[Search, "where the web search tool looks"] = Search()
     mcp: Annotated[Mcp, "MCP servers"] = field(default_factory=Mcp)
+    reload: Annotated[Reload, "when the config is read again"] = Reload()
     openapi: Annotated[Mapping[SourceName, OpenApi], "OpenAPI documents whose operations become tools"] = (
         field(default_factory=dict[str, OpenApi])
     )
     energy: Annotated[Energy, "the energy of callers"] = field(default_factory=Energy)
     allow_private: Annotated[
-        tuple[Network, ...] | None, "private addresses that apps and users may register"
+        tuple[Network, ...] | None,
+        "private addresses that may be given while running; without it loopback if server.host is, else none",
     ] = None
     legacy: Annotated[bool, "serves the old routes"] = True
-    pins: Annotated[Mapping[Pattern, Text], "approved definitions: a tool's name and its fingerprint"] = (
-        field(default_factory=dict[str, str])
+    pins: Annotated[Mapping[ToolName, Text], "approved definitions: a tool's name and its seal"] = field(
+        default_factory=dict[str, str]
     )

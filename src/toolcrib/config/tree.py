@@ -44,14 +44,17 @@ def depth(value: Any, limit: int) -> int:
     return 1 + max(depth(each, limit - 1) for each in inner)
 
 
-def present(document: JsonObject, pattern: Sequence[str], where: Where = ()) -> Iterator[Where]:
-    """Yield every place of a document that a pattern of keys names; `*` stands for any key."""
+def present(document: Any, pattern: Sequence[str], where: Where = ()) -> Iterator[Where]:
+    """Yield every place that a pattern of keys names; `*` stands for any key, a list is looked through."""
     if not pattern:
         yield where
-        return
-    for key in document if pattern[0] == "*" else (pattern[0],):
-        if key in document:
-            yield from present(document[key], pattern[1:], (*where, key))
+    elif isinstance(document, Mapping):
+        entries = cast("JsonObject", document)
+        for key in entries if pattern[0] == "*" else {pattern[0]} & entries.keys():
+            yield from present(entries[key], pattern[1:], (*where, key))
+    elif isinstance(document, Sequence) and not isinstance(document, str):
+        for place, inner in enumerate(cast("Sequence[Any]", document)):
+            yield from present(inner, pattern, (*where, place))
 
 
 def holds(document: Any, where: Where) -> bool:
@@ -67,3 +70,11 @@ def holds(document: Any, where: Where) -> bool:
         else:
             return False
     return True
+
+
+def at(document: Any, keys: Sequence[str]) -> Any:
+    """Return what stands at a place of nested mappings; None where nothing does."""
+    inner = document
+    for key in keys:
+        inner = cast("JsonObject", inner).get(key) if isinstance(inner, Mapping) else None
+    return inner

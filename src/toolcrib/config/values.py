@@ -26,6 +26,30 @@ _MILLISECONDS = {
 }
 _LONGEST = 200
 
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_OWN_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "last-event-id",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that belong to one connection or to the protocol: another value would break or smuggle requests."""
+
 
 def rate(value: object) -> RateLimit:
     """Read `600/min`, `10/s`, `5000/hour` or `{maxCalls, windowMs}`."""
@@ -115,8 +139,37 @@ def _web_address(text: str) -> str:
         port_is_fine = parts.port is None or parts.port > 0
     except ValueError:
         raise ValueError(message) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine or " " in text:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
         raise ValueError(message)
+    if not text.isprintable() or " " in text:
+        raise ValueError(message)
+    return text
+
+
+def _tool_name(text: str) -> str:
+    source, _, local = text.partition(":")
+    if not source or not local or not text.isprintable() or "*" in text:
+        raise ValueError("must be one tool's whole name, such as files:read_file")
+    return text
+
+
+def _header_name(text: str) -> str:
+    if _HEADER.fullmatch(text) is None:
+        raise ValueError("is not a header's name; use letters, digits and -")
+    if text.lower() in _OWN_HEADERS or text.lower().startswith("mcp-"):
+        raise ValueError("is a header the gateway sends itself; leave it out")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if any(ord(each) < 32 or ord(each) == 127 for each in text.replace("\t", " ")):
+        raise ValueError("must be one line, without control characters")
+    return text
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character")
     return text
 
 
@@ -215,6 +268,13 @@ StoreAddress = Annotated[
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Entry = Annotated[str, AfterValidator(_entry)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
+ToolName = Annotated[str, AfterValidator(_tool_name)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_one_line)]
+EnvName = Annotated[
+    str, AfterValidator(_matching(r"[!-<>-~]{1,255}", "is not a variable's name; use letters, digits and _"))
+]
+Argument = Annotated[str, AfterValidator(_no_nul)]
 Network = Annotated[str, AfterValidator(_network)]
 Mode = Annotated[
     Literal["keys", "trust_header"], _coming("jwt", "jwt comes in a later version; use keys or trust_header")

@@ -48,7 +48,7 @@ def result(outcome: Result) -> dict[str, Any]:
         "_meta": meta(outcome),
     }
     data: Json = outcome.data
-    if outcome.problem is None and type(data) is dict:
+    if outcome.problem is None and outcome.structured and type(data) is dict:
         spelled["structuredContent"] = data
     return spelled
 
@@ -67,10 +67,10 @@ def meta(outcome: Result) -> dict[str, Any]:
 
 
 def _content(outcome: Result) -> list[Json]:
-    if outcome.problem is not None:
-        return [{"type": "text", "text": outcome.problem.message}]
     if outcome.content:
         return list(outcome.content)
+    if outcome.problem is not None:
+        return [{"type": "text", "text": outcome.problem.message}]
     if isinstance(outcome.data, str):
         return [{"type": "text", "text": outcome.data}]
     return [{"type": "text", "text": (outcome.encoded or orjson.dumps(outcome.data)).decode()}]

@@ -45,6 +45,7 @@ def _where_set(tool: Tool) -> dict[str, Any]:
         "cacheTTL": tool.cache_ttl,
         "serverId": tool.source if tool.family == "mcp" else None,
         "aliases": list(tool.aliases) or None,
+        "degraded": tool.degraded or None,
     }
     if tool.rate_limit is not None:
         more["rateLimit"] = {"maxCalls": tool.rate_limit.max_calls, "windowMs": tool.rate_limit.window_ms}
@@ -79,15 +80,15 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
-    failed = result.problem is not None
+    problem = result.problem
     data = orjson.Fragment(result.encoded) if splice and result.encoded else result.data
     spelled: dict[str, Any] = {
-        "success": not failed,
-        "status": "error" if failed else "success",
-        "content": None if failed else _content(result, data),
+        "success": problem is None,
+        "status": "success" if problem is None else "error",
+        "content": _content(result, data) if problem is None else _text(result) or problem.message,
         "message": result.message,
     }
-    if not failed and result.ask is None:
+    if problem is None and result.ask is None:
         spelled["data"] = data
     if result.hints is not None:
         raw = result.hints.encoded
@@ -99,9 +100,8 @@ def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
         "suppressVoiceResponse": voice.suppress,
         "suggestedFollowUps": list(voice.follow_ups),
     }
-    if result.problem is not None:
-        spelled["content"] = result.problem.message
-        spelled["error"] = spell(result.problem)
+    if problem is not None:
+        spelled["error"] = spell(problem)
     if result.ask is not None:
         spelled["inputRequired"] = {"questions": result.ask.questions, "state": result.ask.state}
     return spelled
@@ -112,5 +112,9 @@ def _content(result: Result, data: Any) -> Any:
     if not result.content:
         return data
     if all(block.get("type") == "text" for block in result.content):
-        return "\n".join(block["text"] for block in result.content)
+        return _text(result)
     return list(result.content)
+
+
+def _text(result: Result) -> str:
+    return "\n".join(block["text"] for block in result.content if block.get("type") == "text")

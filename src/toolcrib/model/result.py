@@ -90,8 +90,10 @@ class Result(Value):
 
     data: Json = None
     """The raw answer. A source that speaks only in blocks leaves it None and fills `content`."""
+    structured: bool = True
+    """Whether `data` is the tool's own structured answer; False where it was read out of its text."""
     content: tuple[JsonObject, ...] = ()
-    """Blocks for the model (text, image, …). Empty where `data` says it all."""
+    """Blocks for the model (text, image, …), also of a tool that failed. Empty where the rest says it all."""
     problem: Problem | None = None
     ask: Ask | None = None
     message: str = ""

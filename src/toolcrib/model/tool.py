@@ -90,6 +90,10 @@ class Tool:
     """The safe name, claimed in the catalog; empty until the tool has entered it."""
     fingerprint: str = ""
     """Hash of the whole definition; empty until the tool has entered the catalog."""
+    degraded: bool = False
+    """Whether its source is down, so that a call may be refused at once."""
+    changed: Literal["", "notify", "strict"] = ""
+    """Set where its definition is not the trusted one: how its source is pinned."""
 
     @property
     def local(self) -> str:
@@ -102,9 +106,13 @@ class Tool:
         return self.category in ("query", "analysis")
 
 
+_STANDING = frozenset({"exposed", "fingerprint", "degraded", "changed"})
+"""What a tool is given in the catalog; it is no part of its definition."""
+
+
 def fingerprint(tool: Tool) -> str:
     """Hash every field of the definition, so that no change, however deep, goes unseen."""
-    plain = {f.name: getattr(tool, f.name) for f in fields(tool) if f.name not in ("exposed", "fingerprint")}
+    plain = {f.name: getattr(tool, f.name) for f in fields(tool) if f.name not in _STANDING}
     return sha256(dumps(plain, sort_keys=True, default=_plain).encode()).hexdigest()
 
 

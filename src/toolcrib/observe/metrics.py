@@ -89,6 +89,7 @@ class Metrics:
         tools = {state.id: state.tools for state in states}
         up = {state.id: int(state.state == "up") for state in states}
         restarts = {state.id: state.restarts for state in states}
+        servers = {state.id for state in states if state.family == "mcp"}
         yield counts(f"{name}_tools", "gauge", "Tools a source offers.", "source", tools)
         yield counts(f"{name}_source_up", "gauge", "Whether a source is live.", "source", up)
         yield counts(
@@ -97,6 +98,20 @@ class Metrics:
             "How often a source was run again.",
             "source",
             restarts,
+        )
+        yield counts(
+            f"{name}_mcp_server_up",
+            "gauge",
+            "Whether an MCP server is live.",
+            "server",
+            {server: value for server, value in up.items() if server in servers},
+        )
+        yield counts(
+            f"{name}_mcp_server_restarts_total",
+            "counter",
+            "How often an MCP server was started again.",
+            "server",
+            {server: value for server, value in restarts.items() if server in servers},
         )
 
     def _begin(self, tool: Tool) -> Series:

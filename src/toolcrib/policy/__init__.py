@@ -7,9 +7,10 @@ from toolcrib.model import Caller, Tool
 from toolcrib.policy.contexts import Context, Contexts
 from toolcrib.policy.disabled import Disabled
 from toolcrib.policy.permissions import Permissions
+from toolcrib.policy.pinned import Pinned
 from toolcrib.policy.removed import Removed
 
-__all__ = ["Context", "Contexts", "Disabled", "Permissions", "Policy", "Removed"]
+__all__ = ["Context", "Contexts", "Disabled", "Permissions", "Pinned", "Policy", "Removed"]
 
 
 class Policy:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from json import JSONEncoder
-from typing import Any
+from typing import Any, cast
 
 from jsonschema_rs import ValidationError
 
@@ -134,7 +134,7 @@ def _either(phrases: Iterable[str]) -> str:
 
 
 def _mismatch(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
-    yield _either_of([error], prefix)
+    yield _either_of([error], schema, prefix)
 
 
 def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
@@ -186,7 +186,7 @@ def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[
             spell(prefix, error.instance_path), "one form alone", "must fit one form alone, fits several"
         )
     elif alike:
-        yield _either_of(alike, prefix)
+        yield _either_of(alike, schema, prefix)
     elif len(likely) == 1:
         yield from explain(likely[0], schema=schema, prefix=prefix)
     else:
@@ -210,10 +210,27 @@ def _alike(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
     return found if same else []
 
 
-def _either_of(errors: list[ValidationError], prefix: str) -> Fault:
+def _either_of(errors: list[ValidationError], schema: JsonObject, prefix: str) -> Fault:
     expected = _either(_expected(error) for error in errors)
-    sentence = f"must be {expected}, got {excerpt(errors[0].instance)}"
+    shown = not _is_secret(schema, errors[0].schema_path)
+    sentence = f"must be {expected}" + (f", got {excerpt(errors[0].instance)}" if shown else "")
     return _fault(spell(prefix, errors[0].instance_path), expected, sentence)
+
+
+def _is_secret(schema: Any, steps: Steps) -> bool:
+    """Whether the schema calls a value `writeOnly` on the way to a place; messages end up in logs."""
+    try:
+        for step in steps:
+            if _is_write_only(schema):
+                return True
+            schema = schema[step]
+    except (LookupError, TypeError):
+        return False
+    return False
+
+
+def _is_write_only(place: Any) -> bool:
+    return isinstance(place, dict) and cast("JsonObject", place).get("writeOnly") is True
 
 
 _SPECIAL: dict[str, Callable[[ValidationError, JsonObject, str], Iterator[Fault]]] = {

@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -18,7 +18,7 @@ from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
 from toolcrib.errors import Broken, Failed, ToolcribError
-from toolcrib.interfaces import Link
+from toolcrib.interfaces import Link, Offer
 from toolcrib.model import Call, Family, Json, Result, Tool, Voice
 from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext, ToolResult
@@ -53,6 +53,7 @@ class Functions:
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._id, self._close = id, close
+        self.family: Family = family
         threads = _Threads(MOST_THREADS)
         self._offer: list[Tool] = []
         self._runs: dict[str, Run] = {}
@@ -70,7 +71,7 @@ class Functions:
 
     async def run(self, link: Link) -> None:
         """Offer the tools, then wait to be cancelled and let go of what they hold."""
-        link.up(self._offer)
+        link.up(Offer(tools=self._offer))
         try:
             await anyio.sleep_forever()
         finally:
@@ -81,6 +82,13 @@ class Functions:
     async def call(self, call: Call) -> Result:
         """Call the function."""
         return await self._runs[call.tool.name](call)
+
+    async def check(self) -> None:
+        """Functions are there as long as this process is."""
+
+    def details(self) -> Mapping[str, Any]:
+        """There is nothing more to say of a function."""
+        return {}
 
 
 def _runner(tool: AnyTool, threads: "_Threads") -> Run:

@@ -18,6 +18,7 @@ from toolcrib.config import default_document
 from toolcrib.config.sections import Context
 from toolcrib.faces.mcp import McpFace
 from toolcrib.faces.mcp.era import MODERN
+from toolcrib.interfaces import Offer
 from toolcrib.model import Caller, Origin, Tool
 
 ERAS = ("legacy", MODERN)
@@ -145,7 +146,7 @@ class Place:
 
     def put(self, *tools: Tool) -> None:
         """Change the catalog: offer other tools in the place of ours."""
-        self.house.console.catalog.replace("tools", tools)
+        self.house.console.catalog.replace("tools", Offer(tools=tools))
 
 
 @asynccontextmanager

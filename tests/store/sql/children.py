@@ -1,11 +1,14 @@
 """Processes that use a store beside the test, one of which does not live long."""
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import anyio
+from sqlalchemy import Engine, event
 
 from toolcrib.interfaces import KeyRecord, UsageRow
 from toolcrib.store import open_store
@@ -60,4 +63,23 @@ def share_the_work(told: Line, url: str, name: str, rounds: int) -> None:
         await store.close()
         told.send_bytes(str(wins).encode())
 
+    anyio.run(main)
+
+
+def die_while_opening(told: Line, url: str, statement: int) -> None:
+    """Open a store, and be killed just before the database is given a statement; say so if it opens."""
+    left = statement
+
+    def count(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def main() -> None:
+        store = await open_store(url)
+        told.send_bytes(b"opened")
+        await store.close()
+
+    event.listen(Engine, "before_cursor_execute", count)
     anyio.run(main)

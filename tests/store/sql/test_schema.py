@@ -85,12 +85,12 @@ async def test_a_migration_that_fails_leaves_nothing_half_done(tmp_path: Path) -
     path = tmp_path / "toolcrib.db"
     # In the way of the last table, so that the ones before it are made first.
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE toolcrib_usage (theirs TEXT)")
-    with pytest.raises(Unavailable, match="table toolcrib_usage already exists"):
+        connection.execute("CREATE TABLE toolcrib_definitions (theirs TEXT)")
+    with pytest.raises(Unavailable, match="table toolcrib_definitions already exists"):
         await open_store(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    assert names == [("toolcrib_usage",)]
+    assert names == [("toolcrib_definitions",)]
 
 
 LIGHT_START = """

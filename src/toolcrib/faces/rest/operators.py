@@ -17,11 +17,6 @@ MOST_CALLS = 1000
 KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs")
 
 
-def may(caller: Caller, permission: str) -> bool:
-    """Whether a caller holds one of our own permissions."""
-    return caller.may(permission) or caller.may(ADMIN)
-
-
 class Operators:
     """Answers for the console's door. `ended` is told the name of a key that no longer opens anything."""
 
@@ -55,7 +50,7 @@ class Operators:
         if "user" in query:
             caller = self._identity.acting_for(request.caller, query["user"])
         caller = self._console.gateway.enter(caller, text(query, "context"))
-        everything = may(request.caller, EXPLAIN)
+        everything = request.caller.may(EXPLAIN)
         return json_answer(self._console.explain(needed(query, "name"), caller, everything=everything))
 
     async def keys(self, request: Request) -> Answer:
@@ -104,7 +99,7 @@ def _home(contexts: tuple[str, ...] | None) -> str:
 def _about(caller: Caller, query: Mapping[str, str]) -> str | None:
     """Return whose calls are asked for: all or anyone's for operators, for others their own."""
     asked = text(query, "caller")
-    if may(caller, CALLS) or asked == caller.id:
+    if caller.may(CALLS) or asked == caller.id:
         return asked
     if asked is not None:
         raise Refused("SCOPE_DENIED", f"the calls of others need the permission {CALLS}", path="caller")

@@ -5,7 +5,8 @@ Roles are permissions of ours, which a key holds like any other:
 * none             list, call, explain what one sees, see one's own calls and usage
 * `crib:calls`     the calls and usage of everybody
 * `crib:explain`   explain also tools that are hidden
-* `crib:status`    what runs
+* `crib:status`    what runs, MCP servers included
+* `crib:servers`   test, remove and reload MCP servers, approve changed definitions
 * `crib:keys`      list, make, rotate and revoke keys that may do no more than one's own
 * `crib:admin`     everything, signing readers of the web page in included
 """
@@ -19,7 +20,8 @@ from toolcrib.faces.rest.execute import Execute
 from toolcrib.faces.rest.life import Life
 from toolcrib.faces.rest.listing import MOST, STYLES, Listing
 from toolcrib.faces.rest.operators import KEYS, MOST_CALLS, STATUS, Operators
-from toolcrib.faces.rest.shapes import COUNT, NUMBER, TEXT, Schema, ref
+from toolcrib.faces.rest.servers import SERVERS, ServerRoutes
+from toolcrib.faces.rest.shapes import COUNT, FLAG, NUMBER, TEXT, Schema, ref
 from toolcrib.formats import FORMATS
 from toolcrib.gateway import Gateway
 from toolcrib.identity import Identity
@@ -70,12 +72,14 @@ class Rest:
     ) -> None:
         self._listing, self._execute = Listing(gateway), Execute(gateway, body_bytes=body_bytes)
         self._operators = Operators(console, identity, ended)
+        self._servers = ServerRoutes(console)
         self._life = Life(console, draining)
         self._openapi = openapi
 
     def routes(self) -> tuple[Route, ...]:
         """Return every route of this face."""
-        return (*self._tools(), *self._happened(), *self._why(), *self._keys(), *self._alive())
+        operators = (*self._keys(), *self._mcp_servers(), *self._pins())
+        return (*self._tools(), *self._happened(), *self._why(), *operators, *self._alive())
 
     def _tools(self) -> tuple[Route, ...]:
         parameters = [
@@ -185,6 +189,63 @@ class Rest:
                 summary="Puts another key in place of one, which ends at once.",
                 needs=KEYS,
                 document=_out("MadeKey"),
+            ),
+        )
+
+    def _mcp_servers(self) -> tuple[Route, ...]:
+        dry_run = _query("dry_run", "say what a reload would change and change nothing", FLAG)
+        return (
+            Route(
+                method="GET",
+                path="/mcp/status",
+                handler=self._servers.status,
+                summary="How every MCP server is, and where each exposed name leads.",
+                needs=STATUS,
+                document=_out("Servers"),
+            ),
+            Route(
+                method="POST",
+                path="/mcp/test/{server_id}",
+                handler=self._servers.test,
+                summary="Asks an MCP server for its tools now; one that is not running is started.",
+                needs=SERVERS,
+                document=_out("Tested"),
+            ),
+            Route(
+                method="DELETE",
+                path="/mcp/servers/{server_id}",
+                handler=self._servers.remove,
+                summary="Removes an MCP server that was added at run time.",
+                needs=SERVERS,
+                document=_out("Plan"),
+            ),
+            Route(
+                method="POST",
+                path="/reload",
+                handler=self._servers.reload,
+                summary="Brings the gateway in line with its config and says what changed.",
+                needs=SERVERS,
+                document={"parameters": [dry_run], **_out("Plan")},
+            ),
+        )
+
+    def _pins(self) -> tuple[Route, ...]:
+        return (
+            Route(
+                method="GET",
+                path="/api/pins",
+                handler=self._servers.pins,
+                summary="The tools whose definition is not the one that was trusted.",
+                needs=SERVERS,
+                document=_out("Pins"),
+            ),
+            Route(
+                method="POST",
+                path="/api/pins",
+                handler=self._servers.approve,
+                summary="Trusts a tool's definition as it is now.",
+                needs=SERVERS,
+                document={**_in("NewPin"), **_out("Approved")},
             ),
         )
 

@@ -1,8 +1,9 @@
 """What goes in and out of the routes, as JSON Schema: the parts that the description of the API refers to."""
 
-from typing import Any
+from typing import Any, get_args
 
 from toolcrib.errors import CODES
+from toolcrib.interfaces import State
 from toolcrib.model import Kind
 
 Schema = dict[str, Any]
@@ -114,6 +115,7 @@ _TOOL = _object(
     permissions=TEXTS,
     tags=TEXTS,
     examples=OBJECTS,
+    degraded={"type": "boolean", "description": "its source is down; absent where it is not"},
     names=_object(qualified=TEXT, safe=TEXT, flat=TEXT),
 )
 
@@ -153,6 +155,60 @@ _KEY = _object(
     created=NUMBER,
     rotated=NUMBER_OR_NULL,
     revoked=NUMBER_OR_NULL,
+)
+
+_SERVER = _object(
+    (
+        "enabled",
+        "transport",
+        "state",
+        "up",
+        "last_error",
+        "restarts",
+        "discovered_tools",
+        "registered_tools",
+        "withheld_tools",
+        "stderr_tail",
+    ),
+    enabled=FLAG,
+    transport={"enum": ["stdio", "http", "sse"]},
+    added={"type": "boolean", "description": "added at run time"},
+    state={"enum": list(get_args(State))},
+    up=FLAG,
+    last_error=TEXT_OR_NULL,
+    restarts=COUNT,
+    discovered_tools={**TEXTS, "description": "as the server names them"},
+    registered_tools={**TEXTS, "description": "as they are exposed"},
+    withheld_tools={"type": "object", "additionalProperties": TEXT, "description": "and why"},
+    changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
+    degraded={"type": "boolean", "description": "its tools are listed and cannot be called now"},
+    stderr_tail={**TEXTS, "description": "the last lines it wrote, without secrets"},
+    details={"type": "object"},
+)
+
+_PLAN = _object(
+    ("added", "removed", "changed", "untouched", "deferred", "applied", "restart", "warnings"),
+    added={**TEXTS, "description": "ids of servers"},
+    removed=TEXTS,
+    changed=TEXTS,
+    untouched=TEXTS,
+    deferred={
+        "type": "object",
+        "additionalProperties": TEXTS,
+        "description": "servers that stop only when calls end, and the ids of those calls",
+    },
+    applied={**TEXTS, "description": "other sections of the config that are in force now"},
+    restart={**TEXTS, "description": "sections that take effect when the gateway is started again"},
+    warnings=TEXTS,
+    dry_run={"type": "boolean", "description": "nothing was changed"},
+)
+
+_PIN = _object(
+    ("name", "trusted", "seal", "mode"),
+    name=TEXT,
+    trusted={"type": "string", "description": "hash of the definition that was trusted"},
+    seal={"type": "string", "description": "hash of the definition as it is now"},
+    mode={"enum": ["strict", "notify", "off"]},
 )
 
 SHAPES: dict[str, Schema] = {
@@ -202,6 +258,32 @@ SHAPES: dict[str, Schema] = {
         "allOf": [ref("Key"), _object(("key",), key={"type": "string", "description": "shown this once"})]
     },
     "Revoked": _object(("name", "revoked"), name=TEXT, revoked=FLAG),
+    "Server": _SERVER,
+    "Servers": _object(
+        ("enabled", "servers", "tool_routes"),
+        enabled=FLAG,
+        servers={"type": "object", "additionalProperties": ref("Server")},
+        tool_routes={
+            "type": "object",
+            "additionalProperties": _object(("server", "tool"), server=TEXT, tool=TEXT),
+            "description": "where each exposed name leads",
+        },
+    ),
+    "Tested": _object(
+        ("ok", "tools", "latency_ms"), ok=FLAG, tools=TEXTS, error=TEXT, latency_ms={**NUMBER, "minimum": 0}
+    ),
+    "Plan": _PLAN,
+    "Pin": _PIN,
+    "Pins": _object(("pins",), pins=_list(ref("Pin"))),
+    "NewPin": {
+        **_object(
+            ("name",),
+            name={"type": "string", "description": "any name of the tool", "minLength": 1},
+            seal={"type": ["string", "null"], "description": "approve only if it is still this one"},
+        ),
+        "additionalProperties": False,
+    },
+    "Approved": _object(("name", "seal"), name=TEXT, seal=TEXT),
     "Health": _object(("status",), status={"const": "ok"}),
     "Ready": _object(("ready",), ready={"const": True}),
     "Link": _object(("url",), url={"type": "string", "format": "uri"}),

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from toolcrib.store.sql.calls import SqlCalls
 from toolcrib.store.sql.claims import SqlClaims
 from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.engine import database_of
 from toolcrib.store.sql.keys import SqlKeys
 from toolcrib.store.sql.overlay import SqlOverlay
@@ -26,6 +27,7 @@ class SqlStore:
     claims: SqlClaims
     calls: SqlCalls
     usage: SqlUsage
+    definitions: SqlDefinitions
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -43,6 +45,7 @@ class SqlStore:
             claims=SqlClaims(database),
             calls=SqlCalls(database),
             usage=SqlUsage(database),
+            definitions=SqlDefinitions(database),
         )
 
     async def check(self) -> None:

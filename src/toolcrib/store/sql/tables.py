@@ -98,6 +98,16 @@ claims = Table(
     Column("owner", Words, nullable=False),
 )
 
+definitions = Table(
+    "toolcrib_definitions",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("definition", Document, nullable=False),
+    Column("seal", Words, nullable=False),
+    Column("trusted", Words, nullable=False),
+    Column("seen", Double, nullable=False),
+)
+
 calls = Table(
     "toolcrib_calls",
     metadata,

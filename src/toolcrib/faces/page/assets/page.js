@@ -341,9 +341,11 @@ async function refreshStatus() {
   at('version').textContent = `v${status.version}`
   at('summary').textContent = `${counted(status.tools, 'tool')} from ${sources}, ${up === status.sources.length ? 'all' : up} up. `
     + `Running for ${lasting(status.uptime)}.`
+  const told = each => [counted(each.tools, 'tool'), each.state.replace('_', ' '),
+    ...(each.degraded ? ['degraded'] : []), ...(each.restarts ? [counted(each.restarts, 'restart')] : [])].join(', ')
   at('sources').replaceChildren(...status.sources.map(each => draw('div', { class: 'card', role: 'listitem', title: each.lastError },
-    draw('span', { class: `dot ${each.state}` }), draw('strong', {}, each.id),
-    draw('span', { class: 'quiet' }, `${counted(each.tools, 'tool')}, ${each.state.replace('_', ' ')}`))))
+    draw('span', { class: `dot ${each.state}` }), draw('strong', {}, each.id), draw('span', { class: 'quiet' }, told(each)),
+    each.lastError && each.state !== 'up' ? draw('span', { class: 'fault' }, each.lastError) : null)))
   const warnings = [...status.warnings, ...status.withheld.map(each => `${each.name} is withheld: ${each.reason}`)]
   at('warnings').replaceChildren(...warnings.map(each => draw('li', {}, each)))
   show(at('warnings'), warnings.length > 0)

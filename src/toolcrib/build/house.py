@@ -1,0 +1,246 @@
+"""Puts a gateway together from its document and runs it."""
+
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from toolcrib.build.convert import contexts_of, overrides_of
+from toolcrib.build.keepers import Keeper, KeyWatch
+from toolcrib.build.order import order
+from toolcrib.build.reload import Reloader, pin_modes, placed
+from toolcrib.build.watch import watch
+from toolcrib.catalog import Catalog
+from toolcrib.config import Document, again, home
+from toolcrib.console import Console, Servers
+from toolcrib.core import core_tools
+from toolcrib.gateway import Completion, Gateway
+from toolcrib.identity import Anonymous, Identity, KeyRing, TrustHeader, admin_key, new_key
+from toolcrib.interfaces import Definition, Handler, Shared, Source, Step, Store
+from toolcrib.local import SearchSettings, local_tools
+from toolcrib.model import Tool
+from toolcrib.observe import Journal, Log, Metrics, RecentCalls, Redactor, Sink, UsageTally, new_id
+from toolcrib.pipeline import compose
+from toolcrib.policy import Contexts, Disabled, Permissions, Pinned, Policy, Removed
+from toolcrib.sdk import AnyTool
+from toolcrib.sources.functions import Functions, load_module, source_id
+from toolcrib.store import open_store
+from toolcrib.store.shared import open_shared
+from toolcrib.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """A running gateway: its two doors, who may come in, and the document it was built from."""
+
+    document: Document
+    gateway: Gateway
+    console: Console
+    identity: Identity
+
+    async def settled(self, within: float) -> bool:
+        """Wait until every source has come up or failed to; whether all have, in so many seconds."""
+        return await self.console.supervisor.settled(within)
+
+
+@asynccontextmanager
+async def build(
+    document: Document,
+    *,
+    env: Mapping[str, str],
+    tools: Sequence[AnyTool] = (),
+    demo: bool = False,
+    journal_to: Log | None = None,
+    redactor: Redactor | None = None,
+) -> AsyncGenerator[House, None]:
+    """Build a gateway from its document and run it until the block ends.
+
+    `tools` are served beside those the document names, `demo` adds the demonstration's, and every call is
+    written to `journal_to`, where there is one. MCP servers are started, and not waited for.
+    """
+    async with AsyncExitStack() as stack:
+        store = await open_store(document.store)
+        stack.push_async_callback(store.close)
+        _, overlay = await store.overlay.load()
+        current = placed(again(document, env=env, overlay=overlay), document) if overlay else document
+        redactor = redactor or Redactor()
+        for secret in current.secrets:
+            redactor.learn(secret)
+        shared = open_shared(document.shared)
+        stack.push_async_callback(shared.close)
+        tasks = await stack.enter_async_context(_background())
+        parts = _Parts(
+            first=document,
+            document=current,
+            env=env,
+            store=store,
+            shared=shared,
+            tasks=tasks,
+            before=_own_sources(document, tools),
+            after=_our_sources(document, demo=demo),
+            redactor=redactor,
+        )
+        yield await parts.assemble((journal_to,) if journal_to is not None else ())
+
+
+@asynccontextmanager
+async def _background() -> AsyncGenerator[TaskGroup, None]:
+    """Tasks that live as long as the gateway; an error of the block itself leaves as it is, in no group."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield tasks
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the group
+            failure = error
+        finally:
+            tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """What the house is put together from."""
+
+    first: Document
+    document: Document
+    env: Mapping[str, str]
+    store: Store
+    shared: Shared
+    tasks: TaskGroup
+    before: tuple[Source, ...]
+    after: tuple[Source, ...]
+    redactor: Redactor
+
+    async def assemble(self, sinks: Sequence[Sink]) -> House:
+        """Put everything in its place and start what runs."""
+        document, store = self.document, self.store
+        catalog = await self._catalog()
+        supervisor = Supervisor(catalog)
+        metrics = Metrics(document.metrics.prefix, sources=supervisor.states)
+        journal = Journal(metrics, (*sinks, UsageTally(store.usage), RecentCalls(store.calls)))
+        steps = order(document, journal, self.shared, supervisor)
+        contexts = Contexts(contexts_of(document))
+        policy = Policy((contexts, Disabled(), Pinned(), Permissions(), Removed()))
+        gateway = Gateway(
+            policy,
+            partial(_chain, steps, supervisor),
+            Completion(journal.history.rate),
+            journal,
+            new_id=new_id,
+            contexts=lambda: contexts.contexts,
+        )
+        catalog.listen(gateway.adopt)
+        config = self._config(catalog, contexts, gateway, supervisor)
+        servers = Servers(catalog=catalog, supervisor=supervisor, config=config)
+        identity = await self._identity()
+        console = Console(
+            gateway=gateway,
+            catalog=catalog,
+            policy=policy,
+            contexts=contexts,
+            steps=steps,
+            supervisor=supervisor,
+            servers=servers,
+            store=store,
+            shared=self.shared,
+            ring=identity.ring,
+            journal=journal,
+            learn=self.redactor.learn,
+        )
+        await self.tasks.start(journal.run)
+        await self._start(supervisor, config, servers)
+        return House(document=document, gateway=gateway, console=console, identity=identity)
+
+    def _config(
+        self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor
+    ) -> Reloader:
+        return Reloader(
+            first=self.first,
+            document=self.document,
+            env=self.env,
+            own=(_ids(self.before), (*_ids(self.after), "crib")),
+            catalog=catalog,
+            contexts=contexts,
+            gateway=gateway,
+            supervisor=supervisor,
+            store=self.store,
+            redactor=self.redactor,
+        )
+
+    async def _start(self, supervisor: Supervisor, config: Reloader, servers: Servers) -> None:
+        core = Functions("crib", core_tools(servers), family="core")
+        for source in (*self.before, *self.after, core):
+            supervisor.add(source)
+        await config.start()
+        await supervisor.start(self.tasks)
+        path = self.document.source
+        if path is not None and self.document.reload.watch:
+            self.tasks.start_soon(watch, path, config)
+
+    async def _catalog(self) -> Catalog:
+        claims: Keeper[str] = Keeper("name claims", self.store.claims.put, self.store.claims.drop)
+        definitions: Keeper[Definition] = Keeper(
+            "definitions",
+            lambda fresh: self.store.definitions.put(tuple(fresh.values())),
+            self.store.definitions.drop,
+        )
+        self.tasks.start_soon(claims.run)
+        self.tasks.start_soon(definitions.run)
+        catalog = Catalog(
+            (*_ids(self.before), *self.document.mcp.servers, *_ids(self.after), "crib"),
+            overrides=overrides_of(self.document),
+            claims=await self.store.claims.all(),
+            claimed=claims.note,
+            known=await self.store.definitions.all(),
+            seen=lambda fresh, stale: definitions.note({each.name: each for each in fresh}, stale),
+        )
+        catalog.pin(self.document.pins, pin_modes(self.document))
+        return catalog
+
+    async def _identity(self) -> Identity:
+        auth = self.document.auth
+        admin = admin_key(auth.admin_key, home(self.env), new_key)
+        self.redactor.learn(admin)
+        ring = KeyRing()
+        ring.load(await self.store.keys.all())
+        watching = KeyWatch(ring, self.store)
+        self.shared.listen("keys", watching.hear)
+        self.tasks.start_soon(watching.run)
+        return Identity(
+            ring,
+            admin,
+            trust_header=TrustHeader() if auth.mode == "trust_header" else None,
+            anonymous=Anonymous(auth.anonymous.context) if auth.anonymous is not None else None,
+        )
+
+
+def _chain(steps: Sequence[Step], supervisor: Supervisor, tool: Tool) -> Handler:
+    return compose(steps, tool, supervisor.handler(tool))
+
+
+def _ids(sources: Sequence[Source]) -> tuple[str, ...]:
+    return tuple(source.id for source in sources)
+
+
+def _own_sources(document: Document, tools: Sequence[AnyTool]) -> tuple[Source, ...]:
+    """Return the operator's own functions: config order decides who owns a name, and theirs go first."""
+    folder = document.source.parent.resolve() if document.source is not None else Path.cwd()
+    given = (Functions("tools", tools),) if tools else ()
+    named = (Functions(source_id(each), load_module(each, folder=folder)) for each in document.functions)
+    return (*given, *named)
+
+
+def _our_sources(document: Document, *, demo: bool) -> tuple[Source, ...]:
+    """Return what comes with Toolcrib, after everything the operator brings."""
+    search = document.search
+    local = local_tools(SearchSettings(search.url, search.timeout_ms / 1000) if search.url else None)
+    ours = Functions("local", local.tools, close=local.aclose)
+    return (ours, Functions("demo", load_module("toolcrib.demo.tools"))) if demo else (ours,)

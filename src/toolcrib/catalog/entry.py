@@ -1,0 +1,96 @@
+"""One tool on its way in: its name and schemas checked, the operator's word applied, its safe name given."""
+
+from dataclasses import dataclass, replace
+
+from toolcrib.catalog.overrides import Overrides
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Withheld
+from toolcrib.model import JsonObject, Tool, fingerprint
+from toolcrib.names import canonical, safe
+from toolcrib.schemas import BadSchema, check, too_deep
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The schemas of a tool as they are served, and what had to be changed for it."""
+
+    takes: JsonObject
+    gives: JsonObject | None
+    repairs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of a tool, and all it depends on."""
+
+    offered: Tool
+    mark: str
+    """Fingerprint of the tool as it was offered; empty where it has none."""
+    checked: Checked | Withheld
+    overrides: Overrides
+    outcome: Tool | Withheld
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What had to be changed for the tool to be usable."""
+        return self.checked.repairs if isinstance(self.checked, Checked) else ()
+
+
+def enter(offered: Tool, overrides: Overrides, before: Entry | None) -> Entry:
+    """Let a tool in or say why not. What was looked at `before` and is still the same is not again."""
+    if before is not None and before.offered is offered:
+        mark = before.mark
+    else:
+        try:
+            mark = _mark(offered)
+        except BadSchema as error:
+            lost = _unusable(offered, error)
+            return Entry(offered, "", lost, overrides, lost)
+    if before is None or before.mark != mark:
+        checked = _check(offered)
+    elif before.overrides is overrides:
+        return before
+    else:
+        checked = before.checked
+    return Entry(offered, mark, checked, overrides, _outcome(offered, checked, overrides))
+
+
+def _mark(offered: Tool) -> str:
+    # The bounds come first: what shares its parts can be small in memory and endless on paper.
+    excess = too_deep((offered.input_schema, offered.output_schema, offered.annotations))
+    if excess:
+        raise BadSchema("#", f"it {excess}")
+    try:
+        return fingerprint(offered)
+    except TypeError as error:
+        raise BadSchema("#", f"it is not JSON: {error}") from error
+
+
+def _check(offered: Tool) -> Checked | Withheld:
+    try:
+        canonical(offered.source, offered.local)
+        takes = check(offered.input_schema)
+        gives = None if offered.output_schema is None else check(offered.output_schema, root=None)
+    except Refused as error:
+        return Withheld(offered.name, offered.source, str(error))
+    except BadSchema as error:
+        return _unusable(offered, error)
+    if gives is None:
+        return Checked(takes.schema, None, takes.repairs)
+    return Checked(takes.schema, gives.schema, takes.repairs + gives.repairs)
+
+
+def _outcome(offered: Tool, checked: Checked | Withheld, overrides: Overrides) -> Tool | Withheld:
+    if isinstance(checked, Withheld):
+        return checked
+    tool = overrides.apply(offered)
+    try:
+        exposed = safe(tool)
+    except Refused as error:
+        return Withheld(tool.name, tool.source, str(error))
+    tool = replace(tool, input_schema=checked.takes, output_schema=checked.gives, exposed=exposed)
+    return replace(tool, fingerprint=fingerprint(tool))
+
+
+def _unusable(offered: Tool, error: BadSchema) -> Withheld:
+    return Withheld(offered.name, offered.source, f"its schema cannot be used: {error}")

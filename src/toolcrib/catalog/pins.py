@@ -1,0 +1,125 @@
+"""Notices when a tool is no longer what it was: the definition seen first is trusted, or the approved one."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from time import time
+from typing import Literal
+
+import orjson
+
+from toolcrib.interfaces import Definition
+from toolcrib.model import JsonObject
+
+log = logging.getLogger(__name__)
+
+MOST_KEPT = 10_000
+"""How many definitions are remembered."""
+LARGEST = 256 * 1024
+"""Bytes a definition may take to be remembered."""
+
+Mode = Literal["strict", "notify", "off"]
+"""What becomes of a tool that has changed: hidden until it is approved, served and reported, or served."""
+
+Seen = Callable[[Sequence[Definition], Collection[str]], None]
+"""Told which definitions are new or other than before, and which names to forget, to keep it in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinChange:
+    """A tool whose definition is not the good one."""
+
+    name: str
+    trusted: str
+    """Hash of the good definition: the approved one, else the first; empty where none could be remembered."""
+    seal: str
+    """Hash of what its source offers now, which an operator may approve; empty where it has none."""
+    mode: Mode
+
+
+def seal(definition: JsonObject) -> str:
+    """Hash a definition, whatever the order of its keys; empty where it is too large, or no JSON."""
+    try:
+        text = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return ""
+    return sha256(text).hexdigest() if len(text) <= LARGEST else ""
+
+
+class Pins:
+    """What every tool was when it was first seen, what was approved since, and how strict each source is.
+
+    A tool that its source no longer offers is remembered all the same, lest it come back as another.
+    """
+
+    def __init__(
+        self, known: Sequence[Definition], sources: Sequence[str], seen: Seen, *, most: int = MOST_KEPT
+    ) -> None:
+        self._kept = {each.name: each for each in known}
+        self._seen, self._most = seen, most
+        self._approved: Mapping[str, str] = {}
+        self._modes: Mapping[str, Mode] = {}
+        self._left_out: dict[str, int] = {}
+        self.arrange(sources)
+
+    def arrange(self, sources: Sequence[str]) -> None:
+        """Forget the tools of sources that are not among these."""
+        there = frozenset(sources)
+        gone = [name for name in self._kept if name.partition(":")[0] not in there]
+        for name in gone:
+            del self._kept[name]
+        if gone:
+            self._seen((), gone)
+
+    def approve(self, approved: Mapping[str, str], modes: Mapping[str, Mode]) -> None:
+        """Take over the hashes an operator approved, by tool, and the mode of each source."""
+        self._approved, self._modes = dict(approved), dict(modes)
+
+    def look(self, source: str, definitions: Mapping[str, JsonObject]) -> dict[str, PinChange]:
+        """Remember what a source offers now, and return what has changed."""
+        seals = {name: self._seal(name, definition) for name, definition in definitions.items()}
+        self._remember(source, definitions, seals)
+        mode = self._modes.get(source, "notify")
+        if mode == "off":
+            return {}
+        found = [self._judge(name, seals[name], mode) for name in definitions]
+        return {change.name: change for change in found if change is not None}
+
+    def _seal(self, name: str, definition: JsonObject) -> str:
+        kept = self._kept.get(name)
+        return kept.seal if kept is not None and kept.definition is definition else seal(definition)
+
+    def _remember(self, source: str, definitions: Mapping[str, JsonObject], seals: Mapping[str, str]) -> None:
+        now, fresh, left_out = time(), list[Definition](), 0
+        room = self._room(source)
+        for name, definition in definitions.items():
+            kept, mark = self._kept.get(name), seals[name]
+            if not mark or (kept is None and len(fresh) >= room):
+                left_out += 1
+            elif kept is None:
+                fresh.append(Definition(name=name, definition=definition, seal=mark, trusted=mark, seen=now))
+            elif kept.seal != mark:
+                fresh.append(replace(kept, definition=definition, seal=mark, seen=now))
+            elif kept.definition is not definition:
+                # Known by the new object, it need not be hashed when it is looked at again.
+                self._kept[name] = replace(kept, definition=definition)
+        self._kept.update({each.name: each for each in fresh})
+        if fresh:
+            self._seen(fresh, ())
+        if left_out > self._left_out.get(source, 0):
+            log.warning("%s: %d definitions are too large or too many to be remembered", source, left_out)
+        self._left_out[source] = left_out
+
+    def _room(self, source: str) -> int:
+        """How many more a source may have remembered: never more in all than it leaves free for others."""
+        own = sum(name.startswith(f"{source}:") for name in self._kept)
+        return max(0, (self._most - len(self._kept) - own + 1) // 2)
+
+    def _judge(self, name: str, mark: str, mode: Mode) -> PinChange | None:
+        kept = self._kept.get(name)
+        good = self._approved.get(name) or ("" if kept is None else kept.trusted)
+        if mark and mark == good:
+            return None
+        # With nothing to compare it to, a tool is not known to have changed; nor is it known to be good.
+        return PinChange(name, good, mark, mode) if good or mode == "strict" else None

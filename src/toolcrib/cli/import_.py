@@ -1,0 +1,62 @@
+"""`toolcrib import`: the servers of another MCP host, as a config of ours."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from toolcrib.cli.place import json_option
+from toolcrib.cli.screen import complain, hint, show_json
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the config to FILE.")
+@click.option("--force", is_flag=True, help="Write over FILE if it exists.")
+@json_option
+def command(*, file: Path, output: Path | None, force: bool, as_json: bool) -> int:
+    """Print the servers of FILE, which another MCP host uses, as a config.
+
+    FILE is an mcp.json, a claude_desktop_config.json, or an mcp.json or settings.json of VS Code. What cannot
+    be taken over is said on standard error. Leaves with 1 where there is no server to take over.
+    """
+    from toolcrib.config import ConfigError
+    from toolcrib.config.imports import Imported, imported, spelled
+    from toolcrib.config.jsonc import LARGEST
+
+    if output is not None and output.exists() and not force:
+        raise click.UsageError(f"{output} exists already; --force writes over it")
+    with file.open("rb") as opened:
+        data = opened.read(LARGEST + 1)
+    try:
+        found = imported(data, str(file))
+        text = spelled(found.servers)
+    except ConfigError as error:
+        found, text = Imported(servers={}, warnings=tuple(str(fault) for fault in error.faults)), ""
+    written = output if found.servers else None
+    if written is not None:
+        _write(written, text, force=force, private=found.private)
+    if as_json:
+        shown = None if written is None else str(written)
+        show_json({"servers": found.servers, "warnings": found.warnings, "output": shown})
+    else:
+        _tell(found.warnings, "" if written else text, nothing=not found.servers)
+    return 0 if found.servers else 1
+
+
+def _write(output: Path, text: str, *, force: bool, private: bool) -> None:
+    """Write the config, for nobody else to read where it holds what servers are given in confidence."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    with os.fdopen(os.open(output, flags, 0o600 if private else 0o666), "w", encoding="utf-8") as file:
+        if private:
+            output.chmod(0o600)  # one that was there has a mode already
+        file.write(text)
+
+
+def _tell(warnings: Sequence[str], text: str, *, nothing: bool) -> None:
+    click.echo("" if nothing else text, nl=False)
+    for warning in warnings:
+        hint(warning)
+    if nothing:
+        complain("nothing was imported")

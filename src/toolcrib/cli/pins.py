@@ -1,0 +1,67 @@
+"""`toolcrib pins`: definitions of tools that have changed since they were trusted."""
+
+from collections.abc import Sequence
+
+import click
+
+from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.place import Place, at_place, json_option
+from toolcrib.cli.screen import hint, in_terminal, say, show_json, show_table
+from toolcrib.model import JsonObject
+
+_SHORT = 12
+
+
+@click.group("pins")
+def command() -> None:
+    """List and approve definitions that have changed.
+
+    A tool is trusted as it was first seen. With `pin: strict` a changed one is hidden until it is approved,
+    with `pin: notify` it is served and listed here.
+    """
+
+
+@command.command("list")
+@at_place
+@json_option
+def list_(place: Place, *, as_json: bool) -> int:
+    """List the tools whose definition is not the trusted one."""
+
+    async def work(desk: Desk) -> Sequence[JsonObject]:
+        return await desk.pins()
+
+    pins = at_desk(place, work)
+    if as_json:
+        show_json({"pins": pins})
+        return 0
+    show_table(("Tool", "Pin", "Trusted", "Now"), [_row(pin) for pin in pins])
+    if not pins:
+        hint("Every definition is the one that was trusted.")
+    return 0
+
+
+@command.command("approve")
+@click.argument("name")
+@at_place
+@click.option("--seal", metavar="HASH", help="Only if the definition is still this one.")
+@json_option
+def approve(place: Place, *, name: str, seal: str | None, as_json: bool) -> int:
+    """Trust the definition of the tool NAME as it is now."""
+
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.approve(name, seal)
+
+    approved = at_desk(place, work, lasting=True)
+    if as_json:
+        show_json(approved)
+    else:
+        say(f"{approved['name']} is trusted as it is now ({str(approved['seal'])[:_SHORT]}).")
+    if place.url is None:
+        hint("A gateway that runs on the same store follows with its next reload, with --url at once.")
+    return 0
+
+
+def _row(pin: JsonObject) -> tuple[str, ...]:
+    # A program gets the whole hash, which --seal wants; people only compare.
+    length = _SHORT if in_terminal() else None
+    return str(pin["name"]), str(pin["mode"]), str(pin["trusted"])[:length], str(pin["seal"])[:length]

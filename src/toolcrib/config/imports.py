@@ -1,0 +1,272 @@
+"""Server files of other MCP hosts in our config's spelling; what cannot be taken over is said, never lost."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolcrib.config.check import check
+from toolcrib.config.cross import conflicts
+from toolcrib.config.expand import REFERENCE
+from toolcrib.config.faults import ConfigError, Fault, Finding, Where, spell
+from toolcrib.config.jsonc import read_json
+from toolcrib.config.mcp import RESERVED, server_id
+from toolcrib.config.overlay import dump
+from toolcrib.config.secrets import mask, telling
+from toolcrib.config.servers import same_id
+from toolcrib.config.tree import at, rewrite, texts
+from toolcrib.config.variables import Say, Variables
+from toolcrib.config.yaml import read
+from toolcrib.model import JsonObject
+
+MOST_SERVERS = 500
+_LONGEST_ID = 63
+
+_TRANSPORTS = {"stdio": "stdio", "http": "http", "sse": "sse", "streamablehttp": "http"}
+_ADDRESSES = ("url", "serverUrl", "httpUrl")
+_PROGRAM = frozenset({"command", "args", "env", "cwd"})
+_LEFT_OUT = {
+    "envFile": "is not read; put what it holds under env, or into the gateway's environment",
+    "alwaysAllow": "is left out; contexts and overrides say who may use a tool",
+    "autoApprove": "is left out; contexts and overrides say who may use a tool",
+    "timeout": "is left out, for hosts mean different things by it; set defaults.timeout_ms",
+    "gallery": "is left out; it is the editor's own",
+    "dev": "is left out; it is the editor's own",
+    **dict.fromkeys(
+        ("tools", "includeTools", "excludeTools"),
+        "is left out; name the tools that are let through under tools",
+    ),
+    **dict.fromkeys((*_ADDRESSES, "headers"), "is left out, for the server has another way to be reached"),
+    **dict.fromkeys(_PROGRAM, "is left out, for the server is reached by its address"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """Servers as they stand under `mcp.servers`, and what the reader of the file should know."""
+
+    servers: dict[str, JsonObject]
+    warnings: tuple[str, ...]
+
+    @property
+    def private(self) -> bool:
+        """Whether somebody else had better not read this."""
+        document = _document(self.servers)
+        passed = any(server.get("env") or server.get("headers") for server in self.servers.values())
+        return passed or mask(document) != document
+
+
+def imported(data: bytes, name: str) -> Imported:
+    """Read the file of another host. Raises ConfigError where there is nothing in it to read."""
+    found = read_json(data, name)
+    warnings: list[str] = []
+
+    def say(where: Where, message: str) -> None:
+        warnings.append(str(Fault(message=message, where=where, file=name)))
+
+    for key in found.repeated:
+        say((), f"gives {key[:80]!r} twice in one object; the last one counts")
+    groups = dict(_groups(found.value, name, say))
+    taken: dict[str, _Taken] = {}
+    for where, servers in groups.items():
+        variables = Variables(at(found.value, (*where[:-1], "inputs")), say)
+        for title, given in servers.items():
+            server = _Server((*where, title), given, variables, say).converted()
+            if server is not None:
+                taken[_id(title, taken, where, say)] = _Taken((*where, title), server)
+    sound = _sound(taken, say)
+    notes = (str(Fault(message=message, where=path)) for path, message in _literal_secrets(sound))
+    return Imported(servers=sound, warnings=(*warnings, *notes))
+
+
+def spelled(servers: Mapping[str, JsonObject]) -> str:
+    """Spell servers as a config file. Raises ConfigError where that would be larger than one may be."""
+    text = dump(_document(servers))
+    if faults := read(text.encode(), "the imported config").faults:
+        raise ConfigError(faults)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    where: Where
+    server: dict[str, Any]
+
+
+def _document(servers: Mapping[str, JsonObject]) -> dict[str, Any]:
+    return {"mcp": {"servers": dict(servers)}}
+
+
+def _groups(document: Any, name: str, say: Say) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
+    """Find the mappings of servers that a file has, and say what else stands beside them."""
+    ways = (("mcpServers",), ("servers",), ("mcp", "servers"))
+    found = {way: at(document, way) for way in ways if isinstance(at(document, way), Mapping)}
+    if not found:
+        message = "holds no MCP servers: there is neither mcpServers nor servers in it"
+        raise ConfigError([Fault(message=message, file=name)])
+    if sum(map(len, found.values())) > MOST_SERVERS:
+        raise ConfigError([Fault(message=f"holds more than {MOST_SERVERS} servers", file=name)])
+    known = {*(way[0] for way in found), "inputs", "$schema"}
+    if others := [key for key in document if key not in known]:
+        listed = ", ".join(key[:80] for key in others[:10])
+        say((), f"holds more than servers, which is left out: {listed}{' …' if len(others) > 10 else ''}")
+    yield from found.items()
+
+
+def _id(title: str, taken: Mapping[str, Any], where: Where, say: Say) -> str:
+    """Choose the id a server has here, as near to its name as can be."""
+    chosen = (server_id(title) or "server")[:_LONGEST_ID].rstrip("._-")
+    chosen = f"mcp_{chosen}" if chosen in RESERVED else chosen
+    start, number, used = chosen[: _LONGEST_ID - 4], 1, {same_id(each) for each in taken}
+    while same_id(chosen) in used:
+        number += 1
+        chosen = f"{start}_{number}"
+    if chosen != title:
+        say((*where, title), f"is called {chosen} here")
+    return chosen
+
+
+class _Server:
+    """One server of another host, setting by setting."""
+
+    def __init__(self, where: Where, given: Any, variables: Variables, say: Say) -> None:
+        self._where, self._given = where, given
+        self._translate, self._say = variables.translate, say
+
+    def converted(self) -> dict[str, Any] | None:
+        """Return it in our spelling; None where it cannot be used, which is said."""
+        if not isinstance(self._given, Mapping):
+            return self._refuse("is not a mapping of settings")
+        transport = self._transport()
+        if transport is None:
+            return None
+        server: dict[str, Any] = {"transport": transport}
+        if not self._enabled():
+            server["enabled"] = False
+        if transport == "stdio":
+            reached, known = self._program(), _PROGRAM
+        else:
+            reached, known = self._address(), frozenset({self._first(*_ADDRESSES), "headers"})
+        self._mention_others({*known, self._first("type", "transport"), "disabled", "enabled"})
+        return None if reached is None else {**server, **reached}
+
+    def _refuse(self, why: str) -> None:
+        self._say(self._where, f"is left out: it {why}")
+
+    def _transport(self) -> str | None:
+        kind = self._first("type", "transport")
+        if kind:
+            said = self._given[kind]
+            word = said.lower().replace("-", "").replace("_", "") if isinstance(said, str) else ""
+            if word not in _TRANSPORTS:
+                return self._refuse("has a type other than stdio, http and sse")
+            return _TRANSPORTS[word]
+        if self._given.get("command"):
+            return "stdio"
+        key = self._first(*_ADDRESSES)
+        if not key:
+            return self._refuse("has neither a command nor a url")
+        path = str(self._given[key]).partition("?")[0].rstrip("/")
+        return "sse" if key != "httpUrl" and path.endswith("/sse") else "http"
+
+    def _enabled(self) -> bool:
+        for key in ("disabled", "enabled"):
+            if not isinstance(self._given.get(key), bool | None):
+                self._say((*self._where, key), "is neither true nor false, and left out")
+        return self._given.get("disabled") is not True and self._given.get("enabled") is not False
+
+    def _program(self) -> dict[str, Any] | None:
+        command, extra = self._given.get("command"), self._given.get("args")
+        if isinstance(command, str) and " " in command.strip() and not extra:
+            message = "has a space in it and is taken as one program; write a list if arguments are meant"
+            self._say((*self._where, "command"), message)
+        words = self._words("command", command if isinstance(command, list) else [command])
+        arguments = self._words("args", [] if extra is None else extra)
+        if words is None or arguments is None:
+            return self._refuse("has a command or args that are not text")
+        program: dict[str, Any] = {"command": [*words, *arguments]}
+        if (cwd := self._given.get("cwd")) is not None and (text := self._text(("cwd",), cwd)):
+            program["cwd"] = text
+        return program | self._pairs("env")
+
+    def _address(self) -> dict[str, Any] | None:
+        key = self._first(*_ADDRESSES)
+        if not key:
+            return self._refuse("has no url")
+        url = self._text((key,), self._given[key])
+        return None if url is None else {"url": url} | self._pairs("headers")
+
+    def _first(self, *keys: str) -> str:
+        """Return the first of these settings that says something; nothing where none does."""
+        return next((key for key in keys if self._given.get(key)), "")
+
+    def _words(self, key: str, items: Any) -> list[str] | None:
+        if not isinstance(items, list):
+            return None
+        words = [self._text((key, place), item) for place, item in enumerate(cast("list[Any]", items))]
+        return None if None in words else cast("list[str]", words)
+
+    def _pairs(self, key: str) -> dict[str, dict[str, str]]:
+        given = self._given.get(key)
+        if given is not None and not isinstance(given, Mapping):
+            self._say((*self._where, key), "is not a mapping, and left out")
+        entries = cast("JsonObject", given if isinstance(given, Mapping) else {})
+        found = {name: self._text((key, name), value) for name, value in entries.items()}
+        kept = {name: text for name, text in found.items() if text is not None}
+        return {key: kept} if kept else {}
+
+    def _text(self, keys: Where, value: Any) -> str | None:
+        """Return a value as text; hosts that are not strict take numbers and true or false as well."""
+        where = (*self._where, *keys)
+        if isinstance(value, bool | int | float):
+            return json.dumps(value)
+        if not isinstance(value, str):
+            self._say(where, "is not text, and left out")
+            return None
+        return self._translate(where, value)
+
+    def _mention_others(self, known: Collection[str]) -> None:
+        for key, value in cast("JsonObject", self._given).items():
+            if key not in known and value not in (None, False, "", [], {}):
+                self._say((*self._where, key), _LEFT_OUT.get(key, "is not known here, and left out"))
+
+
+def _sound(taken: dict[str, _Taken], say: Say) -> dict[str, JsonObject]:
+    """Leave out what our own check would refuse."""
+    servers = {key: each.server for key, each in taken.items()}
+    while findings := _findings(servers):
+        for (_mcp, _servers, key, *rest), advice in findings:
+            message = advice.partition(";")[0]
+            where, server = taken[str(key)].where, servers.get(str(key), {})
+            if len(rest) > 1 and rest[0] in ("env", "headers"):
+                if server.get(rest[0], {}).pop(rest[1], None) is not None:
+                    say((*where, *rest), f"is left out: it {message}")
+            elif servers.pop(str(key), None) is not None:
+                say(where, f"is left out: {spell(tuple(rest)) or 'its name'} {message}")
+    return {key: {k: v for k, v in server.items() if v != {}} for key, server in servers.items()}
+
+
+def _findings(servers: Mapping[str, JsonObject]) -> list[Finding]:
+    document = rewrite(_document(servers), _example)
+    sections, findings = check(document)
+    return findings or list(conflicts(sections, document))
+
+
+def _example(where: Where, text: str) -> str:
+    """Fill in a text for the check: what the environment will hold is not known yet."""
+
+    def filled(match: re.Match[str]) -> str:
+        if match["name"] is None:
+            return "${"
+        return match["default"] or ("https://1" if where[-1] == "url" and match.start() == 0 else "1")
+
+    return REFERENCE.sub(filled, text)
+
+
+def _literal_secrets(servers: Mapping[str, JsonObject]) -> Iterator[Finding]:
+    document = _document(servers)
+    for (where, text), (_where, covered) in zip(texts(document), texts(mask(document)), strict=True):
+        passed = where[3] in ("env", "headers")
+        if text != covered and (not passed or telling(str(where[4]))):
+            yield where, "holds a secret as it is; ${NAME} would take it from the environment instead"

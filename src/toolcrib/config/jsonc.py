@@ -1,0 +1,85 @@
+"""JSON as editors write it, with comments and trailing commas: bounded, and exact about where it breaks."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from toolcrib.config.faults import ConfigError, Fault, Place
+
+LARGEST = 1 << 20
+DEEPEST = 64
+
+# A string or comment that never ends reaches to the end of the text, so that nothing is looked at twice.
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
+_BRACKET = re.compile(rf"{_STRING}|([\[{{])|([\]}}])", re.DOTALL)
+_NOT_A_NEWLINE = re.compile(r"[^\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a file says, and the keys that an object of it has more than once: the last one counts."""
+
+    value: Any
+    repeated: tuple[str, ...]
+
+
+def read_json(data: bytes, name: str) -> Read:
+    """Read one document. Raises ConfigError with the line where it is broken."""
+    if len(data) > LARGEST:
+        _refuse(name, f"is larger than {LARGEST // 1024} KiB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _refuse(name, "is not UTF-8 text; save it as UTF-8", data.count(b"\n", 0, error.start))
+    plain = _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+    _measure(plain, name)
+    return _parsed(plain, name)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Keep strings, and put spaces for all else, so that lines stay where they were."""
+    return match[1] or _NOT_A_NEWLINE.sub(" ", match[0])
+
+
+def _measure(text: str, name: str) -> None:
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += bool(match[1]) - bool(match[2])
+        if depth > DEEPEST:
+            _refuse(name, f"is nested more than {DEEPEST} levels deep", text.count("\n", 0, match.start()))
+
+
+def _parsed(text: str, name: str) -> Read:
+    repeated: dict[str, None] = {}
+
+    def entries(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                repeated[key] = None
+            found[key] = value
+        return found
+
+    try:
+        value = json.loads(text, object_pairs_hook=entries, parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        _refuse(name, f"is not valid JSON: {error.msg}", error.lineno - 1)
+    except UnicodeEncodeError:
+        _refuse(name, r"is not valid JSON: it holds half a character, such as \ud800 alone")
+    except ValueError:
+        _refuse(name, "is not valid JSON: it holds a number that is none, or that has no end")
+    return Read(value, tuple(repeated))
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def _refuse(name: str, message: str, lines_before: int | None = None) -> NoReturn:
+    place = None if lines_before is None else Place(lines_before + 1, 1)
+    raise ConfigError([Fault(message=message, file=name, place=place)])

@@ -1,0 +1,90 @@
+"""What the settings of MCP servers must have together: one way to be reached, ids and names of their own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolcrib.config.faults import Finding, Where, spell
+from toolcrib.config.mcp import RESERVED, McpServer, server_id
+from toolcrib.config.sections import Sections
+from toolcrib.config.tree import at
+from toolcrib.names import fold, snake
+
+SERVERS: tuple[str, str] = ("mcp", "servers")
+
+_OF_A_PROGRAM = ("command", "env", "cwd", "idle_stop_ms")
+_OF_AN_ADDRESS = ("url", "headers")
+
+
+def same_id(name: str) -> str:
+    """Return what two servers must not share: their ids, as far as the names of tools tell them apart."""
+    return fold(server_id(name))
+
+
+def server_conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find what does not fit together. The document still has what is too broken to be in the sections."""
+    yield from _ids(sections)
+    for name, server in sections.mcp.servers.items():
+        where = (*SERVERS, name)
+        for keys, message in (*_reach(server, where, document), *_headers(server), *_tools(server)):
+            yield (*where, *keys), message
+    yield from _exposed(sections)
+
+
+def _ids(sections: Sections) -> Iterator[Finding]:
+    taken = dict.fromkeys(RESERVED, "is the gateway's own")
+    for module in sections.functions:
+        taken[fold(snake(module.rpartition(".")[2]))] = "is that of a module under functions"
+    for name in sections.mcp.servers:
+        owner = taken.get(same_id(name))
+        if owner is None:
+            taken[same_id(name)] = f"is that of {spell((*SERVERS, name))}"
+        else:
+            yield (*SERVERS, name), f"becomes the id {server_id(name)}, which {owner}; choose another name"
+
+
+def _reach(server: McpServer, where: tuple[str, ...], document: Mapping[str, Any]) -> Iterator[Finding]:
+    if server.transport == "stdio":
+        needed, how, others = "command", "a stdio server is started by it", _OF_AN_ADDRESS
+        why = "is for http and sse; a stdio server is started by its command"
+    else:
+        needed, how, others = "url", f"an {server.transport} server is reached by it", _OF_A_PROGRAM
+        why = f"is for stdio; an {server.transport} server is reached by its url"
+    # What is written and broken was found already.
+    if not getattr(server, needed) and at(document, (*where, needed)) in (None, ""):
+        yield (needed,), f"is missing; {how}"
+    for other in others:
+        if getattr(server, other):
+            yield (other,), why
+
+
+def _headers(server: McpServer) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for name in server.headers:
+        if name.lower() in seen:
+            yield ("headers", name), "is given twice: the case of a header's name does not count"
+        seen.add(name.lower())
+
+
+def _tools(server: McpServer) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for place, tool in enumerate(server.tools):
+        if tool.name in seen:
+            yield ("tools", place, "name"), "is listed twice; keep one of them"
+        seen.add(tool.name)
+
+
+def _exposed(sections: Sections) -> Iterator[Finding]:
+    """Find safe names that two tools are given. Servers that are not in use may keep a name for later."""
+    owners: dict[str, tuple[str, Where]] = {
+        override.expose_as: (tool, ("overrides", tool))
+        for tool, override in sections.overrides.items()
+        if override.expose_as is not None
+    }
+    for name, server in sections.mcp.servers.items():
+        for place, tool in enumerate(server.tools if server.enabled else ()):
+            if tool.expose_as is None:
+                continue
+            whole, where = f"{server_id(name)}:{tool.name}", (*SERVERS, name, "tools", place)
+            owner, elsewhere = owners.setdefault(tool.expose_as, (whole, where))
+            if owner != whole:
+                yield (*where, "expose_as"), f"is given to {spell(elsewhere)} as well; a name has one tool"

@@ -1,0 +1,174 @@
+"""The operators' door to MCP servers: how they are, what changes, which definitions are approved."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any, cast
+
+from toolcrib.catalog import Catalog
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Plan, Reload, ServerEntry, SourceState
+from toolcrib.model import JsonObject
+from toolcrib.names import canonical
+from toolcrib.supervisor import Supervisor
+
+TEST_SECONDS = 30.0
+"""How long a test may take, a start included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """Everything an operator may ask of MCP servers or change about them. Faces decide who is one."""
+
+    catalog: Catalog
+    supervisor: Supervisor
+    config: Reload
+
+    def status(self) -> dict[str, Any]:
+        """Say how every server is, and where each exposed name leads."""
+        states = {state.id: state for state in self.supervisor.states()}
+        servers = self.config.servers()
+        routes = {
+            tool.exposed: {"server": tool.source, "tool": tool.local}
+            for tool in self.catalog.snapshot.tools.values()
+            if tool.source in servers
+        }
+        return {
+            "enabled": self.config.enabled,
+            "servers": {name: self._described(entry, states.get(name)) for name, entry in servers.items()},
+            "tool_routes": routes,
+        }
+
+    def _described(self, entry: ServerEntry, state: SourceState | None) -> dict[str, Any]:
+        snapshot = self.catalog.snapshot
+        mine = [tool for tool in snapshot.tools.values() if tool.source == entry.id]
+        withheld = {
+            lost.name.partition(":")[2]: lost.reason for lost in snapshot.withheld if lost.source == entry.id
+        }
+        details = dict(state.details) if state is not None else {}
+        return {
+            "enabled": entry.enabled,
+            "transport": entry.transport,
+            "added": entry.added,
+            "state": "stopped" if state is None else state.state,
+            "up": state is not None and state.state == "up",
+            "last_error": (entry.barred or None) if state is None else state.last_error,
+            "restarts": 0 if state is None else state.restarts,
+            "discovered_tools": sorted({tool.local for tool in mine} | withheld.keys()),
+            "registered_tools": sorted(tool.exposed for tool in mine),
+            "withheld_tools": withheld,
+            "changed_tools": sorted(tool.exposed for tool in mine if tool.changed),
+            "degraded": any(tool.degraded for tool in mine),
+            "stderr_tail": details.pop("stderr_tail", []),
+            "details": details,
+        }
+
+    async def test(self, server_id: str) -> dict[str, Any]:
+        """Ask a server for its tools now; one that is not running is started first."""
+        self._entry(server_id)
+        if server_id not in {state.id for state in self.supervisor.states()}:
+            return {"ok": False, "tools": [], "error": self._why_not_run(server_id), "latency_ms": 0.0}
+        started = perf_counter()
+        state = await self.supervisor.test(server_id, TEST_SECONDS)
+        ok = state.state == "up" and "fault" not in state.details
+        answer: dict[str, Any] = {
+            "ok": ok,
+            "tools": sorted(self._names(server_id)) if ok else [],
+            "latency_ms": round((perf_counter() - started) * 1000, 1),
+        }
+        return answer if ok else {**answer, "error": state.last_error or f"it is {state.state}"}
+
+    async def add(self, server_id: str, settings: JsonObject) -> dict[str, Any]:
+        """Add a server, now and for every later start; its tools can be called when this returns."""
+        canonical(server_id, "tool")
+        if server_id in self.config.servers():
+            message = f"there is a server named {server_id}; choose another name, or remove that one first"
+            raise Refused("ALREADY_EXISTS", message, path="server_id")
+        await self.config.amend(_with_server(server_id, settings))
+        described = self.status()["servers"][server_id]
+        return {
+            "server": server_id,
+            "state": described["state"],
+            "tools": described["registered_tools"],
+            "error": None if described["up"] else described["last_error"],
+        }
+
+    async def remove(self, server_id: str) -> dict[str, Any]:
+        """Remove a server that was added while running; those of the config file are the operator's."""
+        if not self._entry(server_id).added:
+            message = f"{server_id} is in the config file; take it out there, then reload"
+            raise Refused("SCOPE_DENIED", message, path="server_id")
+        return _spelled(await self.config.amend(_without_server(server_id)))
+
+    async def reload(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Bring the gateway in line with its config; say what that changes, or would."""
+        return {"dry_run": dry_run, **_spelled(await self.config.reload(dry_run=dry_run))}
+
+    def pins(self) -> list[dict[str, Any]]:
+        """Return the tools whose definition is not the one that was trusted."""
+        return [
+            {"name": each.name, "trusted": each.trusted, "seal": each.seal, "mode": each.mode}
+            for each in self.catalog.snapshot.changed.values()
+        ]
+
+    async def approve(self, name: str, seal: str | None = None) -> dict[str, Any]:
+        """Trust a tool's definition as it is now; with a `seal`, only if it is still that one."""
+        tool = next(iter(self.catalog.snapshot.find(name)), None)
+        changed = None if tool is None else self.catalog.snapshot.changed.get(tool.name)
+        if changed is None:
+            raise Refused("NOT_FOUND", f"there is no changed definition of {name}", path="name")
+        if seal is not None and seal != changed.seal:
+            message = f"{changed.name} has changed again; look at it, then approve {changed.seal}"
+            raise Refused("INVALID_REQUEST", message, path="seal")
+        await self.config.amend(_with_pin(changed.name, changed.seal))
+        if changed.name in self.catalog.snapshot.changed:
+            message = f"{changed.name} is pinned in the config file; change `pins` there, then reload"
+            raise Refused("SCOPE_DENIED", message, path="name")
+        return {"name": changed.name, "seal": changed.seal}
+
+    def _names(self, server_id: str) -> list[str]:
+        return [tool.exposed for tool in self.catalog.snapshot.tools.values() if tool.source == server_id]
+
+    def _entry(self, server_id: str) -> ServerEntry:
+        entry = self.config.servers().get(server_id)
+        if entry is None:
+            raise Refused("NOT_FOUND", f"there is no server named {server_id}", path="server_id")
+        return entry
+
+    def _why_not_run(self, server_id: str) -> str:
+        entry = self._entry(server_id)
+        return entry.barred or "it is not enabled; set `enabled: true` in the config, then reload"
+
+
+def _spelled(plan: Plan) -> dict[str, Any]:
+    return asdict(plan)
+
+
+Change = Callable[[JsonObject], JsonObject]
+
+
+def _with_server(server_id: str, settings: JsonObject) -> Change:
+    def change(overlay: JsonObject) -> JsonObject:
+        servers = {**_servers(overlay), server_id: settings}
+        return {**overlay, "mcp": {"servers": servers}}
+
+    return change
+
+
+def _without_server(server_id: str) -> Change:
+    def change(overlay: JsonObject) -> JsonObject:
+        servers = {name: each for name, each in _servers(overlay).items() if name != server_id}
+        return {**overlay, "mcp": {"servers": servers}}
+
+    return change
+
+
+def _with_pin(name: str, seal: str) -> Change:
+    def change(overlay: JsonObject) -> JsonObject:
+        return {**overlay, "pins": {**overlay.get("pins", {}), name: seal}}
+
+    return change
+
+
+def _servers(overlay: JsonObject) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", overlay.get("mcp", {}).get("servers", {}))

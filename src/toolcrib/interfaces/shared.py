@@ -1,0 +1,71 @@
+"""The seam to what replicas share."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolcrib.model import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A claim on a rate: so many calls at once under a key, refilled evenly over the window (seconds)."""
+
+    key: str
+    calls: int
+    window: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something others should look at again: a topic such as `keys`, and what it is about."""
+
+    topic: str
+    about: str = ""
+
+
+class Shared(Protocol):
+    """State that replicas share: limits, cached results, running flights, change signals, presence."""
+
+    async def take(self, demands: Sequence[Demand]) -> float:
+        """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
+        ...
+
+    async def recall(self, key: str) -> Result | None:
+        """A kept result that is still fresh."""
+        ...
+
+    async def keep(self, key: str, result: Result, ttl: float) -> None:
+        """Keep a result for `ttl` seconds."""
+        ...
+
+    async def once(self, key: str, make: Callable[[], Awaitable[Result]]) -> tuple[Result, bool]:
+        """Run `make` unless it is already running under this key; its result, and whether another made it.
+
+        A waiter that goes away disturbs nobody; a leader that is cancelled hands over to a waiter.
+        """
+        ...
+
+    def publish(self, change: Change) -> None:
+        """Tell every listener, here and on other replicas. Does not wait."""
+        ...
+
+    def listen(self, topic: str, hear: Callable[[Change], None]) -> Callable[[], None]:
+        """Hear of changes of a topic, also one's own; call the answer to stop."""
+        ...
+
+    async def appear(self, key: str, value: str, ttl: float) -> None:
+        """Be present under a key for `ttl` seconds; again to stay."""
+        ...
+
+    async def vanish(self, key: str) -> None:
+        """Be present no longer."""
+        ...
+
+    async def present(self, prefix: str) -> Mapping[str, str]:
+        """Who is present under a prefix: key to value."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

@@ -1,0 +1,115 @@
+"""The seam to where tools come from: a source, what it offers, how it is kept alive."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from toolcrib.model import Call, Family, JsonObject, Result, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A tool that is not offered, and why: a name another one owns, a definition that cannot be used."""
+
+    name: str
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Everything a source offers at one moment, and what became of the rest."""
+
+    tools: Sequence[Tool]
+    withheld: Sequence[Withheld] = ()
+    repaired: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """By canonical name: what had to be changed for a tool to be usable."""
+    definitions: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """By canonical name: each tool as its server spelled it, to be hashed whole and remembered."""
+
+
+class Link(Protocol):
+    """What a running source holds on to: its way to tell the gateway how it is."""
+
+    def up(self, offer: Offer) -> None:
+        """I am live, and this is everything I offer. Again whenever that changes."""
+        ...
+
+    def down(self, reason: str) -> None:
+        """I have just lost my server; clearing up may take a moment."""
+        ...
+
+
+class Source(Protocol):
+    """Where tools come from."""
+
+    @property
+    def id(self) -> str:
+        """The first half of its tools' names."""
+        ...
+
+    @property
+    def family(self) -> Family:
+        """What kind of source it is."""
+        ...
+
+    @property
+    def timeout(self) -> float | None:
+        """How long one attempt may take by default, in seconds; None leaves it to the response time."""
+        ...
+
+    @property
+    def mortal(self) -> bool:
+        """Whether it can die under a running call. What runs in this process cannot."""
+        ...
+
+    async def run(self, link: Link) -> None:
+        """Live until cancelled. Returning or raising is death; the supervisor runs it again."""
+        ...
+
+    async def call(self, call: Call) -> Result:
+        """Carry out one call. Only called while `run` is live."""
+        ...
+
+    async def check(self) -> None:
+        """Ask it for something real; raise what is wrong. Only called while `run` is live."""
+        ...
+
+    def details(self) -> Mapping[str, Any]:
+        """Say what operators should know of it besides its state. Never holds a secret."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """How a source is kept alive. Times are seconds."""
+
+    restart: bool = True
+    most_restarts: int = 5
+    """Restarts in a row, none of which lived long enough to count as stable, before it is a crash loop."""
+    backoff: float = 1.0
+    """The pause before the first restart; it doubles, with jitter."""
+    lazy: bool = False
+    """Start on the first call rather than with the gateway."""
+    idle: float | None = None
+    """Stop after so long without a call, until the next one; None for never."""
+    grace: float = 600.0
+    """How long the tools of a source that is down stay listed."""
+
+
+State = Literal["starting", "up", "down", "crash_loop", "asleep", "stopped"]
+"""`asleep`: not running, and a call starts it. `stopped`: not running, and nothing but an operator does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """How a source is doing, as operators see it."""
+
+    id: str
+    state: State
+    family: Family = "function"
+    tools: int = 0
+    restarts: int = 0
+    last_error: str | None = None
+    since: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])

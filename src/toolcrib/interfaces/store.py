@@ -1,0 +1,213 @@
+"""The seam to what lasts: a store, one part per aggregate."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from toolcrib.model import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """An API key as it is stored: never the key, only its hash."""
+
+    name: str
+    digest: str
+    """sha256 of the key, in hex."""
+    permissions: frozenset[str] = frozenset()
+    contexts: frozenset[str] | None = None
+    """The contexts it may ask for; None means any."""
+    home: str = "default"
+    """The context it is in where it asks for none."""
+    act_as: bool = False
+    created: float = 0.0
+    rotated: float | None = None
+    revoked: float | None = None
+
+
+class Keys(Protocol):
+    """API keys that last."""
+
+    async def add(self, key: KeyRecord) -> bool:
+        """Store a new key; False where a key of that name exists, revoked ones included."""
+        ...
+
+    async def all(self) -> Sequence[KeyRecord]:
+        """Every key, revoked ones included, by name."""
+        ...
+
+    async def rotate(self, name: str, digest: str, at: float) -> bool:
+        """Put another hash in place; False where there is no live key of that name."""
+        ...
+
+    async def revoke(self, name: str, at: float) -> bool:
+        """End a key; False where there is no live key of that name."""
+        ...
+
+
+class Overlay(Protocol):
+    """What was changed at run time: a document of the config file's own shape."""
+
+    async def load(self) -> tuple[int, JsonObject]:
+        """The version (0 if never saved) and the document."""
+        ...
+
+    async def save(self, document: JsonObject, *, expected: int) -> int | None:
+        """Replace it if its version is still `expected`; the new version, or None where someone was first."""
+        ...
+
+
+class Claims(Protocol):
+    """Which tool owns which exposed name."""
+
+    async def all(self) -> Mapping[str, str]:
+        """Folded name to the canonical name of its owner."""
+        ...
+
+    async def put(self, claims: Mapping[str, str]) -> None:
+        """Add or move claims."""
+        ...
+
+    async def drop(self, names: Iterable[str]) -> None:
+        """Give names up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """One call that happened, as operators read it. Holds no arguments and no results."""
+
+    id: str
+    at: float
+    tool: str
+    caller: str
+    user: str | None
+    context: str
+    face: str
+    outcome: Literal["success", "error", "timeout"]
+    code: str | None
+    milliseconds: float
+    cached: bool
+    trace: str
+
+
+class Calls(Protocol):
+    """The last calls."""
+
+    async def add(self, rows: Sequence[CallRow]) -> None:
+        """Store a batch."""
+        ...
+
+    async def recent(
+        self, *, limit: int, tool: str | None = None, caller: str | None = None, before: float | None = None
+    ) -> Sequence[CallRow]:
+        """The newest first."""
+        ...
+
+    async def prune(self, keep: int) -> int:
+        """Forget all but the newest `keep`; how many went."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow:
+    """How much one caller used one tool on one day (UTC)."""
+
+    day: str
+    tool: str
+    caller: str
+    calls: int = 0
+    errors: int = 0
+    cached: int = 0
+    milliseconds: float = 0.0
+    last_used: float = 0.0
+    latencies: tuple[int, ...] = ()
+    """Counts per bucket of `LATENCY_BOUNDS`, from which quantiles are read."""
+
+
+LATENCY_BOUNDS = (
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    25.0,
+    50.0,
+    100.0,
+    250.0,
+    500.0,
+    1000.0,
+    2500.0,
+    5000.0,
+    10000.0,
+    30000.0,
+)
+"""Upper bounds of the latency buckets in milliseconds; one more bucket takes what is above the last."""
+
+
+class Usage(Protocol):
+    """Counts that add up."""
+
+    async def add(self, rows: Sequence[UsageRow]) -> None:
+        """Add a batch to what is there."""
+        ...
+
+    async def totals(
+        self, *, since: str | None = None, tool: str | None = None, caller: str | None = None
+    ) -> Sequence[UsageRow]:
+        """The rows from day `since` on, by day, tool and caller."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A tool as its source spelled it when it was last seen, and as it was first trusted."""
+
+    name: str
+    """Canonical."""
+    definition: JsonObject
+    seal: str
+    """Hash of the definition as last seen."""
+    trusted: str
+    """Hash of the definition that was seen first: trusted on first use."""
+    seen: float
+
+
+class Definitions(Protocol):
+    """What sources offered, so that their tools are known before they have started."""
+
+    async def all(self) -> Sequence[Definition]:
+        """Every definition, by name."""
+        ...
+
+    async def put(self, definitions: Sequence[Definition]) -> None:
+        """Add or replace, by name."""
+        ...
+
+    async def drop(self, names: Iterable[str]) -> None:
+        """Forget tools."""
+        ...
+
+
+class Store(Protocol):
+    """What lasts, one part per aggregate."""
+
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def overlay(self) -> Overlay: ...
+    @property
+    def claims(self) -> Claims: ...
+    @property
+    def calls(self) -> Calls: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def definitions(self) -> Definitions: ...
+
+    async def check(self) -> None:
+        """Answer if the database does; raise what is wrong otherwise."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        ...

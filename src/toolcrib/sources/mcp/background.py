@@ -1,0 +1,54 @@
+"""Small jobs of a connection that nobody waits for: bounded in number, and ended when the connection is."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVarTuple
+
+import anyio
+from anyio.abc import TaskGroup
+
+Args = TypeVarTuple("Args")
+
+
+class Background:
+    """The jobs that are running. A job sees to its own faults; what it raises ends the connection."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._running = 0
+        self._closed = False
+
+    def start(self, job: Callable[[*Args], Awaitable[None]], *args: *Args, most: int = 64) -> bool:
+        """Start a job unless `most` are running; whether it was started."""
+        if self._closed or self._running >= most:
+            return False
+        self._running += 1
+        self._tasks.start_soon(self._run, job, args)
+        return True
+
+    async def _run(self, job: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
+        try:
+            await job(*args)
+        finally:
+            self._running -= 1
+
+    def close(self) -> None:
+        """End what is running; take no more."""
+        self._closed = True
+        self._tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def background() -> AsyncGenerator[Background]:
+    """Run jobs for as long as the block lasts; what the block raises leaves as it is, not in a group."""
+    failed: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        jobs = Background(tasks)
+        try:
+            yield jobs
+        except Exception as error:  # noqa: BLE001 -- boundary: carried out of the task group, and raised again
+            failed = error
+        finally:
+            jobs.close()
+    if failed is not None:
+        raise failed

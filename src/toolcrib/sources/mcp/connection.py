@@ -1,0 +1,65 @@
+"""What every transport gives: one warm way to a server, over which any number of requests run at once."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol
+
+from toolcrib.model import JsonObject, Report
+
+Era = Literal["modern", "legacy"]
+"""`modern`: every request stands alone (2026-07-28). `legacy`: a handshake first (up to 2025-11-25)."""
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+"""What we ask for in a handshake; a server may answer with an older revision."""
+
+LARGEST = 8 << 20
+"""The most bytes of one message, whatever the transport."""
+
+Heard = Callable[[str, JsonObject], None]
+"""Told of every notification that belongs to no request: its method and parameters. Must not wait."""
+
+
+class Connection(Protocol):
+    """One server, connected. Used from any task; owned, opened and closed by one."""
+
+    def speak(self, era: Era, revision: str) -> None:
+        """Use this era and revision from now on; before the first call it is modern, for the probe."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        report: Report | None = None,
+    ) -> JsonObject:
+        """Send a request whose parameters are a JSON object already encoded; return its result.
+
+        Raises what `faults` lists. Cancelling the caller cancels the request at the server. `name` is the
+        tool's, for transports that say it outside the body; `headers` are sent where there are headers.
+        With a `report` the parameters get a progress token, and progress is passed on.
+        """
+        ...
+
+    async def notify(self, method: str, params: bytes) -> None:
+        """Send a notification."""
+        ...
+
+    async def hear(self) -> None:
+        """Hear what the server says unasked for as long as the connection lasts; return where it cannot."""
+        ...
+
+    async def lost(self) -> str:
+        """Wait until the connection is gone for good; return why."""
+        ...
+
+    def details(self) -> Mapping[str, Any]:
+        """Say what operators should know: process, standard error, session. Never a secret."""
+        ...
+
+
+Dial = Callable[[Heard], AbstractAsyncContextManager[Connection]]
+"""Opens a connection; leaving the block closes it gracefully, and leaves nothing behind."""

@@ -1,0 +1,371 @@
+"""Streamable HTTP: every request is a POST of its own, and its answer is a body or a stream of events."""
+
+import re
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import aiohttp
+import anyio
+import orjson
+from yarl import URL
+
+from toolcrib.egress import Egress
+from toolcrib.model import JsonObject, Report
+from toolcrib.sources.mcp.background import Background, background
+from toolcrib.sources.mcp.connection import MODERN, Connection, Era, Heard
+from toolcrib.sources.mcp.events import Events
+from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Unsent
+from toolcrib.sources.mcp.inbox import Asked, Inbox, Outcome
+from toolcrib.sources.mcp.messages import refusal
+from toolcrib.sources.mcp.mirrors import header_value
+from toolcrib.sources.mcp.web import (
+    ERROR_BYTES,
+    JSON,
+    STREAM,
+    check_coding,
+    drain,
+    piece,
+    send,
+    session,
+    status_fault,
+    whole,
+)
+from toolcrib.sources.mcp.wire import encode_notification, encode_request, parse, with_token
+
+COURTESY_SECONDS = 2.0
+"""How long a server may take over what we tell it only for its own sake: that we leave, that nobody waits."""
+
+_PAUSE, _SHORTEST_PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 0.1, 30.0, 5.0
+_MOST_RESUMES = 5
+_HEADERS_SINCE = "2025-06-18"
+_SESSION = "Mcp-Session-Id"
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
+_PASSING = frozenset({408, 409, 425, 429})
+"""Refusals of a stream that may be over in a moment; 409 says that our last one is still open there."""
+_SESSIONLESS = re.compile(rb"session|not initialized", re.IGNORECASE)
+_SESSION_CODES = frozenset({-32000, -32001, -32600})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """A server behind a URL. `headers` are the operator's, sent with everything."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    egress: Egress = field(default_factory=Egress)
+
+    @asynccontextmanager
+    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+        """Get ready to talk; the first request is what connects."""
+        async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
+            connection = _Connection(URL(self.url), opened, heard, jobs)
+            try:
+                yield connection
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await connection.end()
+
+
+class _Connection:
+    def __init__(self, url: URL, opened: aiohttp.ClientSession, heard: Heard, jobs: Background) -> None:
+        self._url, self._opened, self._jobs = url, opened, jobs
+        self._inbox = Inbox(heard, self._answer)
+        self._era: Era = "modern"
+        self._revision = MODERN
+        self._session: str | None = None
+        self._last = 0
+        self._why = ""
+        self._gone = anyio.Event()
+        self._scopes: set[anyio.CancelScope] = set()
+
+    def speak(self, era: Era, revision: str) -> None:
+        self._era, self._revision = era, revision
+
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        report: Report | None = None,
+    ) -> JsonObject:
+        self._last += 1
+        asked = Asked(self._last, method, self._era, report)
+        body = encode_request(asked.id, method, params if report is None else with_token(params, asked.id))
+        head = self._head(method, name)
+        if headers:
+            head.update(headers)
+        with self._open():
+            try:
+                response = await send(self._opened, "POST", self._url, head, body)
+                return await self._answered(response, asked)
+            except anyio.get_cancelled_exc_class():
+                self._abandon(asked)
+                raise
+        raise Cut(self._why)
+
+    async def notify(self, method: str, params: bytes) -> None:
+        with self._open():
+            return await self._post(encode_notification(method, params), method)
+        raise Cut(self._why)
+
+    async def hear(self) -> None:
+        if self._era == "legacy" and not self._why:
+            with self._open():
+                await self._hear()
+
+    async def lost(self) -> str:
+        await self._gone.wait()
+        return self._why
+
+    def details(self) -> Mapping[str, Any]:
+        return {"session": self._session is not None, "unclaimed": self._inbox.unclaimed}
+
+    async def end(self) -> None:
+        """End whatever is still under way; tell the server that we leave, where it keeps a session for us."""
+        kept = self._session is not None and not self._why
+        self._lose("the connection to the server was closed")
+        # aiohttp closes its connections without a word to those who read from them.
+        for scope in tuple(self._scopes):
+            scope.cancel()
+        if not kept:
+            return
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+            (await send(self._opened, "DELETE", self._url, self._head(""))).close()
+
+    # What goes out
+
+    @contextmanager
+    def _open(self) -> Generator[None]:
+        """Go on for as long as the connection is not ended; where it is, the block is left early."""
+        if self._why:
+            raise Unsent(self._why)
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
+
+    def _head(self, method: str, name: str | None = None) -> dict[str, str]:
+        if self._era == "modern":
+            head = {"MCP-Protocol-Version": self._revision, "Mcp-Method": method}
+            if name is not None:
+                head["Mcp-Name"] = header_value(name)
+            return head
+        # A handshake starts anew: what was agreed on before does not count in it.
+        if method == "initialize":
+            self._session = None
+            return {}
+        head = {} if self._revision < _HEADERS_SINCE else {"MCP-Protocol-Version": self._revision}
+        if self._session is not None:
+            head[_SESSION] = self._session
+        return head
+
+    async def _post(self, body: bytes, method: str = "") -> None:
+        """Send a message that has no answer."""
+        response = await send(self._opened, "POST", self._url, self._head(method), body)
+        try:
+            if response.status >= 300:
+                raise await self._fault(response)
+            await drain(response)
+        finally:
+            response.release()
+
+    async def _tell(self, body: bytes) -> None:
+        """Send a message that has no answer, for the server's sake only."""
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+            await self._post(body)
+
+    def _abandon(self, asked: Asked) -> None:
+        """Tell a legacy server that nobody waits any more; a modern one sees it, as the answer is closed."""
+        if asked.era == "modern" or asked.method == "initialize" or self._why:
+            return
+        params = orjson.dumps({"requestId": asked.id, "reason": "the caller no longer waits"})
+        self._jobs.start(self._tell, encode_notification("notifications/cancelled", params))
+
+    def _answer(self, body: bytes) -> bool:
+        """Answer a question of the server; a modern one may not ask."""
+        return self._era == "legacy" and self._jobs.start(self._tell, body)
+
+    # What comes back
+
+    async def _answered(self, response: aiohttp.ClientResponse, asked: Asked) -> JsonObject:
+        try:
+            await self._check(response)
+            self._welcome(response, asked)
+            if response.content_type == STREAM:
+                return await self._streamed(response, asked)
+            found = await self._inbox.take(await whole(response), asked)
+        except BaseException:
+            response.close()
+            raise
+        if found is None:
+            raise Garbled("the server's answer is not for the request it was sent")
+        return _result(found)
+
+    async def _check(self, response: aiohttp.ClientResponse) -> None:
+        """Raise what keeps an answer from being one."""
+        if response.status >= 300:
+            raise await self._fault(response)
+        check_coding(response)
+        if response.content_type not in {JSON, STREAM}:
+            raise Garbled(f"the server answered with neither {JSON} nor {STREAM}")
+
+    def _welcome(self, response: aiohttp.ClientResponse, asked: Asked) -> None:
+        """Keep the session that a handshake's answer may begin."""
+        if asked.method != "initialize" or asked.era == "modern":
+            return
+        given = response.headers.get(_SESSION)
+        if given is not None and not _SESSION_ID.match(given):
+            raise Garbled("the server gave a session id that the protocol does not allow")
+        self._session = given
+
+    async def _fault(self, response: aiohttp.ClientResponse) -> Fault:
+        """What an answer with an HTTP error means; where our session is gone, so is the connection."""
+        if response.status < 400:
+            return status_fault(response)
+        text = b""
+        with suppress(Fault):
+            check_coding(response)
+            text = await whole(response, ERROR_BYTES)
+        said = _refusal_in(text)
+        if self._session is not None and _ends_session(response.status, text, said):
+            self._lose("the server ended our session")
+            return Unsent(self._why)
+        return said or status_fault(response)
+
+    def _lose(self, why: str) -> None:
+        self._why = self._why or why
+        self._gone.set()
+
+    async def _streamed(self, response: aiohttp.ClientResponse, asked: Asked) -> JsonObject:
+        """Read events until the answer is among them; a legacy server may break off and go on elsewhere."""
+        events, tries = Events(), 0
+        while True:
+            reached = events.last_id
+            try:
+                found = await self._read(response, events, asked)
+                ended = Cut("the server ended its answer before it gave a result")
+            except Cut as cut:
+                found, ended = None, cut
+            except BaseException:
+                response.close()
+                raise
+            if found is not None:
+                self._let_go(response)
+                return _result(found)
+            response.close()
+            tries = tries + 1 if events.last_id == reached else 0
+            if asked.era == "modern" or not events.last_id or tries >= _MOST_RESUMES:
+                raise ended
+            response = await self._resumed(events, ended)
+
+    async def _resumed(self, events: Events, ended: Cut) -> aiohttp.ClientResponse:
+        await anyio.sleep(_pause(events, _PAUSE))
+        try:
+            response = await self._get(events)
+        except Fault as fault:
+            raise ended from fault
+        if response.status == 200 and response.content_type == STREAM:
+            return response
+        response.close()
+        raise ended
+
+    async def _hear(self) -> None:
+        events, pause = Events(), _PAUSE
+        while not self._why:
+            opened, reached = anyio.current_time(), events.last_id
+            if not await self._listen(events):
+                return
+            if events.last_id != reached or anyio.current_time() - opened > _STEADY:
+                pause = _PAUSE
+            await anyio.sleep(_pause(events, pause, pause - _PAUSE))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _listen(self, events: Events) -> bool:
+        """Hear one stream to its end; whether it makes sense to open another."""
+        try:
+            response = await self._get(events)
+        except Fault:
+            return True
+        try:
+            if response.status >= 400:
+                await self._fault(response)
+                return response.status >= 500 or response.status in _PASSING
+            if response.status >= 300 or response.content_type != STREAM:
+                return False
+            await self._read(response, events, None)
+        except Fault:
+            return True
+        finally:
+            response.close()
+        return True
+
+    async def _get(self, events: Events) -> aiohttp.ClientResponse:
+        events.restart()
+        head = self._head("") | {"Accept": STREAM}
+        if events.last_id:
+            head["Last-Event-ID"] = events.last_id
+        response = await send(self._opened, "GET", self._url, head)
+        try:
+            check_coding(response)
+        except Garbled:
+            response.close()
+            raise
+        return response
+
+    async def _read(self, response: aiohttp.ClientResponse, events: Events, asked: Asked | None) -> Outcome:
+        while data := await piece(response):
+            for event in events.feed(data):
+                # An event without data only says where to go on.
+                if event.type != "message" or not event.data:
+                    continue
+                found = await self._inbox.take(event.data, asked)
+                if found is not None:
+                    return found
+        return None
+
+    def _let_go(self, response: aiohttp.ClientResponse) -> None:
+        """Give the connection back to the pool: its stream has ended, or is about to."""
+        if response.content.at_eof() or not self._jobs.start(_finish, response):
+            response.release()
+
+
+async def _finish(response: aiohttp.ClientResponse) -> None:
+    try:
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+            await drain(response)
+    finally:
+        response.release()
+
+
+def _pause(events: Events, ours: float, least: float = 0.0) -> float:
+    """How long to wait before a stream is opened again: as the server says, within reason."""
+    return ours if events.retry is None else max(events.retry, least, _SHORTEST_PAUSE)
+
+
+def _result(found: JsonObject | Fault) -> JsonObject:
+    if isinstance(found, Fault):
+        raise found
+    return found
+
+
+def _refusal_in(text: bytes) -> Refusal | None:
+    """The JSON-RPC error that an error page is, where it is one."""
+    try:
+        value = parse(text)
+    except Garbled:
+        return None
+    found = refusal(cast("JsonObject", value).get("error")) if type(value) is dict else None
+    return found if isinstance(found, Refusal) else None
+
+
+def _ends_session(status: int, text: bytes, said: Refusal | None) -> bool:
+    if status == 404:
+        return True
+    known = said is None or said.code in _SESSION_CODES
+    return status == 400 and known and _SESSIONLESS.search(text) is not None

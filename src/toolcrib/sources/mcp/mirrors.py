@@ -1,0 +1,99 @@
+"""Arguments that a modern server wants repeated as HTTP headers, so that a proxy can route on them."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import orjson
+
+from toolcrib.model import Json, JsonObject
+
+KEYWORD = "x-mcp-header"
+
+Mirrors = tuple[tuple[tuple[str, ...], str], ...]
+"""Where in the arguments each value is, and the header it is repeated in."""
+
+_MARK = f'"{KEYWORD}"'.encode()
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_CODED = re.compile(r"=\?base64\?.*\?=")
+_SIMPLE = ("string", "integer", "boolean")
+_DATA = ("const", "default", "enum", "examples")
+_NAMED = ("$defs", "definitions", "dependentSchemas", "patternProperties")
+
+_Place = tuple[tuple[str, ...] | None, Json]
+
+
+class BadMirror(ValueError):
+    """A schema asks for a header in a way the protocol does not allow; the message says how."""
+
+
+def mirrors_of(schema: JsonObject) -> Mirrors:
+    """Find the headers a schema asks for; raise BadMirror where one of them cannot be."""
+    if _MARK not in orjson.dumps(schema):
+        return ()
+    found: list[tuple[tuple[str, ...], str]] = []
+    taken: set[str] = set()
+    places: list[_Place] = [((), schema)]
+    while places:
+        path, place = places.pop()
+        if not isinstance(place, Mapping):
+            continue
+        here = cast("JsonObject", place)
+        if KEYWORD in here:
+            header = _header(path, here)
+            if header.lower() in taken:
+                raise BadMirror(f"two arguments want the header {header}")
+            taken.add(header.lower())
+            found.append((path or (), f"Mcp-Param-{header}"))
+        places += _below(path, here)
+    return tuple(found)
+
+
+def _header(path: tuple[str, ...] | None, schema: JsonObject) -> str:
+    if not path:
+        raise BadMirror(f"{KEYWORD} may only stand on a property that is always at the same place")
+    where, header = ".".join(path), schema[KEYWORD]
+    if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+        raise BadMirror(f"{KEYWORD} of {where} is no name a header can have")
+    if schema.get("type") not in _SIMPLE:
+        raise BadMirror(f"{KEYWORD} of {where} needs the type string, integer or boolean")
+    return header
+
+
+def _below(path: tuple[str, ...] | None, schema: JsonObject) -> Iterator[_Place]:
+    for keyword, value in schema.items():
+        if keyword in _DATA:
+            continue
+        if isinstance(value, Mapping):
+            inner = cast("JsonObject", value)
+            if keyword == "properties":
+                yield from ((None if path is None else (*path, name), each) for name, each in inner.items())
+            elif keyword in _NAMED:
+                yield from ((None, each) for each in inner.values())
+            else:
+                yield None, inner
+        elif isinstance(value, list):
+            yield from ((None, each) for each in cast("list[Json]", value))
+
+
+def mirrored(mirrors: Mirrors, arguments: JsonObject) -> dict[str, str]:
+    """Make the headers of one call; what is not given is not repeated."""
+    headers: dict[str, str] = {}
+    for path, header in mirrors:
+        value: Any = arguments
+        for name in path:
+            value = cast("JsonObject", value).get(name) if isinstance(value, Mapping) else None
+        if isinstance(value, bool):
+            headers[header] = "true" if value else "false"
+        elif isinstance(value, str | int | float):
+            headers[header] = header_value(str(value))
+    return headers
+
+
+def header_value(text: str) -> str:
+    """Write text so that it comes through an HTTP header whole: as it is, or in base64."""
+    if not text or (_PLAIN.fullmatch(text) and not _CODED.fullmatch(text)):
+        return text
+    return f"=?base64?{b64encode(text.encode()).decode()}?="

@@ -1,0 +1,131 @@
+"""One MCP server as a source: connected, greeted, listed and watched in one task, called from any."""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, cast
+
+import anyio
+
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.interfaces import Link, Offer
+from toolcrib.model import Call, Family, Json, Result
+from toolcrib.sources.mcp.answers import error_of, result_of
+from toolcrib.sources.mcp.connection import Connection, Dial
+from toolcrib.sources.mcp.definitions import offer
+from toolcrib.sources.mcp.discovery import first_page
+from toolcrib.sources.mcp.faults import Cut, Fault, Status, Unsent
+from toolcrib.sources.mcp.greeting import Greeter
+from toolcrib.sources.mcp.life import Life
+from toolcrib.sources.mcp.mirrors import mirrored
+from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.watch import PROBE, Watch
+
+_WORDS = 200
+
+
+class McpSource:
+    """A source whose tools are those of one MCP server. `dial` is a transport's way to it."""
+
+    mortal = True
+    family: Family = "mcp"
+
+    def __init__(self, settings: McpSettings, dial: Dial) -> None:
+        self.id, self.timeout = settings.id, settings.timeout
+        self._settings, self._dial = settings, dial
+        self._greeter = Greeter("legacy" if settings.transport == "sse" else None)
+        self._watch = Watch(settings)
+        self._life: Life | None = None
+        self._last: Life | None = None
+        self._connection: Connection | None = None
+        self._doing = ""
+
+    def offer_of(self, raw: Sequence[Json]) -> Offer:
+        """Judge definitions that were remembered, as if the server had just listed them."""
+        return offer(self._settings, raw)
+
+    async def run(self, link: Link) -> None:
+        """Connect, greet, list, then watch the server until it is lost."""
+        limit = self._settings.start_timeout
+        self._watch, self._doing = Watch(self._settings), "start"
+        # One scope for all, which has no end once the server is up: what `dial` opens must close inside.
+        with anyio.CancelScope(deadline=anyio.current_time() + limit) as start:
+            try:
+                await self._connected(link, start)
+            except (Fault, ConnectionError, ExceptionGroup) as error:
+                raise self._plain(error) from error
+        if start.cancelled_caught:
+            raise TimeoutError(f"the server did not {self._doing} within {limit:g} s")
+
+    async def _connected(self, link: Link, start: anyio.CancelScope) -> None:
+        watch = self._watch
+        async with self._dial(watch.heard) as connection:
+            self._connection, self._doing = connection, "answer our greeting"
+            greeting = await self._greeter.greet(connection)
+            self._doing = "list its tools"
+            life = self._life = self._last = Life(self._settings, connection, greeting, link)
+            try:
+                await life.refresh()
+                start.deadline = inf
+                await watch.keep(connection, greeting, life.refresh)
+            except ExceptionGroup as group:
+                link.down(str(self._plain(group)))
+                raise
+            finally:
+                self._life = None
+
+    def _plain(self, error: Exception) -> Exception:
+        """Find the one error inside, and say it so that it may be shown."""
+        while isinstance(error, ExceptionGroup):
+            error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+        if isinstance(error, Fault | ConnectionError):
+            return ConnectionError(self._settings.redact(str(error)) + self._last_words())
+        return error
+
+    def _last_words(self) -> str:
+        """What a program wrote last, which often says why it ended; its transport has taken secrets out."""
+        if self._connection is None or self._doing == "start":
+            return ""
+        tail = self._connection.details().get("stderr_tail", ())
+        return f" (it wrote last: {tail[-1].strip()[:_WORDS]})" if tail else ""
+
+    async def call(self, call: Call) -> Result:
+        """Send the call over the warm connection."""
+        life = self._life
+        if life is None:
+            raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
+        tool = call.tool
+        ready = life.calls.get(tool.name)
+        if ready is None:
+            raise Refused("TOOL_NOT_FOUND", f"{self.id} does not offer {tool.local} any more")
+        params = ready.params(call)
+        headers = mirrored(ready.mirrors, call.arguments) if ready.mirrors else None
+        try:
+            answer = await life.connection.request(
+                "tools/call", params, name=ready.local, headers=headers, report=call.report
+            )
+        except Fault as fault:
+            if isinstance(fault, Unsent | Cut | Status):
+                self._watch.doubt()
+            raise error_of(fault, tool, self._settings.redact) from fault
+        return result_of(answer, tool)
+
+    async def check(self) -> None:
+        """Ask the server for the first page of its tools."""
+        life = self._life
+        if life is None:
+            raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
+        try:
+            with anyio.fail_after(PROBE):
+                await first_page(life.connection, life.greeting)
+        except Fault as fault:
+            raise self._plain(fault) from fault
+        except TimeoutError:
+            raise TimeoutError(f"{self.id} did not answer within {PROBE:g} s") from None
+
+    def details(self) -> Mapping[str, Any]:
+        """Say how the server is reached, what it said of itself, and what its process left behind."""
+        return {
+            "transport": self._settings.transport,
+            **(self._last.details() if self._last else {}),
+            **(self._connection.details() if self._connection else {}),
+        }

@@ -1,0 +1,131 @@
+"""A source that only fails is given a rest: calls are answered at once until one of them gets through."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import anyio
+
+from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
+from toolcrib.interfaces import Handler, Stage
+from toolcrib.model import Call, Result, Tool
+
+BreakerState = Literal["closed", "open", "half_open"]
+Verdict = Literal["good", "bad", "neither"]
+
+_AT_FAULT = frozenset({"NETWORK_ERROR", "HTTP_ERROR", "TIMEOUT", "OUTCOME_UNKNOWN"})
+_TOGETHER = 0.05
+"""Failures so close to each other, in seconds, have one cause: a death ends all running calls at once."""
+
+
+@dataclass(frozen=True)
+class Breaker:
+    """Counts what the source is to blame for, not what a tool refuses nor what never reached it."""
+
+    failures: int = 10
+    """So many in a row open it."""
+    rest: float = 5.0
+    """How long it is open at first; it doubles with every probe that fails."""
+    longest_rest: float = 60.0
+    clock: Callable[[], float] = anyio.current_time
+    _circuits: dict[str, "_Circuit"] = field(default_factory=dict[str, "_Circuit"], init=False, repr=False)
+
+    def fit(self, tool: Tool) -> Stage | None:
+        """Left out for what runs in this process; the tools of a source share its breaker."""
+        if tool.family in ("function", "core"):
+            return None
+        circuit = self._circuits.setdefault(tool.source, _Circuit(tool.source, self))
+
+        async def breaker(call: Call, proceed: Handler) -> Result:
+            if circuit.state != "closed":
+                return await circuit.probe(call, proceed)
+            try:
+                result = await proceed(call)
+            except ToolcribError as error:
+                circuit.count(circuit.judge(error, call))
+                raise
+            circuit.failed = 0
+            return result
+
+        return breaker
+
+    def forget(self, source: str) -> None:
+        """Begin afresh with a source that is not what it was."""
+        circuit = self._circuits.get(source)
+        if circuit is not None:
+            circuit.close()
+
+    def states(self) -> Mapping[str, BreakerState]:
+        """Say how the breaker of each source stands."""
+        return {source: circuit.state for source, circuit in self._circuits.items()}
+
+
+class _Circuit:
+    """The breaker of one source."""
+
+    def __init__(self, source: str, settings: Breaker) -> None:
+        self.source, self._settings = source, settings
+        self.state: BreakerState = "closed"
+        self.failed = 0
+        self._failed_at = float("-inf")
+        self._rest = settings.rest
+        self._until = 0.0
+        self._probing = False
+
+    def judge(self, error: ToolcribError, call: Call) -> Verdict:
+        """Say what an error tells of the source."""
+        if isinstance(error, Lost) or error.problem.code in _AT_FAULT:
+            hurried = call.deadline is not None and self._settings.clock() >= call.deadline
+            return "neither" if hurried else "bad"
+        return "good" if isinstance(error, Failed | Broken) else "neither"
+
+    def count(self, verdict: Verdict) -> None:
+        """Count in a call that began while the breaker was closed; after that it says nothing new."""
+        if verdict == "good":
+            self.failed = 0
+        if verdict != "bad" or self.state != "closed":
+            return
+        now = self._settings.clock()
+        if now - self._failed_at < _TOGETHER:
+            return
+        self._failed_at = now
+        self.failed += 1
+        if self.failed >= self._settings.failures:
+            self._open()
+
+    async def probe(self, call: Call, proceed: Handler) -> Result:
+        """Let one call through when the rest is over, and go by what becomes of it."""
+        now = self._settings.clock()
+        if self._probing or now < self._until:
+            raise self._refusal(now)
+        self.state, self._probing = "half_open", True
+        verdict: Verdict = "neither"
+        try:
+            result = await proceed(call)
+            verdict = "good"
+            return result
+        except ToolcribError as error:
+            verdict = self.judge(error, call)
+            raise
+        finally:
+            self._probing = False
+            self._conclude(verdict)
+
+    def _conclude(self, verdict: Verdict) -> None:
+        if verdict == "good":
+            self.close()
+        elif verdict == "bad":
+            self._rest = min(self._rest * 2, self._settings.longest_rest)
+            self._open()
+
+    def close(self) -> None:
+        """Let calls through and count from nothing."""
+        self.state, self.failed, self._rest = "closed", 0, self._settings.rest
+
+    def _open(self) -> None:
+        self.state = "open"
+        self._until = self._settings.clock() + self._rest
+
+    def _refusal(self, now: float) -> Unavailable:
+        message = f"{self.source} has failed too often in a row and is given a rest; nothing was done"
+        return Unavailable("SOURCE_DOWN", message, retry_after=round(max(self._until - now, 0.1), 3))

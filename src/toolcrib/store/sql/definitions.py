@@ -1,0 +1,48 @@
+"""What sources offered, across restarts: each definition as last seen, and the hash of the one seen first."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+from sqlalchemy import bindparam, delete, select
+
+from toolcrib.interfaces import Definition
+from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.tables import definitions as table
+
+FIELDS = tuple(each.name for each in fields(Definition))
+AT_ONCE = 500
+"""Rows per transaction: a definition may be large, and others are waiting for their turn to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDefinitions:
+    """Definitions in a table. Rows go in order of name, lest two replicas wait for each other in a ring."""
+
+    database: Database
+
+    async def all(self) -> Sequence[Definition]:
+        """Every definition, by name."""
+        async with self.database.read() as connection:
+            rows = await connection.execute(select(table).order_by(table.c.name))
+            return [Definition(**row) for row in rows.mappings()]
+
+    async def put(self, definitions: Sequence[Definition]) -> None:
+        """Add or replace, by name."""
+        insert = self.database.insert(table)
+        new = {table.c[name]: insert.excluded[name] for name in FIELDS if name != "name"}
+        statement = insert.on_conflict_do_update(index_elements=[table.c.name], set_=new)
+        ordered = sorted(definitions, key=attrgetter("name"))
+        for start in range(0, len(ordered), AT_ONCE):
+            batch = ordered[start : start + AT_ONCE]
+            rows = [{name: getattr(each, name) for name in FIELDS} for each in batch]
+            async with self.database.write() as connection:
+                await connection.execute(statement, rows)
+
+    async def drop(self, names: Iterable[str]) -> None:
+        """Forget tools."""
+        rows = [{"dropped": name} for name in sorted(set(names))]
+        if not rows:
+            return
+        async with self.database.write() as connection:
+            await connection.execute(delete(table).where(table.c.name == bindparam("dropped")), rows)

@@ -1,0 +1,22 @@
+"""Why a source died, in one line an operator can read."""
+
+from typing import cast
+
+from toolcrib.errors import ToolcribError
+
+LONGEST = 500
+
+
+def one_line(text: str) -> str:
+    """Return text on one line, cut where it gets too long."""
+    return " ".join(text.split())[:LONGEST]
+
+
+def reason(error: BaseException) -> str:
+    """Say what an error is; of a group, the first error that is in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return reason(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
+    if isinstance(error, ToolcribError):
+        return one_line(str(error))
+    kind, said = type(error).__name__, str(error)
+    return one_line(f"{kind}: {said}" if said else kind)

@@ -1,0 +1,210 @@
+"""Knows every source and who holds its place: starts, swaps, retires, and finds the one a call goes to."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.interfaces import Handler, Offer, Source, SourceState, Upkeep
+from toolcrib.model import Call, Result, Tool
+from toolcrib.supervisor.life import Home, Life
+from toolcrib.supervisor.shelf import Shelf
+
+PATIENCE = 60.0
+"""The pause between two tries of a source in a crash loop, in seconds."""
+PLAIN = Upkeep()
+
+
+class Supervisor:
+    """Owns the liveness of every source."""
+
+    def __init__(self, shelf: Shelf, *, patience: float = PATIENCE) -> None:
+        self._home = Home(shelf=shelf, later=self._later, hear=self._heard, patience=patience)
+        self._lives: dict[str, Life] = {}
+        """Who gets the calls, by source."""
+        self._heirs: dict[str, Life] = {}
+        """Who is starting beside one that still serves."""
+        self._leaving: set[Life] = set()
+        """Who takes no more calls, and finishes those it has."""
+        self._tasks: TaskGroup | None = None
+
+    # --- which sources there are ---
+
+    async def start(self, tasks: TaskGroup) -> None:
+        """Run every source; return when those that live in this process have come up, or failed to."""
+        self._tasks = tasks
+        lives = tuple(self._lives.values())
+        for life in lives:
+            life.place()
+            tasks.start_soon(self._keep, life, name=f"source {life.id}")
+        for life in lives:
+            if not life.source.mortal:
+                await life.settled.wait()
+
+    def add(self, source: Source, upkeep: Upkeep = PLAIN, *, remembered: Offer | None = None) -> None:
+        """Take in a source, and run it as soon as this runs; `remembered` is shown until it is up."""
+        if source.id in self._lives:
+            message = f"there is a source named {source.id} already"
+            raise ValueError(message)
+        self._enter(Life(source, upkeep, self._home, remembered))
+
+    def replace(self, source: Source, upkeep: Upkeep = PLAIN, *, remembered: Offer | None = None) -> None:
+        """Start another instance of a source; one that serves goes on until this one is up, or has failed."""
+        life = Life(source, upkeep, self._home, remembered)
+        before = self._lives.get(life.id)
+        if self._tasks is None or before is None:
+            self._enter(life)
+            return
+        self._retire(self._heirs.pop(life.id, None))
+        self._heirs[life.id] = life
+        self._tasks.start_soon(self._keep, life, name=f"source {life.id}")
+        if not before.serving or life.settled.is_set():
+            self._promote(life)
+
+    def remove(self, id: str) -> tuple[str, ...]:
+        """Take a source's tools away now, and stop it when its calls have ended: those named here."""
+        self._retire(self._heirs.pop(id, None))
+        life = self._lives.pop(id, None)
+        if life is None:
+            return ()
+        self._home.shelf.remove(id)
+        self._retire(life)
+        return life.flights.ids()
+
+    def _enter(self, life: Life) -> None:
+        self._lives[life.id] = life
+        if self._tasks is not None:
+            life.place()
+            self._tasks.start_soon(self._keep, life, name=f"source {life.id}")
+
+    def _retire(self, life: Life | None) -> None:
+        if life is not None and self._tasks is not None:
+            self._leaving.add(life)
+            life.retire()
+
+    def _promote(self, heir: Life) -> None:
+        before = self._lives[heir.id]
+        del self._heirs[heir.id]
+        self._lives[heir.id] = heir
+        self._retire(before)
+        heir.place(before)
+
+    def _heard(self, life: Life) -> None:
+        """Swap once the new instance has settled, or the old one serves no more."""
+        heir = self._heirs.get(life.id)
+        if heir is not None and (life is heir or (life is self._lives[life.id] and not life.serving)):
+            self._promote(heir)
+
+    async def _keep(self, life: Life) -> None:
+        try:
+            await life.keep()
+        finally:
+            self._leaving.discard(life)
+
+    def _later(self, seconds: float, do: Callable[[], None]) -> anyio.CancelScope:
+        scope = anyio.CancelScope()
+
+        async def wait() -> None:
+            with scope:
+                await anyio.sleep(seconds)
+                do()
+
+        cast("TaskGroup", self._tasks).start_soon(wait)  # nothing is placed, let alone down, before the start
+        return scope
+
+    # --- calls ---
+
+    def handler(self, tool: Tool) -> Handler:
+        """Return the end of a tool's chain: whoever holds the place of its source when a call comes."""
+        lives, source = self._lives, tool.source
+
+        def carry(call: Call) -> Awaitable[Result]:
+            life = lives.get(source)
+            if life is None:
+                raise _gone(source)
+            return life.call(call)
+
+        return carry
+
+    def timeout(self, source: str) -> float | None:
+        """Return what one attempt may take by default."""
+        life = self._lives.get(source)
+        return None if life is None else life.source.timeout
+
+    def is_up(self, id: str) -> bool:
+        """Whether a call would be taken now."""
+        life = self._lives.get(id)
+        return life is not None and life.serving
+
+    async def wake(self, id: str) -> None:
+        """Return when a source is up: one that sleeps is started; one that is down is not waited for."""
+        while True:
+            life = self._lives.get(id)
+            if life is None:
+                raise _gone(id)
+            if life.serving:
+                return
+            if life.state not in ("asleep", "starting"):
+                raise life.unavailable()
+            await life.rouse()
+
+    # --- what operators ask ---
+
+    def in_flight(self, id: str) -> tuple[str, ...]:
+        """Name the calls that are running on a source."""
+        life = self._lives.get(id)
+        return () if life is None else life.flights.ids()
+
+    def retiring(self) -> Mapping[str, tuple[str, ...]]:
+        """Name the calls that instances on their way out still wait for, by source."""
+        waiting: dict[str, tuple[str, ...]] = {}
+        for life in self._leaving:
+            if life.flights:
+                waiting[life.id] = tuple(sorted((*waiting.get(life.id, ()), *life.flights.ids())))
+        return waiting
+
+    async def settled(self, within: float, ids: Iterable[str] | None = None) -> bool:
+        """Wait until each source is up, asleep, or has failed once; whether that came about in time."""
+        wanted = tuple(self._lives) if ids is None else tuple(ids)
+        lives = [self._newest(each) for each in wanted if each in self._lives]
+        with anyio.move_on_after(within):
+            for life in lives:
+                await life.settled.wait()
+        return all(life.settled.is_set() for life in lives)
+
+    async def test(self, id: str, within: float) -> SourceState:
+        """Ask a source that is up for something real, start any other now; how it is then.
+
+        What went wrong with the asking stands in the details as `fault`, and is the last error too.
+        """
+        if id not in self._lives:
+            raise Refused("NOT_FOUND", f"there is no source named {id}")
+        life = self._newest(id)
+        fault: str | None = None
+        with anyio.move_on_after(within) as limit:
+            fault = await life.test()
+        if limit.cancelled_caught and life.serving:
+            fault = f"it did not answer within {within:g} s"
+        return life.describe(self._more(id) if fault is None else {**self._more(id), "fault": fault})
+
+    def states(self) -> tuple[SourceState, ...]:
+        """Say how every source is doing."""
+        return tuple(life.describe(self._more(life.id)) for life in self._lives.values())
+
+    def _more(self, id: str) -> dict[str, Any]:
+        more: dict[str, Any] = {}
+        waiting, heir = self.retiring().get(id), self._heirs.get(id)
+        if waiting:
+            more["retiring"] = waiting
+        if heir is not None:
+            more["replacement"] = heir.state
+        return more
+
+    def _newest(self, id: str) -> Life:
+        return self._heirs.get(id) or self._lives[id]
+
+
+def _gone(id: str) -> Unavailable:
+    return Unavailable("SOURCE_DOWN", f"{id} is no longer served; nothing was done", retryable=False)

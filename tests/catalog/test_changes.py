@@ -1,0 +1,274 @@
+"""How the catalog changes: one swap per change and none for no change, with nothing left over."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pytest
+
+from toolcrib.catalog import Catalog, Override, Overrides, Snapshot, catalog, entry
+from toolcrib.interfaces import Offer, Withheld
+from toolcrib.model import Tool
+from toolcrib.schemas import Guarded, check
+from toolcrib.testing import a_tool
+
+
+class Watched:
+    """A catalog, the snapshots it made, and the claims it told of."""
+
+    def __init__(self, *sources: str, overrides: Overrides | None = None) -> None:
+        self.heard: list[Snapshot] = []
+        self.claims: dict[str, str] = {}
+        self.catalog = Catalog(sources, overrides=overrides, claimed=self._claimed)
+        self.catalog.listen(self.heard.append)
+
+    def _claimed(self, fresh: Mapping[str, str], stale: Collection[str]) -> None:
+        for name in stale:
+            del self.claims[name]
+        self.claims.update(fresh)
+
+    def offer(self, source: str, *tools: Tool, **more: Any) -> None:
+        self.catalog.replace(source, Offer(tools=tools, **more))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.catalog.snapshot.tools)
+
+    def news(self) -> int:
+        """How many snapshots there were since the last time this was asked."""
+        count = len(self.heard)
+        self.heard.clear()
+        return count
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every schema that was checked."""
+    seen: list[object] = []
+
+    def counting(schema: object, **more: Any) -> Guarded:
+        seen.append(schema)
+        return check(schema, **more)
+
+    monkeypatch.setattr(entry, "check", counting)
+    return seen
+
+
+def test_the_same_offer_again_is_no_change() -> None:
+    house = Watched("x")
+    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
+    first = house.catalog.snapshot
+    assert house.news() == 1
+    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
+    assert house.news() == 0
+    assert house.catalog.snapshot is first
+    house.offer("x", a_tool("x:b", input_schema={}), a_tool("x:a"))
+    assert house.news() == 1
+    assert house.names == ["x:b", "x:a"]
+
+
+def test_a_value_that_python_takes_for_the_same_is_a_change() -> None:
+    house = Watched("x")
+    for default in (1, True, 1.0):
+        house.offer("x", a_tool("x:a", input_schema={"type": "object", "default": default}))
+        served = house.catalog.snapshot.tools["x:a"].input_schema["default"]
+        assert type(served) is type(default)
+    assert house.news() == 3
+
+
+def test_what_has_not_changed_is_not_checked_again(checks: list[object]) -> None:
+    house = Watched("x")
+    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
+    assert len(checks) == 2
+    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
+    house.catalog.override(Overrides({"x:*": Override(tags=("new",))}))
+    house.catalog.degrade("x", True)
+    assert len(checks) == 2
+    assert house.catalog.snapshot.tools["x:a"].tags == ("new",)
+    assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:b"]
+    house.offer("x", a_tool("x:a", input_schema={"type": "object", "title": "T"}), a_tool("x:b"))
+    assert len(checks) == 4
+    assert house.names == ["x:a", "x:b"]
+
+
+@pytest.mark.requirement("B6")
+def test_the_tools_of_a_source_that_is_down_are_marked_and_sound_again_later() -> None:
+    house = Watched("x", "y")
+    house.offer("x", a_tool("x:a"))
+    house.offer("y", a_tool("y:b"))
+    before = house.catalog.snapshot.tools["x:a"]
+    house.news()
+    house.catalog.degrade("x", True)
+    house.catalog.degrade("x", True)
+    assert house.news() == 1
+    tools = house.catalog.snapshot.tools
+    assert [tool.degraded for tool in tools.values()] == [True, False]
+    assert tools["x:a"].fingerprint == before.fingerprint
+    assert house.catalog.snapshot.find("a") == (tools["x:a"],)
+    house.catalog.degrade("x", False)
+    assert house.catalog.snapshot.tools["x:a"] == before
+
+
+@pytest.mark.requirement("B6")
+def test_tools_from_memory_enter_degraded_and_a_living_source_replaces_them_in_one_swap() -> None:
+    house = Watched("x")
+    house.catalog.replace("x", Offer(tools=[a_tool("x:a")]), degraded=True)
+    assert house.catalog.snapshot.tools["x:a"].degraded
+    house.offer("x", a_tool("x:a"))
+    assert not house.catalog.snapshot.tools["x:a"].degraded
+    assert house.news() == 2
+
+
+def test_a_source_that_is_not_there_can_be_neither_degraded_nor_removed() -> None:
+    house = Watched("x")
+    house.catalog.degrade("x", True)
+    house.catalog.remove("x")
+    assert house.news() == 0
+
+
+@pytest.mark.requirement("A4")
+def test_a_removed_source_takes_its_tools_and_leaves_its_names() -> None:
+    house = Watched("one", "two")
+    house.offer("one", a_tool("one:echo"))
+    house.offer("two", a_tool("two:echo"), a_tool("two:other"))
+    house.news()
+    house.catalog.remove("one")
+    assert house.news() == 1
+    assert house.names == ["two:other"]
+    assert house.claims == {"echo": "one:echo", "other": "two:other"}
+
+
+@pytest.mark.requirement("A4", "C5")
+def test_a_source_that_leaves_the_config_gives_its_names_up_at_once() -> None:
+    house = Watched("one", "two")
+    house.offer("one", a_tool("one:echo"))
+    house.offer("two", a_tool("two:echo"))
+    house.catalog.remove("one")
+    assert house.names == []
+    house.news()
+    house.catalog.arrange(["two"])
+    assert house.names == ["two:echo"]
+    assert house.claims == {"echo": "two:echo"}
+    assert house.news() == 1
+    house.catalog.arrange(["two"])
+    assert house.news() == 0
+
+
+@pytest.mark.requirement("A4")
+def test_another_config_order_moves_tools_and_no_names() -> None:
+    house = Watched("one", "two")
+    house.offer("one", a_tool("one:echo"), a_tool("one:a"))
+    house.offer("two", a_tool("two:echo"), a_tool("two:b"))
+    assert house.names == ["one:echo", "one:a", "two:b"]
+    house.news()
+    house.catalog.arrange(["two", "one"])
+    assert house.news() == 1
+    assert house.names == ["two:b", "one:echo", "one:a"]
+
+
+@pytest.mark.requirement("I7")
+def test_other_overrides_let_every_tool_enter_again() -> None:
+    house = Watched("x", "y", overrides=Overrides({"x:a": Override(description="Old.")}))
+    house.offer("x", a_tool("x:a", description="Own."))
+    house.offer("y", a_tool("y:b", description="Own."))
+    house.news()
+    house.catalog.override(Overrides({"y:*": Override(description="New.", expose_as="bee")}))
+    assert house.news() == 1
+    told = {name: tool.description for name, tool in house.catalog.snapshot.tools.items()}
+    assert told == {"x:a": "Own.", "y:b": "New."}
+    assert house.claims == {"a": "x:a", "bee": "y:b"}
+    house.catalog.override(Overrides({"y:b": Override(description="New.", expose_as="bee")}))
+    assert house.news() == 0
+    house.catalog.override(Overrides({"y:b": Override(expose_as="Not a name")}))
+    assert house.names == ["x:a"]
+    assert "cannot be exposed" in house.catalog.snapshot.withheld[0].reason
+
+
+def test_what_the_source_withheld_and_repaired_stands_beside_what_the_catalog_did() -> None:
+    house = Watched("x")
+    house.offer(
+        "x",
+        a_tool("x:odd", input_schema={}),
+        a_tool("x:bad", input_schema={"type": "array"}),
+        withheld=[Withheld("x:worse", "x", "it has no name")],
+        repaired={"x:odd": ("its title was left out",), "x:fine": ("cut",)},
+    )
+    snapshot = house.catalog.snapshot
+    assert [lost.name for lost in snapshot.withheld] == ["x:worse", "x:bad"]
+    assert snapshot.repaired == {
+        "x:odd": ("its title was left out", "#/type was missing: 'object' was put in"),
+        "x:fine": ("cut",),
+    }
+
+
+@pytest.mark.parametrize("leave", ["replace", "remove"])
+def test_nothing_of_a_source_lingers(leave: str) -> None:
+    house = Watched("x")
+    house.offer("x", a_tool("x:odd", input_schema={}), a_tool("x:bad", input_schema={"type": "array"}))
+    if leave == "replace":
+        house.offer("x")
+    else:
+        house.catalog.remove("x")
+    snapshot = house.catalog.snapshot
+    assert (snapshot.repaired, snapshot.withheld, snapshot.spellings) == ({}, (), {})
+
+
+def test_of_two_tools_of_one_name_the_first_is_served() -> None:
+    house = Watched("x")
+    house.offer("x", a_tool("x:a", description="First."), a_tool("x:a", description="Second."))
+    assert house.catalog.snapshot.tools["x:a"].description == "First."
+    assert [(lost.name, "twice" in lost.reason) for lost in house.catalog.snapshot.withheld] == [
+        ("x:a", True)
+    ]
+
+
+@pytest.mark.requirement("A4")
+@pytest.mark.parametrize("rival", ["Echo", "e_cho", "ｅ-cho"])
+def test_spellings_of_one_name_within_an_offer_collide(rival: str) -> None:
+    house = Watched("x")
+    house.offer("x", a_tool("x:e-cho" if rival != "Echo" else "x:echo"), a_tool(f"x:{rival}"))
+    assert len(house.names) == 1
+    assert [lost.name for lost in house.catalog.snapshot.withheld] == [f"x:{rival}"]
+
+
+def _endless() -> dict[str, Any]:
+    """A schema of a few objects that would be a billion on paper."""
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(40):
+        schema = {"allOf": [schema, schema]}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"input_schema": _endless()},
+        {"input_schema": {"type": "object", "default": object()}},
+        {"annotations": {"set": {1, 2}}},
+        {"output_schema": {"type": "object", 1: 2}},
+    ],
+    ids=["endless", "no JSON", "a set", "a number for a key"],
+)
+def test_a_definition_that_cannot_be_written_down_is_withheld(fields: dict[str, Any]) -> None:
+    house = Watched("x")
+    for _ in range(2):
+        house.offer("x", a_tool("x:bad", **fields), a_tool("x:good"))
+        house.catalog.override(Overrides({}))
+    assert house.names == ["x:good"]
+    assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:bad"]
+
+
+def test_what_is_over_the_cap_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "MOST_TOOLS", 2)
+    house = Watched("x")
+    house.offer("x", *(a_tool(f"x:t{number}") for number in range(4)))
+    assert house.names == ["x:t0", "x:t1"]
+    assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:t2", "x:t3"]
+
+
+def test_a_source_full_of_faults_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    house = Watched("x")
+    house.offer("x", *(a_tool(f"x:t{number}", input_schema={"type": "array"}) for number in range(100)))
+    assert len(caplog.messages) == catalog.MOST_LINES + 1
+    assert caplog.messages[-1] == "80 more tools are withheld; the status names them"
+    house.offer("x", a_tool("x:t0", input_schema={"type": "array"}))
+    assert len(caplog.messages) == catalog.MOST_LINES + 1

@@ -1,0 +1,340 @@
+"""Pins: a tool that is no longer what was trusted is noticed, whatever changed and whenever it comes back."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolcrib.catalog import Catalog, Mode, Override, Overrides, PinChange, Snapshot, seal
+from toolcrib.catalog.pins import LARGEST, Pins
+from toolcrib.interfaces import Definition, Offer
+from toolcrib.model import JsonObject
+from toolcrib.policy import Pinned, Policy
+from toolcrib.testing import a_caller, a_tool
+
+NAME = "files:read"
+FIRST: JsonObject = {"name": "read", "description": "Reads a file."}
+SECOND: JsonObject = {"name": "read", "description": "Reads a file and mails it."}
+POLICY = Policy([Pinned()])
+
+
+class Gateway:
+    """A catalog that is pinned, and what would be in its store."""
+
+    def __init__(self, mode: Mode = "strict", stored: Mapping[str, Definition] | None = None) -> None:
+        self.stored = dict(stored or {})
+        self.heard: list[Snapshot] = []
+        self.catalog = self._made(mode)
+
+    def _made(self, mode: Mode) -> Catalog:
+        made = Catalog(["files", "other"], known=tuple(self.stored.values()), seen=self._seen)
+        made.pin({}, {"files": mode})
+        made.listen(self.heard.append)
+        return made
+
+    def _seen(self, fresh: Sequence[Definition], gone: Collection[str]) -> None:
+        for name in gone:
+            del self.stored[name]
+        self.stored.update({each.name: each for each in fresh})
+
+    def offer(self, *definitions: JsonObject, source: str = "files") -> None:
+        raw = {f"{source}:{each['name']}": each for each in definitions}
+        self.catalog.replace(source, Offer(tools=[a_tool(name) for name in raw], definitions=raw))
+
+    def visible(self, name: str = NAME) -> bool:
+        tool = self.catalog.snapshot.tools.get(name)
+        return tool is not None and POLICY.visible(tool, a_caller())
+
+    @property
+    def changes(self) -> list[PinChange]:
+        return list(self.catalog.snapshot.changed.values())
+
+
+@pytest.mark.requirement("I5")
+def test_the_first_definition_is_trusted_and_another_is_hidden_until_it_is_approved() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    assert house.visible()
+    assert house.stored[NAME].trusted == house.stored[NAME].seal == seal(FIRST)
+    house.offer(SECOND)
+    assert not house.visible()
+    assert house.changes == [PinChange(NAME, seal(FIRST), seal(SECOND), "strict")]
+    kept = house.stored[NAME]
+    assert (kept.definition, kept.seal, kept.trusted) == (SECOND, seal(SECOND), seal(FIRST))
+    house.heard.clear()
+    house.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
+    assert house.visible()
+    assert house.changes == []
+    assert len(house.heard) == 1
+
+
+@pytest.mark.requirement("I5")
+def test_what_is_approved_goes_before_what_was_trusted() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    house.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
+    assert house.changes == [PinChange(NAME, seal(SECOND), seal(FIRST), "strict")]
+    house.offer(SECOND)
+    assert house.visible()
+
+
+@pytest.mark.requirement("I5")
+def test_where_only_a_notice_is_wanted_a_changed_tool_is_served_and_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = Gateway("notify")
+    house.offer(FIRST)
+    assert caplog.messages == []
+    for _ in range(3):
+        house.offer(SECOND)
+        house.catalog.degrade("files", True)
+    assert house.visible()
+    assert house.catalog.snapshot.tools[NAME].changed == "notify"
+    assert len(caplog.messages) == 1
+    assert NAME in caplog.text
+    house.offer(FIRST)
+    assert house.changes == []
+
+
+def test_where_pinning_is_off_definitions_are_remembered_and_not_compared() -> None:
+    house = Gateway("off")
+    house.offer(FIRST)
+    house.offer(SECOND)
+    assert (house.changes, house.catalog.snapshot.tools[NAME].changed) == ([], "")
+    assert house.stored[NAME].definition == SECOND
+    house.catalog.pin({}, {"files": "strict"})
+    assert not house.visible()
+
+
+def test_a_source_nobody_says_a_mode_for_is_watched() -> None:
+    house = Gateway()
+    house.offer(FIRST, source="other")
+    house.offer(SECOND, source="other")
+    assert [change.mode for change in house.changes] == ["notify"]
+
+
+@pytest.mark.requirement("I5")
+def test_a_restart_does_not_make_a_changed_tool_trusted() -> None:
+    before = Gateway("strict")
+    before.offer(FIRST)
+    before.offer(SECOND)
+    after = Gateway("strict", before.stored)
+    after.offer(deepcopy(SECOND))
+    assert not after.visible()
+    after.offer(FIRST)
+    assert after.visible()
+
+
+@pytest.mark.requirement("I5")
+def test_a_tool_that_goes_away_does_not_come_back_as_another() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    house.offer()
+    house.catalog.remove("files")
+    house.offer(SECOND)
+    assert not house.visible()
+
+
+def test_a_source_that_leaves_the_config_is_forgotten() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    house.offer(FIRST, source="other")
+    house.catalog.remove("files")
+    house.catalog.arrange(["other"])
+    assert list(house.stored) == ["other:read"]
+    later = Gateway("strict", house.stored)
+    later.catalog.arrange(["files"])
+    assert later.stored == {}
+    later.offer(SECOND)
+    assert later.visible()
+
+
+def test_what_is_stored_of_sources_the_config_does_not_name_is_dropped_at_the_start() -> None:
+    row = Definition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
+    assert Gateway("strict", {row.name: row}).stored == {}
+
+
+def test_the_same_definition_again_is_not_written_again() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    row = house.stored[NAME]
+    house.stored.clear()
+    house.offer(deepcopy(FIRST))
+    house.catalog.degrade("files", True)
+    house.catalog.override(Overrides({"files:*": Override(tags=("t",))}))
+    assert house.stored == {}
+    house.offer(SECOND)
+    assert house.stored[NAME].seen >= row.seen
+
+
+def test_tools_without_a_definition_take_no_part() -> None:
+    house = Gateway("strict")
+    for description in ("One.", "Another."):
+        tools = [a_tool(NAME, description=description)]
+        house.catalog.replace("files", Offer(tools=tools))
+    assert (house.stored, house.changes) == ({}, [])
+    assert house.visible()
+
+
+def test_an_override_is_no_change_of_the_definition() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    house.catalog.override(Overrides({NAME: Override(description="The operator's word.")}))
+    assert house.visible()
+
+
+def test_a_withheld_tool_is_not_trusted_by_being_offered() -> None:
+    house = Gateway("strict")
+    broken = Offer(tools=[a_tool(NAME, input_schema={"type": "array"})], definitions={NAME: SECOND})
+    house.catalog.replace("files", broken)
+    assert house.stored == {}
+    house.offer(FIRST)
+    assert house.visible()
+    house.catalog.replace("files", broken)
+    house.offer(SECOND)
+    assert not house.visible()
+
+
+@pytest.mark.parametrize("definition", [{"text": "x" * LARGEST}, {"set": {1}}], ids=["too large", "no JSON"])
+def test_what_cannot_be_sealed_is_never_trusted(
+    definition: JsonObject, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert seal(definition) == ""
+    pins = Pins((), ["files"], _ignore)
+    pins.approve({}, {"files": "strict"})
+    for _ in range(2):
+        assert pins.look("files", {NAME: definition}) == {NAME: PinChange(NAME, "", "", "strict")}
+    pins.approve({NAME: ""}, {"files": "notify"})
+    assert pins.look("files", {NAME: definition}) == {}
+    assert len(caplog.messages) == 1
+
+
+def _ignore(_fresh: Sequence[Definition], _gone: Collection[str]) -> None:
+    """Nothing is stored."""
+
+
+def test_no_source_can_take_all_the_room() -> None:
+    stored: set[str] = set()
+
+    def keep(fresh: Sequence[Definition], _gone: Collection[str]) -> None:
+        stored.update(each.name for each in fresh)
+
+    pins = Pins((), ["greedy", "poor"], keep, most=10)
+    pins.approve({}, {"greedy": "strict", "poor": "strict"})
+    for number in range(40):
+        pins.look("greedy", {f"greedy:{number}": {"n": number}})
+    assert stored == {f"greedy:{number}" for number in range(5)}
+    last = {"greedy:39": {"n": 39}}
+    assert pins.look("greedy", last) == {"greedy:39": PinChange("greedy:39", "", seal({"n": 39}), "strict")}
+    assert pins.look("poor", {"poor:1": {}, "poor:2": {}}) == {}
+    assert {"poor:1", "poor:2"} < stored
+    pins.approve({}, {"greedy": "notify"})
+    assert pins.look("greedy", last) == {}
+    pins.approve({"greedy:39": seal({"n": 39})}, {"greedy": "strict"})
+    assert pins.look("greedy", last) == {}
+
+
+# --- any change at all ---
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+schemas = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(st.text(max_size=6), values, max_size=3)},
+    optional={"required": st.lists(st.text(max_size=6), max_size=2), "$defs": values},
+)
+definitions = st.fixed_dictionaries(
+    {"name": st.just("read"), "description": st.text(max_size=20), "inputSchema": schemas},
+    optional={
+        "title": st.text(max_size=8),
+        "outputSchema": schemas,
+        "annotations": st.fixed_dictionaries({"readOnlyHint": st.booleans()}, optional={"title": st.text()}),
+        "icons": st.lists(st.fixed_dictionaries({"src": st.text(max_size=8)}), max_size=2),
+        "_meta": values,
+    },
+)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every holder and key in a value, however deep."""
+    keys: list[Any] = []
+    if isinstance(value, dict):
+        keys += value
+    elif isinstance(value, list):
+        keys += range(len(value))  # pyright: ignore[reportUnknownArgumentType]
+    for key in keys:
+        yield value, key
+        yield from _places(value[key])
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
+    """A definition, and the same with one thing in it replaced, removed, renamed or added."""
+    definition = draw(definitions)
+    other = deepcopy(definition)
+    holder, key = draw(st.sampled_from(list(_places(other))))
+    how = draw(st.sampled_from(["replace", "remove", "rename", "add"]))
+    if how == "replace":
+        old = _text(holder[key])
+        holder[key] = draw(values.filter(lambda new: _text(new) != old))
+    elif how == "remove":
+        del holder[key]
+    elif isinstance(holder, list):
+        holder.insert(key, draw(values))  # pyright: ignore[reportUnknownMemberType]
+    elif how == "rename":
+        holder[f"{key}x"] = holder.pop(key)
+    else:
+        holder[draw(st.text(max_size=8).filter(lambda new: new not in holder))] = draw(values)
+    return definition, other
+
+
+@pytest.mark.requirement("I5")
+@settings(max_examples=500)
+@given(mutated())
+def test_any_single_change_hides_a_strictly_pinned_tool(pair: tuple[JsonObject, JsonObject]) -> None:
+    definition, other = pair
+    assert seal(definition) != seal(other)
+    house = Gateway("strict")
+    raw = Offer(tools=[a_tool(NAME)], definitions={NAME: definition})
+    house.catalog.replace("files", raw)
+    assert house.visible()
+    house.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: other}))
+    assert not house.visible()
+    house.catalog.replace("files", raw)
+    assert house.visible()
+
+
+def _shuffled(value: Any, random: Random) -> Any:
+    if isinstance(value, list):
+        return [_shuffled(each, random) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return value
+    keys: list[str] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+    random.shuffle(keys)
+    return {key: _shuffled(value[key], random) for key in keys}
+
+
+@pytest.mark.requirement("I5")
+@settings(max_examples=500)
+@given(definitions, st.randoms(use_true_random=False))
+def test_another_order_of_keys_is_no_change(definition: JsonObject, random: Random) -> None:
+    house = Gateway("strict")
+    for each in (definition, _shuffled(definition, random), json.loads(json.dumps(definition))):
+        house.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: each}))
+        assert house.visible()
+    assert len(house.heard) == 1

@@ -1,0 +1,88 @@
+"""What other hosts write as `${…}`."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.config.expand import expand
+from toolcrib.config.faults import Where
+from toolcrib.config.variables import Variables
+
+INPUTS: list[Any] = [
+    {"id": "api-key", "type": "promptString", "description": "The key of the API", "password": True},
+    {"id": "region", "type": "pickString", "options": ["eu", "us"], "default": "eu"},
+    {"id": "odd", "default": "{x}"},
+    {"id": 5},
+    "nonsense",
+]
+
+
+def translated(*texts: str, inputs: Any = None) -> tuple[list[str], list[str]]:
+    said: list[str] = []
+
+    def say(where: Where, message: str) -> None:
+        said.append(message)
+
+    variables = Variables(INPUTS if inputs is None else inputs, say)
+    return [variables.translate(("x",), text) for text in texts], said
+
+
+@pytest.mark.requirement("B9")
+@pytest.mark.parametrize(
+    "text, ours, said",
+    [
+        ("plain $HOME", "plain $HOME", ""),
+        ("${env:HOME}/x", "${HOME}/x", ""),
+        ("${env:home_of}", "${home_of}", ""),
+        ("${env:A-B}", "$${env:A-B}", "holds a ${…} that means nothing here, and is kept as plain text"),
+        (
+            "${input:api-key}",
+            "${API_KEY}",
+            "asks for 'api-key'; set the variable API_KEY instead: The key of the API",
+        ),
+        ("${input:region}", "${REGION:-eu}", "asks for 'region'; set the variable REGION instead"),
+        ("${input:odd}", "${ODD}", "asks for 'odd'; set the variable ODD instead"),
+        ("${input:2nd}", "${INPUT_2ND}", "asks for '2nd'; set the variable INPUT_2ND instead"),
+        ("${input:天}", "${INPUT}", "asks for '天'; set the variable INPUT instead"),
+        ("${input:}", "$${input:}", "holds a ${…} that means nothing here, and is kept as plain text"),
+        ("${userHome}/x", "${HOME}/x", "names the user's home folder, which is taken from ${HOME}"),
+        (
+            "${workspaceFolder}/x",
+            "$${workspaceFolder}/x",
+            "holds ${workspaceFolder}, which only an editor knows; write what it stands for",
+        ),
+        (
+            "${command:pick}",
+            "$${command:pick}",
+            "holds ${command:pick}, which only an editor knows; write what it stands for",
+        ),
+        (
+            "${TOKEN:-x}",
+            "${TOKEN:-x}",
+            "takes the variable TOKEN from the environment; write $${TOKEN} where just that text is meant",
+        ),
+        ("${", "$${", ""),
+        ("${a ${env:B}", "$${a ${B}", ""),
+    ],
+)
+def test_each_kind_is_spelled_our_way(text: str, ours: str, said: str) -> None:
+    assert translated(text) == ([ours], [said] if said else [])
+
+
+def test_each_variable_is_told_of_once_and_has_one_name() -> None:
+    texts, said = translated(
+        "${input:a b}", "${input:a-b}", "${input:a_b_2}", "${input:a b}", "${HOME}${HOME}"
+    )
+    assert texts == ["${A_B}", "${A_B_2}", "${A_B_2_2}", "${A_B}", "${HOME}${HOME}"]
+    assert len(said) == 4
+
+
+@given(st.text("${}:-AbenvinputHOME ", max_size=40))
+def test_whatever_is_written_can_be_read_by_our_config(text: str) -> None:
+    (ours,), _said = translated(text, inputs={})
+    found = expand({"x": ours}, {})
+    assert all("needs the variable" in message for _where, message in found.findings)
+    if "${" not in text:
+        assert ours == text

@@ -1,0 +1,136 @@
+"""Connections go to checked addresses only: names that change, literals, and a listener nobody must reach."""
+
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+from anyio import create_task_group, create_tcp_listener
+from anyio.abc import SocketAttribute, SocketStream
+
+from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER
+from toolcrib.egress import Egress
+from toolcrib.egress.connect import Blocked, connector
+
+GUARD = Egress()
+HERE = Egress(allow_private=("127.0.0.0/8",))
+
+
+class Zone(AbstractResolver):
+    """A name server in which every lookup of a name may have another answer."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self.answers = list(answers)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+                "proto": 0,
+                "flags": 0,
+            }
+            for address in answer
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def canary() -> AsyncGenerator[tuple[int, list[str]]]:
+    """A listener on every address of this machine that remembers which hosts it was asked for."""
+    asked: list[str] = []
+
+    async def answer(stream: SocketStream) -> None:
+        async with stream:
+            asked.append("connected")
+            head = (await stream.receive()).decode()
+            asked[-1] = next(line for line in head.splitlines() if line.lower().startswith("host:"))
+            await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    listener = await create_tcp_listener(local_host="0.0.0.0")
+    port = listener.extra(SocketAttribute.local_port)  # noqa: S610 -- anyio's, not Django's
+    async with listener, create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer)
+        yield port, asked
+        tasks.cancel_scope.cancel()
+
+
+async def fetch(url: str, egress: Egress, resolver: AbstractResolver | None = None) -> str:
+    async with (
+        aiohttp.ClientSession(connector=connector(egress, resolver)) as session,
+        session.get(url, timeout=aiohttp.ClientTimeout(connect=3.0)) as response,
+    ):
+        return await response.text()
+
+
+def reason(error: aiohttp.ClientConnectorError) -> str:
+    assert isinstance(error.os_error, Blocked)
+    return str(error.os_error)
+
+
+@pytest.mark.requirement("I5")
+async def test_no_spelling_reaches_this_machine() -> None:
+    async with canary() as (port, asked):
+        for url in (*NEVER, *LOOPBACK, *(url for url in MALFORMED if "example" not in url)):
+            with pytest.raises((aiohttp.ClientError, ValueError)):
+                await fetch(url.replace("{port}", str(port)), GUARD)
+        assert asked == []
+        assert await fetch(f"http://127.0.0.1:{port}/", HERE) == "ok"
+
+
+@pytest.mark.requirement("I5")
+async def test_literals_are_judged_though_nothing_is_looked_up() -> None:
+    async with canary() as (port, asked):
+        for host in ("127.0.0.1", "[::ffff:127.0.0.1]"):
+            with pytest.raises(aiohttp.ClientConnectorError) as raised:
+                await fetch(f"http://{host}:{port}/", GUARD)
+            assert "private" in reason(raised.value)
+        assert asked == []
+
+
+@pytest.mark.requirement("I5")
+async def test_a_name_that_changes_its_address_after_registration_is_caught() -> None:
+    zone = Zone(["8.8.8.8"], ["127.0.0.1"])
+    async with canary() as (port, asked):
+        url = f"http://rebind.example:{port}/"
+        assert GUARD.refusal(url) is None
+        await zone.resolve("rebind.example")
+        with pytest.raises(aiohttp.ClientConnectorError) as raised:
+            await fetch(url, GUARD, zone)
+        assert "private" in reason(raised.value)
+        assert asked == []
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1%lo", "::ffff:169.254.169.254", "0.0.0.0"])
+async def test_names_of_forbidden_addresses_are_refused(address: str) -> None:
+    with pytest.raises(aiohttp.ClientConnectorError) as raised:
+        await fetch("http://name.example/", HERE, Zone([address]))
+    assert "never allowed" in reason(raised.value)
+
+
+async def test_only_checked_addresses_of_a_name_are_tried() -> None:
+    async with canary() as (port, asked):
+        zone = Zone(["169.254.169.254", "::1", "127.0.0.1"])
+        assert await fetch(f"http://name.example:{port}/", HERE, zone) == "ok"
+        assert asked == [f"Host: name.example:{port}"]
+
+
+async def test_a_name_without_addresses_is_refused() -> None:
+    with pytest.raises(aiohttp.ClientConnectorError) as raised:
+        await fetch("http://name.example/", GUARD, Zone([]))
+    assert "no address" in reason(raised.value)
+
+
+async def test_the_operators_own_addresses_are_connected_to() -> None:
+    async with canary() as (port, asked):
+        assert await fetch(f"http://localhost:{port}/", Egress(guarded=False)) == "ok"
+        assert asked == [f"Host: localhost:{port}"]

@@ -1,0 +1,178 @@
+"""What a server answers becomes data, content or an error; what went wrong on the way says what it means."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
+from toolcrib.model import Result, Tool
+from toolcrib.sources.mcp.answers import LONGEST_MESSAGE, error_of, result_of
+from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
+from toolcrib.testing import a_tool
+
+TOOL = a_tool("fs:read", family="mcp")
+IMAGE = {"type": "image", "data": "eA==", "mimeType": "image/png"}
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def read(*blocks: Any, **fields: Any) -> Result:
+    return result_of({"content": list(blocks), **fields}, TOOL)
+
+
+def test_structured_data_is_the_data_and_the_blocks_are_kept() -> None:
+    result = read(text("two"), structuredContent={"n": 2}, resultType="complete")
+    assert (result.data, result.content, result.structured) == ({"n": 2}, (text("two"),), True)
+
+
+def test_an_empty_structure_is_still_a_structure() -> None:
+    assert read(text("x"), structuredContent={}).data == {}
+    assert read(text("x"), structuredContent=[]).structured
+
+
+@pytest.mark.parametrize(
+    "blocks, data",
+    [
+        ([text("hello")], "hello"),
+        ([text('{"a": [1]}')], {"a": [1]}),
+        ([text("[1, 2]")], [1, 2]),
+        ([text("{not json")], "{not json"),
+        ([text("[NaN]")], "[NaN]"),
+        ([text("7")], "7"),
+        ([text("")], ""),
+        ([text("[" * 100 + "]" * 100)], "[" * 100 + "]" * 100),
+        ([text('{"a": 1}'), text("b")], '{"a": 1}\nb'),
+        ([text("see"), IMAGE], [text("see"), IMAGE]),
+        ([IMAGE], [IMAGE]),
+        ([], ""),
+    ],
+)
+def test_without_structure_the_text_is_read(blocks: list[Any], data: Any) -> None:
+    result = read(*blocks)
+    assert result.data == data
+    assert result.content == tuple(blocks)
+    assert not result.structured
+
+
+def test_no_content_at_all_is_no_content() -> None:
+    assert result_of({}, TOOL).data == ""
+    assert result_of({"structuredContent": {"a": 1}}, TOOL).content == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text",
+        {"type": "text"},
+        [7],
+        ["x"],
+        [{}],
+        [{"type": 3}],
+        [{"type": "text"}],
+        [{"type": "text", "text": 1}],
+    ],
+)
+def test_content_of_another_shape_breaks_the_contract(content: Any) -> None:
+    with pytest.raises(Broken, match="the answer of fs:read cannot be used") as caught:
+        result_of({"content": content}, TOOL)
+    assert caught.value.problem.code == "CONTRACT_VIOLATION"
+
+
+def test_an_error_the_tool_reports_is_a_problem_with_its_words() -> None:
+    result = read(text("no such"), IMAGE, text("file"), isError=True, _meta={"a": 1})
+    assert result.problem is not None
+    assert (result.problem.code, result.problem.message) == ("TOOL_FAILED", "no such\nfile")
+    assert len(result.content) == 3
+    assert result.meta == {"a": 1}
+    assert result.data is None
+
+
+def test_an_error_without_words_says_so_and_a_long_one_is_cut() -> None:
+    silent, long = read(IMAGE, isError=True).problem, read(text("x" * 9_999), isError=True).problem
+    assert silent is not None
+    assert "but not why" in silent.message
+    assert long is not None
+    assert len(long.message) == LONGEST_MESSAGE
+
+
+def test_what_a_server_adds_passes_but_for_the_protocols_own_keys() -> None:
+    meta = {"vendor/key": 1, "io.modelcontextprotocol/serverInfo": {"name": "x"}}
+    assert read(text("a"), _meta=meta).meta == {"vendor/key": 1}
+    assert read(text("a"), _meta="x").meta == {}
+    assert read(text("a")).meta == {}
+
+
+def test_a_question_to_the_user_is_refused_in_words() -> None:
+    with pytest.raises(Failed, match="fs:read has to ask the user something first"):
+        result_of({"resultType": "input_required", "inputRequests": {}}, TOOL)
+
+
+@pytest.mark.parametrize("kind", ["task", 7, {}])
+def test_another_kind_of_answer_breaks_the_contract(kind: Any) -> None:
+    with pytest.raises(Broken, match="a kind we did not ask for"):
+        result_of({"resultType": kind, "content": []}, TOOL)
+
+
+FAULTS: list[tuple[Fault, type[ToolcribError], str, bool]] = [
+    (Unsent("refused"), Unavailable, "NETWORK_ERROR", True),
+    (Cut("gone"), Lost, "OUTCOME_UNKNOWN", False),
+    (Status(401, "no"), Unavailable, "HTTP_ERROR", False),
+    (Status(404, "no"), Unavailable, "HTTP_ERROR", False),
+    (Status(429, "no"), Unavailable, "HTTP_ERROR", True),
+    (Status(502, "no"), Lost, "HTTP_ERROR", False),
+    (TooLarge("9 MiB"), Broken, "RESULT_TOO_LARGE", False),
+    (Garbled("not JSON"), Broken, "CONTRACT_VIOLATION", False),
+    (Refusal(-32602, "bad"), Failed, "TOOL_FAILED", False),
+]
+
+
+@pytest.mark.parametrize("fault, kind, code, retryable", FAULTS)
+def test_every_fault_has_its_meaning(
+    fault: Fault, kind: type[ToolcribError], code: str, retryable: bool
+) -> None:
+    error = error_of(fault, TOOL)
+    assert type(error) is kind
+    assert (error.problem.code, error.problem.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize("safe", [a_tool("fs:read", category="query"), a_tool("fs:read", idempotent=True)])
+def test_a_safe_tool_may_be_tried_again(safe: Tool) -> None:
+    cut, status = error_of(Cut("gone"), safe), error_of(Status(503, "busy"), safe)
+    assert (cut.problem.code, cut.problem.retryable) == ("SOURCE_DOWN", True)
+    assert (status.problem.code, status.problem.retryable) == ("HTTP_ERROR", True)
+    assert "safe to try again" in cut.problem.message
+    assert "safe to try again" in status.problem.message
+
+
+def test_what_may_have_happened_is_said() -> None:
+    for fault in (Cut("gone"), Status(504, "late")):
+        assert "may have taken effect" in error_of(fault, TOOL).problem.message
+
+
+def test_a_refusal_keeps_the_servers_code_and_words_without_secrets() -> None:
+    said = error_of(
+        Refusal(-32602, "key s3cret " + "x" * 9_999), TOOL, lambda words: words.replace("s3cret", "***")
+    )
+    assert said.problem.tool_code == "-32602"
+    assert said.problem.message.startswith("key *** x")
+    assert len(said.problem.message) == LONGEST_MESSAGE
+    assert "but not why" in error_of(Refusal(1, ""), TOOL).problem.message
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+keys = st.sampled_from(["content", "structuredContent", "isError", "_meta", "resultType"])
+
+
+@given(st.dictionaries(keys, anything))
+def test_any_answer_is_a_result_or_an_error_of_ours(answer: dict[str, Any]) -> None:
+    with suppress(Broken, Failed):
+        assert isinstance(result_of(answer, TOOL), Result)

@@ -1,0 +1,120 @@
+"""The list of tools is read page by page, and no list is too long, too large or endless."""
+
+from typing import Any
+
+import pytest
+
+from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, listed
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp import discovery
+from toolcrib.sources.mcp.discovery import Listing, first_page, list_tools
+from toolcrib.sources.mcp.faults import Garbled, Refusal
+from toolcrib.sources.mcp.greeting import Greeting
+
+pytestmark = pytest.mark.anyio
+
+LEGACY = Greeting(era="legacy", revision="2025-06-18", has_tools=True)
+MODERN = Greeting(era="modern", revision="2026-07-28", has_tools=True)
+
+
+def pages(params: JsonObject) -> JsonObject:
+    """Three pages of two tools each."""
+    start = int(params.get("cursor", "0"))
+    found = dict(listed(f"t{start}", f"t{start + 1}"))
+    return found if start == 4 else {**found, "nextCursor": str(start + 2)}
+
+
+def names(listing: Listing) -> list[str]:
+    return [tool["name"] for tool in listing.tools]
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize("greeting", [LEGACY, MODERN])
+async def test_every_page_is_read(greeting: Greeting) -> None:
+    server = Scripted(tools__list=pages)
+    listing = await list_tools(server, greeting)
+    assert names(listing) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+    assert listing.cut is None
+    assert [params.get("cursor") for _, params in server.asked] == [None, "2", "4"]
+
+
+async def test_a_modern_list_is_asked_for_as_one_who_can_do_everything() -> None:
+    server = Scripted(tools__list=listed("a"))
+    await list_tools(server, MODERN)
+    await list_tools(server, LEGACY)
+    (_, asked), (_, plain) = server.asked
+    assert asked["_meta"]["io.modelcontextprotocol/clientCapabilities"]["sampling"] == {}
+    assert plain == {}
+
+
+async def test_a_cursor_that_comes_again_ends_the_list() -> None:
+    server = Scripted(tools__list={**listed("a"), "nextCursor": "x"})
+    listing = await list_tools(server, LEGACY)
+    assert names(listing) == ["a", "a"]
+    assert listing.cut is not None
+    assert "read before" in listing.cut
+
+
+async def test_no_list_goes_on_for_ever() -> None:
+    def endless(params: JsonObject) -> JsonObject:
+        here = int(params.get("cursor", "0"))
+        return {**listed(f"t{here}"), "nextCursor": str(here + 1)}
+
+    server = Scripted(tools__list=endless)
+    listing = await list_tools(server, LEGACY)
+    assert len(listing.tools) == server.count("tools/list") == discovery.MOST_PAGES
+    assert listing.cut == "it goes on after 100 pages"
+
+
+@pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
+async def test_a_list_has_so_many_tools_at_most(more: dict[str, Any]) -> None:
+    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_TOOLS + 1)))
+    listing = await list_tools(Scripted(tools__list={**crowd, **more}), LEGACY)
+    assert len(listing.tools) == discovery.MOST_TOOLS
+    assert listing.cut == "it holds more than 2,000 tools"
+
+
+async def test_a_list_of_exactly_so_many_tools_is_whole_unless_it_goes_on() -> None:
+    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_TOOLS)))
+    assert (await list_tools(Scripted(tools__list=crowd), LEGACY)).cut is None
+    more = Scripted(tools__list={**crowd, "nextCursor": "1"})
+    assert (await list_tools(more, LEGACY)).cut == "it goes on after 2,000 tools"
+    assert more.count("tools/list") == 1
+
+
+async def test_a_list_has_so_many_bytes_at_most() -> None:
+    large = {"tools": [{"name": "a", "description": "x" * (5 << 20)}], "nextCursor": "1"}
+    server = Scripted(tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}])
+    listing = await list_tools(server, LEGACY)
+    assert server.count("tools/list") == 2
+    assert listing.cut == "it goes on after 8,388,608 bytes"
+
+
+async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
+    async def seal(*tools: JsonObject) -> bytes:
+        return (await list_tools(Scripted(tools__list={"tools": [*tools]}), LEGACY)).seal
+
+    first = await seal({"name": "a", "description": "d"})
+    assert await seal({"description": "d", "name": "a"}) == first
+    assert await seal({"name": "a", "description": "e"}) != first
+    assert await seal({"name": "a", "description": "d"}, {"name": "b"}) != first
+
+
+@pytest.mark.parametrize("answer", [{}, {"tools": None}, {"tools": {"a": 1}}])
+async def test_a_list_that_is_none_is_a_fault(answer: JsonObject) -> None:
+    with pytest.raises(Garbled, match="not a list"):
+        await first_page(Scripted(tools__list=answer), LEGACY)
+
+
+@pytest.mark.parametrize("cursor", [7, "", None])
+async def test_a_cursor_that_is_no_text_is_the_end(cursor: Any) -> None:
+    server = Scripted(tools__list={**listed("a"), "nextCursor": cursor})
+    assert (await list_tools(server, LEGACY)).cut is None
+    assert server.count("tools/list") == 1
+
+
+async def test_a_server_without_tools_has_none() -> None:
+    bare = Greeting(era="legacy", revision="2025-06-18")
+    assert (await list_tools(Scripted(tools__list=UNKNOWN_METHOD), bare)).tools == ()
+    with pytest.raises(Refusal):
+        await list_tools(Scripted(tools__list=UNKNOWN_METHOD), LEGACY)

@@ -1,0 +1,98 @@
+"""Progress reaches the one who asked for it, before the result, and never holds anybody up."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.mcp.far import Asking, Far
+from toolcrib.model import Progress
+from toolcrib.sources.mcp.exchange import MOST_NEWS
+from toolcrib.sources.mcp.faults import Cut, Refusal
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def far() -> Far:
+    return Far()
+
+
+async def test_progress_is_passed_on_before_the_result(far: Far) -> None:
+    told: list[Progress] = []
+
+    async def report(news: Progress) -> None:
+        await anyio.lowlevel.checkpoint()
+        told.append(news)
+
+    async with Asking(far) as asking:
+        await asking.begin(0, report=report)
+        assert far.sent[0]["params"] == {"number": 0, "_meta": {"progressToken": 1}}
+        far.progress(1, progress=1, total=2.5, message="half")
+        await anyio.wait_all_tasks_blocked()
+        assert told == [Progress(done=1, total=2.5, message="half")]
+        far.progress(1, progress="x", total=True, message=3)
+        far.progress(1, progress=3)
+        far.say(id=1, result={"ok": 1})
+    assert told[1:] == [Progress(), Progress(done=3)]
+    assert asking.ended == {0: {"ok": 1}}
+    assert not far.heard
+
+
+async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far: Far) -> None:
+    told: list[Progress] = []
+
+    async def report(news: Progress) -> None:
+        told.append(news)
+        far.progress(1, progress=-1)
+        await anyio.lowlevel.checkpoint()
+
+    async with Asking(far) as asking:
+        await asking.begin(0, report=report)
+        for step in range(1_000):
+            far.progress(1, progress=step)
+        far.say(id=1, result={})
+        with anyio.fail_after(5):
+            while not asking.ended:
+                await anyio.lowlevel.checkpoint()
+    assert told[0] == Progress(done=1_000 - MOST_NEWS)
+    assert len(told) <= MOST_NEWS + 2
+
+
+@pytest.mark.parametrize("token", [1, 99, None, "1", True, [1]])
+async def test_progress_nobody_asked_for_is_counted_and_dropped(far: Far, token: Any) -> None:
+    async with Asking(far) as asking:
+        await asking.begin(0)
+        far.progress(token, progress=1)
+        asking.cancel()
+    assert far.exchange.unclaimed == 1
+    assert not far.heard
+
+
+async def test_a_refusal_and_a_cancellation_reach_a_caller_that_listens_to_progress(far: Far) -> None:
+    async def report(_: Progress) -> None:
+        await anyio.sleep_forever()
+
+    async with Asking(far) as asking:
+        await asking.begin(0, report=report)
+        await asking.begin(1, report=report)
+        await asking.begin(2, report=report)
+        far.say(id=1, error={"code": 1, "message": "no"})
+        far.progress(2, progress=1)
+        await anyio.wait_all_tasks_blocked()
+        asking.scopes[1].cancel()
+        asking.scopes[2].cancel()
+    assert isinstance(asking.ended.pop(0), Refusal)
+    assert not asking.ended
+    assert [reply["params"]["requestId"] for reply in far.replies] == [2, 3]
+
+
+async def test_a_listener_that_fails_ends_the_request(far: Far) -> None:
+    async def report(_: Progress) -> None:
+        raise Cut("the caller is gone")
+
+    async with Asking(far) as asking:
+        await asking.begin(0, report=report)
+        far.progress(1, progress=1)
+    assert str(asking.ended[0]) == "the caller is gone"
+    assert far.replies[0]["params"]["requestId"] == 1

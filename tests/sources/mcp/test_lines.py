@@ -1,0 +1,79 @@
+"""A stream is the same lines however it is cut, and a line without an end costs nothing but its end."""
+
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.sources.mcp.lines import EndlessLine, Lines, Overlong
+from toolcrib.sources.mcp.wire import ENDS
+
+CAP = 300
+LINE = st.binary(max_size=12) | st.integers(CAP - 3, 3 * CAP).map(lambda size: b"ab" * size)
+
+
+def taken(lines: Lines, *chunks: bytes) -> list[bytes | Overlong]:
+    return [line for chunk in chunks for line in lines.feed(chunk)]
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+@pytest.mark.requirement("C3")
+@given(st.lists(LINE, max_size=8), st.lists(st.integers(0, 10_000), max_size=12))
+def test_any_chunking_gives_the_same_lines(parts: list[bytes], places: list[int]) -> None:
+    data = b"\n".join(parts)
+    expected: list[bytes | Overlong] = []
+    for line in data.split(b"\n")[:-1]:
+        if len(line) > CAP:
+            expected += [Overlong(line[:ENDS]), Overlong(line[:ENDS], line[-ENDS:])]
+        elif line and line != b"\r":
+            expected.append(line)
+    rest = data.rpartition(b"\n")[2]
+    if len(rest) > CAP:
+        expected.append(Overlong(rest[:ENDS]))
+    assert taken(Lines(CAP), *cut(data, places)) == expected
+    assert taken(Lines(CAP), *(bytes([byte]) for byte in data)) == expected
+
+
+def test_lines_may_end_in_two_characters_and_empty_ones_are_nothing() -> None:
+    assert taken(Lines(), b'{"a":1}\r\n\r\n\n\n{"b"', b":2}\r", b"\n\r", b"\n") == [
+        b'{"a":1}\r',
+        b'{"b":2}\r',
+    ]
+
+
+def test_a_line_of_exactly_the_cap_is_a_line() -> None:
+    assert taken(Lines(CAP), b"x" * CAP + b"\n") == [b"x" * CAP]
+    assert taken(Lines(CAP), b"x" * CAP, b"\n") == [b"x" * CAP]
+
+
+def test_an_overlong_line_is_told_of_before_it_ends() -> None:
+    lines = Lines(CAP)
+    assert lines.feed(b"a" * CAP) == []
+    assert lines.feed(b"b") == [Overlong(b"a" * ENDS)]
+    assert lines.feed(b"c" * 10_000) == []
+    assert lines.feed(b"\nnext\n") == [Overlong(b"a" * ENDS, b"c" * ENDS), b"next"]
+
+
+def test_a_line_without_an_end_is_given_up() -> None:
+    lines = Lines(CAP, endless=10 * CAP)
+    lines.feed(b"x" * 10 * CAP)
+    with pytest.raises(EndlessLine):
+        lines.feed(b"x" * (CAP + ENDS))
+
+
+def test_what_is_skipped_is_not_kept() -> None:
+    lines, chunk = Lines(), b"x" * (1 << 16)
+    tracemalloc.start()
+    for _ in range(60 << 4):
+        lines.feed(chunk)
+    kept, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 64 << 10
+    assert most < 24 << 20
+    assert lines.feed(b"\n") == [Overlong(b"x" * ENDS, b"x" * ENDS)]

@@ -1,0 +1,387 @@
+"""A server as a source: it comes up with its tools, is called over one way, and dies in plain words."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern, until
+from toolcrib.errors import Failed, Lost, Refused, ToolcribError, Unavailable
+from toolcrib.interfaces import Source
+from toolcrib.model import Call, Origin, Progress, Result
+from toolcrib.sources.mcp import source as module
+from toolcrib.sources.mcp.connection import Heard
+from toolcrib.sources.mcp.faults import Cut, Fault, Refusal, Status, Unsent
+from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp.source import McpSource
+from toolcrib.testing import a_call, a_tool
+
+pytestmark = pytest.mark.anyio
+
+HELLO = {"content": [{"type": "text", "text": "hello"}]}
+UUID = "0f1e2d3c-4b5a-4978-8695-a4b3c2d1e0ff"
+TRACED = {"id": "11111111-2222-4333-8444-555555555555", "origin": Origin(trace_id=UUID)}
+
+
+def redact(text: str) -> str:
+    return text.replace("s3cret", "***")
+
+
+def of(server: Scripted, **settings: Any) -> McpSource:
+    return McpSource(McpSettings(id="fs", **settings), server.dial)
+
+
+def old(**script: Any) -> Scripted:
+    return Scripted(**{"initialize": legacy(), "tools__list": listed("read"), "tools__call": HELLO, **script})
+
+
+def new(**script: Any) -> Scripted:
+    return Scripted(
+        **{"server__discover": modern(), "tools__list": listed("read"), "tools__call": HELLO, **script}
+    )
+
+
+@asynccontextmanager
+async def running(source: McpSource) -> AsyncGenerator[Linked]:
+    link = Linked()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(source.run, link)
+        await until(lambda: bool(link.offers))
+        yield link
+        tasks.cancel_scope.cancel()
+
+
+def read(**fields: Any) -> Call:
+    return a_call(a_tool("fs:read", family="mcp"), **fields)
+
+
+async def death(source: McpSource, link: Linked | None = None) -> Exception:
+    with pytest.raises(Exception) as caught, anyio.fail_after(5):  # noqa: PT011 - the caller looks at it
+        await source.run(link or Linked())
+    return caught.value
+
+
+def test_it_is_a_source() -> None:
+    source: Source = of(old(), timeout=7.0)
+    assert (source.id, source.family, source.timeout, source.mortal) == ("fs", "mcp", 7.0, True)
+    assert source.details() == {"transport": "stdio"}
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize("server", [old(), new()])
+async def test_it_comes_up_with_its_tools_and_is_called(server: Scripted) -> None:
+    source = of(server)
+    async with running(source) as link:
+        assert link.names() == ["fs:read"]
+        assert link.offers[0].tools[0].version == "3.1"
+        result = await source.call(read(arguments={"path": "x"}))
+        assert result == Result(data="hello", content=(HELLO["content"][0],), structured=False)
+        await source.check()
+    assert server.closed == server.dials == 1
+    assert not link.downs
+
+
+async def test_details_say_what_an_operator_should_know() -> None:
+    server = old(tools__list={"tools": [*listed("read")["tools"], 7]})
+    source = of(server, tools={"read": ToolSettings(), "gone": ToolSettings()})
+    expected = {
+        "transport": "stdio",
+        "era": "legacy",
+        "revision": "2025-06-18",
+        "server_name": "scripted",
+        "server_version": "3.1",
+        "discovered_tools": 2,
+        "withheld_tools": 1,
+        "missing_tools": ("gone",),
+        "pid": 4711,
+    }
+    async with running(source):
+        assert source.details() == expected
+    assert source.details() == expected
+
+
+@pytest.mark.requirement("B7")
+async def test_a_tool_the_config_names_that_is_not_there_is_a_warning_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = old(tools__list=[listed("read"), listed("read", "new"), listed("other")])
+    source = of(server, tools={"read": ToolSettings(), "gone": ToolSettings()})
+    async with running(source) as link:
+        for count in (2, 3):
+            server.heard("notifications/tools/list_changed", {})
+            await until(lambda count=count: len(link.offers) == count)
+    missing = [record.getMessage() for record in caplog.records if "the config names" in record.getMessage()]
+    assert missing == [f"fs has no tool {name!r}, although the config names it" for name in ("gone", "read")]
+
+
+async def test_a_tool_that_is_there_but_withheld_is_not_missing() -> None:
+    source = of(
+        old(tools__list={"tools": [{"name": "read", "description": 7}]}), tools={"read": ToolSettings()}
+    )
+    async with running(source):
+        assert source.details()["missing_tools"] == ()
+
+
+async def test_a_list_that_was_cut_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    endless = {**listed("read"), "nextCursor": "again"}
+    server = old(tools__list=[endless, endless, {**listed("b"), "nextCursor": "again"}])
+    async with running(of(server)) as link:
+        server.heard("notifications/tools/list_changed", {})
+        await until(lambda: len(link.offers) == 2)
+    assert caplog.text.count("was not read to the end") == 1
+
+
+async def test_the_same_list_is_not_offered_again() -> None:
+    server = old(tools__list=[listed("read"), listed("read"), listed("read", "write")])
+    async with running(of(server)) as link:
+        server.heard("notifications/tools/list_changed", {})
+        await until(lambda: server.count("tools/list") == 2)
+        server.heard("notifications/tools/list_changed", {})
+        await until(lambda: len(link.offers) == 2)
+        assert server.count("tools/list") == 3
+        assert link.names() == ["fs:read", "fs:write"]
+
+
+async def test_remembered_definitions_make_the_same_offer() -> None:
+    source = of(old(), tools={"read": ToolSettings(description="Ours.")})
+    async with running(source) as link:
+        offered = link.offers[0]
+    remembered = source.offer_of([*offered.definitions.values()])
+    assert [tool.name for tool in remembered.tools] == ["fs:read"]
+    assert remembered.tools[0].description == "Ours."
+    assert remembered.definitions == offered.definitions
+
+
+# Calls
+
+
+@pytest.mark.parametrize(
+    "fields, meta",
+    [
+        ({}, None),
+        (TRACED, {"traceparent": "00-0f1e2d3c4b5a49788695a4b3c2d1e0ff-8444555555555555-01"}),
+        ({**TRACED, "origin": Origin(trace_id="00000000-0000-0000-0000-000000000000")}, None),
+        ({**TRACED, "id": 'x"},"arguments":{'}, None),
+    ],
+)
+async def test_a_legacy_call_carries_what_is_needed(
+    fields: dict[str, Any], meta: dict[str, str] | None
+) -> None:
+    source = of(server := old())
+    async with running(source):
+        await source.call(read(arguments={"n": [1, "é"]}, **fields))
+    expected = {"name": "read", "arguments": {"n": [1, "é"]}}
+    assert server.asked[-1] == ("tools/call", expected if meta is None else {**expected, "_meta": meta})
+    assert server.sent[-1] == {"name": "read", "headers": None, "report": None}
+
+
+async def test_a_modern_call_carries_the_envelope_and_claims_no_capabilities() -> None:
+    source = of(server := new())
+    async with running(source):
+        await source.call(read())
+        await source.call(read(**TRACED))
+    plain, traced = server.asked[-2][1]["_meta"], server.asked[-1][1]["_meta"]
+    assert plain["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+    assert plain["io.modelcontextprotocol/clientCapabilities"] == {}
+    assert plain["io.modelcontextprotocol/clientInfo"]["name"] == "toolcrib"
+    assert {**plain, "traceparent": traced["traceparent"]} == traced
+
+
+async def test_arguments_a_modern_server_wants_as_headers_are_sent_as_such() -> None:
+    schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    tools = {"tools": [{"name": "read", "inputSchema": schema}]}
+    source = of(server := new(tools__list=tools))
+    async with running(source):
+        await source.call(read(arguments={"region": "eu"}))
+    assert server.sent[-1]["headers"] == {"Mcp-Param-Region": "eu"}
+    source = of(server := old(tools__list=tools))
+    async with running(source):
+        await source.call(read(arguments={"region": "eu"}))
+    assert server.sent[-1]["headers"] is None
+
+
+async def test_who_wants_progress_gets_it() -> None:
+    async def report(_progress: Progress) -> None:
+        pass
+
+    source = of(server := old())
+    async with running(source):
+        await source.call(read(report=report))
+    assert server.sent[-1]["report"] is report
+
+
+async def test_arguments_that_are_not_json_are_refused() -> None:
+    source = of(server := old())
+    async with running(source):
+        with pytest.raises(Refused, match="cannot be written as JSON"):
+            await source.call(read(arguments={"n": 2**70}))
+    assert server.count("tools/call") == 0
+
+
+async def test_a_tool_the_server_no_longer_lists_is_not_called() -> None:
+    source = of(server := old())
+    async with running(source):
+        with pytest.raises(Refused, match="does not offer write any more"):
+            await source.call(a_call(a_tool("fs:write")))
+    assert server.count("tools/call") == 0
+
+
+async def test_nothing_is_called_or_checked_before_or_after_a_run() -> None:
+    source = of(old())
+    for _ in range(2):
+        for doing in (source.call(read()), source.check()):
+            with pytest.raises(Unavailable, match="fs is not running"):
+                await doing
+        async with running(source):
+            pass
+
+
+@pytest.mark.parametrize(
+    "fault, kind, code",
+    [
+        (Unsent("refused"), Unavailable, "NETWORK_ERROR"),
+        (Cut("gone"), Lost, "OUTCOME_UNKNOWN"),
+        (Refusal(-32602, "bad"), Failed, "TOOL_FAILED"),
+    ],
+)
+async def test_a_fault_is_told_as_what_it_means(fault: Fault, kind: type[ToolcribError], code: str) -> None:
+    source = of(old(tools__call=fault))
+    async with running(source):
+        with pytest.raises(kind) as caught:
+            await source.call(read())
+    assert caught.value.problem.code == code
+
+
+@pytest.mark.parametrize("fault", [Unsent("refused"), Cut("gone"), Status(404, "no session")])
+async def test_after_a_call_that_failed_on_the_way_a_web_server_is_looked_after(fault: Fault) -> None:
+    server = old(tools__call=fault, tools__list=[listed("read"), Unsent("no route")])
+    source, link, ended = of(server, transport="http"), Linked(), list[Exception]()
+
+    async def run() -> None:
+        ended.append(await death(source, link))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await until(lambda: bool(link.offers))
+        with pytest.raises(ToolcribError):
+            await source.call(read())
+        await until(lambda: bool(ended))
+    assert str(ended[0]) == link.downs[0] == "the server cannot be reached: no route"
+
+
+async def test_a_check_asks_something_real() -> None:
+    server = old(tools__list=[listed("read"), Refusal(-1, "not with s3cret"), None])
+    source = of(server, redact=redact)
+    async with running(source):
+        with pytest.raises(ConnectionError, match=r"not with \*\*\*"):
+            await source.check()
+
+
+@pytest.mark.requirement("C4")
+async def test_a_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PROBE", 0.01)
+    source = of(old(tools__list=[listed("read"), None]))
+    async with running(source):
+        with pytest.raises(TimeoutError, match="fs did not answer within"):
+            await source.check()
+
+
+# Death
+
+
+async def test_a_lost_server_is_told_of_before_anything_is_cleared_up() -> None:
+    server, link = old(), Linked()
+    downs_at_close: list[list[str]] = []
+
+    @asynccontextmanager
+    async def dial(heard: Heard) -> AsyncGenerator[Scripted]:
+        async with server.dial(heard) as connection:
+            server.lose("it exited with s3cret")
+            try:
+                yield connection
+            finally:
+                downs_at_close.append([*link.downs])
+
+    error = await death(McpSource(McpSettings(id="fs", redact=redact), dial), link)
+    assert type(error) is ConnectionError
+    assert str(error) == "it exited with ***"
+    assert downs_at_close == [["it exited with ***"]]
+    assert server.closed == 1
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize(
+    "script, undone",
+    [({"initialize": None}, "answer our greeting"), ({"tools__list": None}, "list its tools")],
+)
+async def test_a_start_has_a_time_limit_and_says_what_did_not_happen(
+    script: dict[str, Any], undone: str
+) -> None:
+    server = old(**script)
+    error = await death(of(server, start_timeout=0.05))
+    assert type(error) is TimeoutError
+    assert str(error) == f"the server did not {undone} within 0.05 s"
+    assert server.closed == 1
+
+
+@pytest.mark.requirement("C4")
+async def test_the_time_limit_of_a_start_holds_for_dialling_too() -> None:
+    @asynccontextmanager
+    async def dial(_heard: Heard) -> AsyncGenerator[Scripted]:
+        await anyio.sleep_forever()
+        yield Scripted()
+
+    error = await death(McpSource(McpSettings(id="fs", start_timeout=0.01), dial))
+    assert str(error) == "the server did not start within 0.01 s"
+
+
+async def test_the_time_limit_of_a_start_is_over_when_the_server_is_up() -> None:
+    async with running(of(old(), start_timeout=0.05)) as link:
+        await anyio.sleep(0.1)
+        assert not link.downs
+
+
+@pytest.mark.parametrize(
+    "script, why",
+    [
+        ({"initialize": Refusal(-1, "a s3cret is wrong")}, r"a \*\*\* is wrong"),
+        ({"server__discover": Unsent("no route")}, "no route"),
+        ({"tools__list": Cut("it exited")}, "it exited"),
+        ({"initialize": legacy("1999-01-01")}, "1999-01-01"),
+    ],
+)
+async def test_a_start_that_fails_says_why_in_one_plain_error(script: dict[str, Any], why: str) -> None:
+    link = Linked()
+    source = of(old(**script), redact=redact)
+    with pytest.raises(ConnectionError, match=why):
+        await source.run(link)
+    assert not link.offers
+
+
+async def test_what_a_transport_raises_in_groups_leaves_as_one() -> None:
+    @asynccontextmanager
+    async def dial(_heard: Heard) -> AsyncGenerator[Scripted]:
+        async with anyio.create_task_group():
+            raise FileNotFoundError("there is no program npx")
+        yield Scripted()
+
+    error = await death(McpSource(McpSettings(id="fs"), dial))
+    assert type(error) is FileNotFoundError
+
+
+async def test_the_next_run_remembers_how_the_server_speaks() -> None:
+    server = old()
+    source = of(server)
+    async with running(source):
+        pass
+    server.asked.clear()
+    async with running(source):
+        pass
+    assert [method for method, _ in server.asked][:2] == ["initialize", "tools/list"]
+
+
+async def test_over_sse_a_server_is_greeted_the_old_way() -> None:
+    async with running(of(server := old(), transport="sse")):
+        assert server.count("server/discover") == 0

@@ -1,0 +1,218 @@
+"""However a server, its guard or the gateway ends, everybody hears of it at once and nobody is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+
+from tests.sources.mcp.census import MARK, parent, state, wait_until
+from tests.sources.mcp.under import PATIENT, Under, ask, lost, under, until
+from toolcrib.sources.mcp import process
+from toolcrib.sources.mcp.connection import Connection
+from toolcrib.sources.mcp.faults import Cut, Fault, Unsent
+
+__all__ = ["under"]
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C1")]
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands down the orphans")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return ("asyncio", {"use_uvloop": request.param})
+
+
+async def pending(connection: Connection, act: Callable[[], object]) -> Fault:
+    """Have a request under way, do something, and return what the request ended with."""
+    faults: list[Fault] = []
+
+    async def wait() -> None:
+        try:
+            await connection.request("silent", b"{}")
+        except Fault as fault:
+            faults.append(fault)
+
+    with anyio.fail_after(PATIENT):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            act()
+    return faults[0]
+
+
+async def test_a_server_that_exits_ends_what_is_under_way(under: Under) -> None:
+    async with under.dial() as connection:
+        with pytest.raises(Cut, match=r"^it exited with status 3$"):
+            await ask(connection, "leave", status=3)
+        assert await lost(connection) == "it exited with status 3"
+        await connection.hear()
+        with pytest.raises(Unsent, match="status 3"):
+            await ask(connection, "echo")
+        with pytest.raises(Unsent, match="status 3"):
+            await connection.notify("notifications/initialized", b"{}")
+
+
+async def test_a_server_that_is_killed_ends_what_is_under_way(under: Under) -> None:
+    async with under.dial() as connection:
+        pid = connection.details()["pid"]
+        fault = await pending(connection, lambda: os.kill(pid, signal.SIGKILL))
+        assert isinstance(fault, Cut)
+        assert str(fault) == await lost(connection) == "it was killed by signal 9"
+
+
+async def test_the_last_answer_counts(under: Under) -> None:
+    async with under.dial() as connection:
+        assert await ask(connection, "last_words") == {"last": True}
+        assert await lost(connection) == "it exited with status 3"
+
+
+@pytest.mark.parametrize("stream, name", [(0, "input"), (1, "output")])
+async def test_a_server_that_closes_a_stream_is_lost_though_it_lives(
+    under: Under, stream: int, name: str
+) -> None:
+    async with under.dial(patience=0.1) as connection:
+        with pytest.raises(Cut, match=f"^it closed its standard {name}$"):
+            await ask(connection, "close", stream=stream)
+        assert await lost(connection) == f"it closed its standard {name}"
+        assert under.counted.alive()
+
+
+@LINUX
+async def test_a_server_that_leaves_others_with_its_output_is_lost_all_the_same(under: Under) -> None:
+    script = "import subprocess, sys; subprocess.Popen(['sleep', '1000']); sys.exit(5)"
+    async with under.dial(command=(sys.executable, "-c", script), patience=5.0) as connection:
+        assert await lost(connection) == "it exited with status 5"
+
+
+@LINUX
+async def test_a_guard_that_is_killed_takes_everybody_in_the_group_along(under: Under) -> None:
+    async with under.dial(patience=0.1) as connection:
+        family = (await ask(connection, "family"))["pids"]
+        plain, session, stubborn, daemon, server = family
+        guard = parent(server)
+        fault = await pending(connection, lambda: os.kill(guard, signal.SIGKILL))
+        assert str(fault) == await lost(connection) == "it was killed together with its guard"
+        await until(lambda: {state(pid) for pid in (plain, stubborn, server)} <= {"", "Z"})
+        for pid in (session, daemon):
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: not under.counted.alive())
+
+
+async def test_a_polite_server_is_stopped_by_the_end_of_its_input(under: Under) -> None:
+    async with under.dial(patience=PATIENT) as connection:
+        await ask(connection, "echo")
+    assert await lost(connection) == "it was stopped"
+    with pytest.raises(Unsent, match="it was stopped"):
+        await ask(connection, "echo")
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+async def test_one_that_is_not_is_asked_and_then_killed(under: Under, deaf: bool) -> None:
+    async with under.dial(patience=0.1) as connection:
+        await ask(connection, "stubborn", deaf=deaf)
+
+
+@LINUX
+async def test_nobody_it_started_is_left(under: Under) -> None:
+    async with under.dial(patience=0.1) as connection:
+        family = (await ask(connection, "family"))["pids"]
+        assert {*family} < {*under.counted.alive()}
+    assert [state(pid) for pid in family] == [""] * 5
+
+
+async def test_what_is_under_way_when_it_is_stopped_is_cut(under: Under) -> None:
+    faults: list[Fault] = []
+
+    async def wait(connection: Connection) -> None:
+        try:
+            await connection.request("silent", b"{}")
+        except Fault as fault:
+            faults.append(fault)
+
+    async with anyio.create_task_group() as tasks, under.dial() as connection:
+        tasks.start_soon(wait, connection)
+        await anyio.wait_all_tasks_blocked()
+    assert [(type(fault), str(fault)) for fault in faults] == [(Cut, "it was stopped")]
+
+
+@pytest.mark.parametrize("within", [0.0, 0.001, 0.01, 0.03, 0.1])
+async def test_a_start_that_is_cancelled_at_any_moment_leaves_nobody(under: Under, within: float) -> None:
+    with anyio.move_on_after(within):
+        async with under.dial() as connection:
+            await ask(connection, "silent")
+    assert not under.counted.alive()
+
+
+async def test_a_stop_is_finished_even_when_it_is_cancelled(under: Under) -> None:
+    with anyio.CancelScope() as scope:
+        async with under.dial(patience=0.1) as connection:
+            await ask(connection, "stubborn", deaf=True)
+            scope.cancel()
+    assert not under.counted.alive()
+
+
+@pytest.mark.parametrize(
+    "settings, why",
+    [
+        ({"command": ("no-such-program",)}, "install it or give its full path"),
+        ({"command": ("/no/such/program",)}, "correct the path"),
+        ({"cwd": Path("/no/such/folder")}, "create it"),
+    ],
+)
+async def test_a_command_that_cannot_be_is_told_before_anything_starts(
+    under: Under, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], why: str
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    with pytest.raises(Unsent, match=why):
+        async with under.dial(**settings):
+            pytest.fail("it started")
+
+
+async def test_a_program_the_system_cannot_run_is_told(under: Under, tmp_path: Path) -> None:
+    path = tmp_path / "serve"
+    path.write_text("no shebang here")
+    path.chmod(0o755)
+    with pytest.raises(Unsent, match="could not be started: Exec format error"):
+        async with under.dial(command=(str(path),)):
+            pytest.fail("it started")
+
+
+async def test_a_guard_that_does_not_come_up_is_told(under: Under, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    with pytest.raises(Unsent, match="its guard did not come up"):
+        async with under.dial(command=("sh",)):
+            pytest.fail("it started")
+
+
+async def test_who_cannot_be_ended_holds_nobody_up(
+    under: Under, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with under.dial(patience=0.05) as connection:
+        server = connection.details()["pid"]
+        guard = parent(server)
+        os.kill(guard, signal.SIGSTOP)
+        await ask(connection, "stubborn", deaf=True)
+    assert f"process {server} does not end" in caplog.text
+
+
+@LINUX
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_gateway_that_is_killed_leaves_nobody(under: Under, loop: str) -> None:
+    mark = f"{MARK}={under.counted.mark}"
+    command = [sys.executable, str(Path(__file__).with_name("doomed.py")), mark, loop]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as gateway:
+        assert gateway.stdout is not None
+        family = orjson.loads(gateway.stdout.readline())["pids"]
+        assert gateway.stdout.readline() == b"ready\n"
+        assert {*family} < {*under.counted.alive()}
+        gateway.kill()
+    wait_until(lambda: not under.counted.alive())
+    assert {state(pid) for pid in family} == {""}

@@ -1,0 +1,246 @@
+"""Changes are noticed however the server tells of them, and a server that is gone is noticed too."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.mcp.rehearsed import Scripted, listed, until
+from toolcrib.sources.mcp import watch as module
+from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, Unsent
+from toolcrib.sources.mcp.greeting import Greeting
+from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.watch import Watch
+
+pytestmark = pytest.mark.anyio
+
+LEGACY = Greeting(era="legacy", revision="2025-06-18", has_tools=True, tells=True)
+MODERN = Greeting(era="modern", revision="2026-07-28", has_tools=True, tells=True)
+SILENT = Greeting(era="modern", revision="2026-07-28", has_tools=True)
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CHANGED = "notifications/tools/list_changed"
+
+
+class Refreshes:
+    """Counts lists, and fails as told."""
+
+    def __init__(self, *faults: Exception | None) -> None:
+        self.faults, self.count = list(faults), 0
+
+    async def __call__(self) -> None:
+        self.count += 1
+        fault = self.faults.pop(0) if self.faults else None
+        if fault is not None:
+            raise fault
+
+
+@asynccontextmanager
+async def watched(
+    server: Scripted,
+    greeting: Greeting,
+    refresh: Callable[[], Awaitable[None]],
+    **settings: Any,
+) -> AsyncGenerator[Watch]:
+    watch = Watch(McpSettings(id="fs", **settings))
+    server.heard = watch.heard
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.keep, server, greeting, refresh)
+        yield watch
+        tasks.cancel_scope.cancel()
+
+
+async def death(
+    server: Scripted, greeting: Greeting, refresh: Callable[[], Awaitable[None]], **settings: Any
+) -> str:
+    """Wait until the watch ends; return what it says of that."""
+    watch = Watch(McpSettings(id="fs", **settings))
+    watch.doubt()
+    with pytest.RaisesGroup(ConnectionError) as caught, anyio.fail_after(5):
+        await watch.keep(server, greeting, refresh)
+    return str(caught.value.exceptions[0])
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a minute pass in no time."""
+    monkeypatch.setattr(module, "POLL", 0.005)
+    monkeypatch.setattr(module, "LULL", 0.001)
+    monkeypatch.setattr(module, "PAUSE", 0.001)
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize("greeting", [LEGACY, MODERN])
+async def test_a_change_that_is_told_brings_a_new_list(greeting: Greeting) -> None:
+    refresh = Refreshes()
+    async with watched(server := Scripted(subscriptions__listen=None), greeting, refresh):
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 1)
+        server.heard("notifications/prompts/list_changed", {})
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 2)
+
+
+async def test_a_thousand_changes_at_once_bring_one_list_at_a_time() -> None:
+    running = most = count = 0
+
+    async def refresh() -> None:
+        nonlocal running, most, count
+        running, count = running + 1, count + 1
+        most = max(most, running)
+        await anyio.sleep(0.01)
+        running -= 1
+
+    async with watched(server := Scripted(), LEGACY, refresh):
+        for _ in range(1_000):
+            server.heard(CHANGED, {})
+        await until(lambda: count == 1)
+        for _ in range(1_000):
+            server.heard(CHANGED, {})
+            await anyio.lowlevel.checkpoint()
+        await until(lambda: count == 2)
+        await anyio.wait_all_tasks_blocked()
+    assert (count, most) == (2, 1)
+
+
+@pytest.mark.requirement("B2")
+async def test_a_modern_server_is_subscribed_to() -> None:
+    refresh = Refreshes()
+    async with watched(server := Scripted(subscriptions__listen=None), MODERN, refresh):
+        await until(lambda: server.count("subscriptions/listen") == 1)
+        params = server.asked[0][1]
+        assert params["notifications"] == {"toolsListChanged": True}
+        assert "io.modelcontextprotocol/protocolVersion" in params["_meta"]
+        server.heard(ACKNOWLEDGED, {})
+        await until(lambda: refresh.count == 1)
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize("end", [{}, Cut("the stream broke"), Garbled("what?")])
+async def test_a_subscription_that_ends_is_made_again(end: Any) -> None:
+    server = Scripted(subscriptions__listen=[end, end, None])
+    async with watched(server, MODERN, Refreshes()):
+        await until(lambda: server.count("subscriptions/listen") == 3)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
+    refresh, server = Refreshes(), Scripted(subscriptions__listen=Refusal(-32601, "what?"))
+    async with watched(server, MODERN, refresh):
+        await until(lambda: refresh.count > 2)
+    assert server.count("subscriptions/listen") == 1
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize(
+    "greeting, transport",
+    [(SILENT, "stdio"), (SILENT, "http"), (MODERN, "http"), (LEGACY, "http")],
+)
+async def test_a_server_that_cannot_tell_or_might_not_is_polled(greeting: Greeting, transport: str) -> None:
+    refresh = Refreshes()
+    async with watched(Scripted(subscriptions__listen=None), greeting, refresh, transport=transport):
+        await until(lambda: refresh.count > 2)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_server_that_tells_is_not_polled_unless_the_operator_wants_it() -> None:
+    polled, told = Refreshes(), Refreshes()
+    silent, server = Scripted(), Scripted(subscriptions__listen=None)
+    async with (
+        watched(server, MODERN, told, poll=0),
+        watched(silent, LEGACY, told, transport="sse"),
+        watched(Scripted(), LEGACY, polled, poll=0.005),
+    ):
+        await until(lambda: server.count("subscriptions/listen") == 1)
+        server.heard(ACKNOWLEDGED, {})
+        await until(lambda: polled.count > 5)
+    assert told.count == 1
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_transport_that_stops_hearing_is_no_disaster() -> None:
+    class Deaf(Scripted):
+        async def hear(self) -> None:
+            raise Cut("the stream broke")
+
+    refresh = Refreshes()
+    async with watched(server := Deaf(), LEGACY, refresh):
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 1)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_list_that_failed_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    refresh = Refreshes(Cut("s3cret"), Refusal(-1, "no"), TimeoutError(), Cut("4"), None)
+
+    def redact(text: str) -> str:
+        return text.replace("s3cret", "***")
+
+    async with watched(server := Scripted(), LEGACY, refresh, redact=redact):
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 5)
+    assert "so the last ones stay: ***" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_web_server_that_fails_to_list_three_times_is_dead() -> None:
+    refresh = Refreshes(Unsent("1"), None, Unsent("2"), Status(500, "3"), TimeoutError())
+    reason = await death(Scripted(tools__list=listed()), SILENT, refresh, transport="http", start_timeout=9.0)
+    assert reason == "the server failed to list its tools 3 times: no answer within 9 s"
+    assert refresh.count == 5
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.requirement("C4")
+async def test_a_list_has_a_time_limit() -> None:
+    tries = 0
+
+    async def refresh() -> None:
+        nonlocal tries
+        tries += 1
+        await anyio.sleep_forever()
+
+    async with watched(server := Scripted(), LEGACY, refresh, start_timeout=0.01):
+        server.heard(CHANGED, {})
+        await until(lambda: tries == 2)
+
+
+async def test_a_lost_connection_ends_the_watch() -> None:
+    server = Scripted()
+    server.lose("it exited with status 3")
+    assert await death(server, LEGACY, Refreshes()) == "it exited with status 3"
+
+
+@pytest.mark.parametrize(
+    "fault", [Unsent("no route"), Cut("reset"), Status(503, "gone"), Garbled("a login page")]
+)
+async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: Fault) -> None:
+    reason = await death(Scripted(tools__list=fault), SILENT, Refreshes(), transport="http")
+    assert reason == f"the server cannot be reached: {fault}"
+
+
+async def test_a_web_server_in_doubt_that_is_mute_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PROBE", 0.01)
+    reason = await death(Scripted(tools__list=None), SILENT, Refreshes(), transport="http")
+    assert reason == "the server did not answer within 0.01 s"
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize("answer", [listed("a"), Refusal(-1, "not now")])
+async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
+    server = Scripted(tools__list=answer)
+    async with watched(server, SILENT, Refreshes(), transport="http") as watch:
+        for count in (1, 2):
+            watch.doubt()
+            await until(lambda count=count: server.count("tools/list") == count)
+
+
+async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
+    server = Scripted(tools__list=Cut("gone"))
+    async with watched(server, LEGACY, Refreshes()) as watch:
+        watch.doubt()
+        await anyio.wait_all_tasks_blocked()
+    assert not server.asked

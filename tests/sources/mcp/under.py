@@ -1,0 +1,76 @@
+"""An obedient server under the real transport, and what a test needs to look at it."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+
+from tests.sources.mcp.census import Census, census
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.connection import Connection
+from toolcrib.sources.mcp.stdio import Stdio
+
+OBEDIENT = Path(__file__).with_name("obedient.py")
+PATIENT = 20.0
+"""Longer than any test: a step of stopping that takes so long is one that fails."""
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    with anyio.fail_after(PATIENT):
+        while not condition():  # noqa: ASYNC110 - what is waited for knows nothing of events
+            await anyio.sleep(0.002)
+
+
+def files() -> int:
+    """How many files this process has open."""
+    return len(os.listdir("/dev/fd"))  # noqa: PTH208 - only their number counts
+
+
+class Under:
+    """Servers that all carry one mark."""
+
+    def __init__(self, counted: Census) -> None:
+        self.counted = counted
+        self.heard: list[tuple[str, JsonObject]] = []
+
+    def stdio(self, **settings: Any) -> Stdio:
+        env = {**self.counted.env, **settings.pop("env", {})}
+        command = settings.pop("command", (sys.executable, "-S", str(OBEDIENT)))
+        return Stdio(command=command, env=env, **settings)
+
+    @asynccontextmanager
+    async def dial(self, **settings: Any) -> AsyncGenerator[Connection]:
+        """Have a server; afterwards nobody and nothing of it may be left."""
+        open_before = files()
+        async with self.stdio(**settings).dial(self.hear) as connection:
+            yield connection
+        assert self.counted.alive() == []
+        # An event loop may keep a file of its own from its first pipe on.
+        assert files() <= open_before + 1
+
+    def hear(self, method: str, params: JsonObject) -> None:
+        self.heard.append((method, params))
+
+
+async def ask(connection: Connection, behaviour: str, **params: Any) -> JsonObject:
+    """Have the server do something, and return its answer."""
+    with anyio.fail_after(PATIENT):
+        return await connection.request(behaviour, orjson.dumps(params))
+
+
+async def lost(connection: Connection) -> str:
+    with anyio.fail_after(PATIENT):
+        return await connection.lost()
+
+
+@pytest.fixture
+def under() -> Generator[Under]:
+    with census() as counted:
+        yield Under(counted)

@@ -1,0 +1,245 @@
+"""Breakers: a source that only fails is left alone, and one call at a time finds out whether it is back."""
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from toolcrib.errors import BusinessRuleError, Failed, Lost, Refused, ToolcribError, Unavailable
+from toolcrib.interfaces import Stage
+from toolcrib.model import Call, Result
+from toolcrib.steps.breaker import Breaker
+from toolcrib.testing import a_call, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+TOOL = a_tool("far:echo", family="mcp")
+DOWN = Unavailable("NETWORK_ERROR", "nobody answers")
+
+
+class Bench:
+    """A breaker on a clock of its own, before a source that does as told."""
+
+    def __init__(self, failures: int = 3) -> None:
+        self.now, self.reached = 0.0, 0
+        self.error: ToolcribError | None = DOWN
+        self.breaker = Breaker(failures, clock=lambda: self.now)
+        self.stage = self.fit()
+
+    def fit(self) -> Stage:
+        stage = self.breaker.fit(TOOL)
+        assert stage is not None
+        return stage
+
+    async def source(self, call: Call) -> Result:
+        self.reached += 1
+        await checkpoint()
+        if self.error is not None:
+            raise self.error
+        return await echo(call)
+
+    async def call(self, deadline: float | None = None) -> str:
+        """Make a call, a second after the one before; how it ended."""
+        self.now += 1.0
+        try:
+            await self.stage(a_call(TOOL, deadline=deadline), self.source)
+        except ToolcribError as error:
+            return error.problem.code
+        return "good"
+
+    @property
+    def state(self) -> str:
+        return self.breaker.states()["far"]
+
+    async def opened(self) -> "Bench":
+        while self.state == "closed":
+            await self.call()
+        return self
+
+
+@pytest.mark.parametrize("family", ["function", "core"])
+async def test_what_runs_in_this_process_has_none(family: str) -> None:
+    assert Breaker().fit(a_tool(family=family)) is None
+
+
+@pytest.mark.requirement("I5")
+async def test_so_many_failures_in_a_row_open_it_and_then_nothing_reaches_the_source() -> None:
+    bench = Bench(failures=10)
+    assert [await bench.call() for _ in range(10)] == ["NETWORK_ERROR"] * 10
+    assert (bench.state, bench.reached) == ("open", 10)
+    with pytest.raises(Unavailable, match="nothing was done") as rest:
+        await bench.stage(a_call(TOOL), bench.source)
+    assert (rest.value.problem.code, rest.value.problem.retry_after) == ("SOURCE_DOWN", 5.0)
+    assert bench.reached == 10
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DOWN,
+        Lost("SOURCE_DOWN", "it died"),
+        Lost("OUTCOME_UNKNOWN", "it died"),
+        Lost("TIMEOUT", "too late"),
+        Failed("HTTP_ERROR", "502"),
+    ],
+    ids=lambda error: f"{type(error).__name__} {error.problem.code}",
+)
+async def test_what_the_source_is_to_blame_for_counts(error: ToolcribError) -> None:
+    bench = Bench()
+    bench.error = error
+    for _ in range(3):
+        await bench.call()
+    assert bench.state == "open"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unavailable("SOURCE_DOWN", "starting"),
+        Refused("OVERLOADED", "busy"),
+        Failed("TOOL_FAILED", "no"),
+        BusinessRuleError("CLOSED", "the shop is closed"),
+    ],
+    ids=lambda error: f"{type(error).__name__} {error.problem.code}",
+)
+async def test_what_it_is_not_to_blame_for_does_not(error: ToolcribError) -> None:
+    bench = Bench()
+    bench.error = error
+    for _ in range(20):
+        await bench.call()
+    assert (bench.state, bench.reached) == ("closed", 20)
+
+
+@pytest.mark.parametrize("answer", [None, Failed("TOOL_FAILED", "no")])
+async def test_an_answer_in_between_makes_it_count_anew(answer: ToolcribError | None) -> None:
+    bench = Bench()
+    for _ in range(5):
+        bench.error = DOWN
+        await bench.call()
+        await bench.call()
+        bench.error = answer
+        await bench.call()
+    assert bench.state == "closed"
+
+
+async def test_what_tells_nothing_does_not_break_the_row() -> None:
+    bench = Bench()
+    for error in (DOWN, Refused("OVERLOADED", "busy"), DOWN, Unavailable("SOURCE_DOWN", "no"), DOWN):
+        bench.error = error
+        await bench.call()
+    assert bench.state == "open"
+
+
+async def test_a_caller_in_a_hurry_does_not_speak_for_the_source() -> None:
+    bench = Bench()
+    bench.error = Lost("TIMEOUT", "too late")
+    for _ in range(5):
+        await bench.call(deadline=bench.now + 0.5)
+    assert bench.state == "closed"
+    for _ in range(3):
+        await bench.call(deadline=bench.now + 500)
+    assert bench.state == "open"
+
+
+async def test_failures_at_one_moment_have_one_cause() -> None:
+    bench = Bench()
+    bench.error = Lost("SOURCE_DOWN", "it died")
+
+    async def lost() -> None:
+        with pytest.raises(Lost):
+            await bench.stage(a_call(TOOL), bench.source)
+
+    for _ in range(2):
+        bench.now += 1
+        async with anyio.create_task_group() as tasks:
+            for _ in range(32):
+                tasks.start_soon(lost)
+    assert bench.state == "closed"
+    await bench.call()
+    assert bench.state == "open"
+
+
+async def test_one_probe_goes_through_after_the_rest_and_its_success_closes() -> None:
+    bench = await Bench().opened()
+    reached = bench.reached
+    bench.now += 5
+    bench.error = None
+    ended: list[str] = []
+
+    async def call() -> None:
+        ended.append(await bench.call())
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(call)
+    assert sorted(ended) == ["SOURCE_DOWN"] * 9 + ["good"]
+    assert (bench.reached, bench.state) == (reached + 1, "closed")
+    assert await bench.call() == "good"
+
+
+async def test_a_failing_probe_doubles_the_rest_up_to_a_minute_and_a_good_one_forgets_that() -> None:
+    bench = await Bench().opened()
+    rests: list[float] = []
+    for _ in range(6):
+        with pytest.raises(Unavailable) as rest:
+            await bench.stage(a_call(TOOL), bench.source)
+        rests.append(rest.value.problem.retry_after or 0)
+        bench.now += rests[-1]
+        assert await bench.call() == "NETWORK_ERROR"
+    assert rests == [5, 10, 20, 40, 60, 60]
+    bench.now += 60
+    bench.error = None
+    assert await bench.call() == "good"
+    bench.error = DOWN
+    await bench.opened()
+    with pytest.raises(Unavailable) as rest:
+        await bench.stage(a_call(TOOL), bench.source)
+    assert rest.value.problem.retry_after == 5
+
+
+async def test_a_probe_that_is_cancelled_or_tells_nothing_frees_its_place() -> None:
+    bench = await Bench().opened()
+    bench.now += 5
+    with anyio.move_on_after(0) as gone:
+        await bench.call()
+    assert gone.cancelled_caught
+    assert bench.state == "half_open"
+    bench.error = Refused("OVERLOADED", "busy")
+    assert await bench.call() == "OVERLOADED"
+    assert bench.state == "half_open"
+    bench.error = None
+    assert await bench.call() == "good"
+    assert bench.state == "closed"
+
+
+async def test_calls_that_began_before_it_opened_say_nothing_new() -> None:
+    bench, gate = Bench(), anyio.Event()
+
+    async def late(call: Call) -> Result:
+        await gate.wait()
+        return await echo(call)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.stage, a_call(TOOL), late)
+        await anyio.wait_all_tasks_blocked()
+        await bench.opened()
+        gate.set()
+    assert bench.state == "open"
+    assert await bench.call() == "SOURCE_DOWN"
+
+
+async def test_sources_have_breakers_of_their_own_and_tools_of_one_share_it() -> None:
+    bench = await Bench().opened()
+    bench.stage = bench.fit()
+    assert await bench.call() == "SOURCE_DOWN"
+    other = bench.breaker.fit(a_tool("near:echo", family="mcp"))
+    assert other is not None
+    assert (await other(a_call(), echo)).data == {}
+    assert bench.breaker.states() == {"far": "open", "near": "closed"}
+
+
+async def test_a_source_that_is_not_what_it_was_begins_afresh() -> None:
+    bench = await Bench().opened()
+    bench.error = None
+    bench.breaker.forget("far")
+    bench.breaker.forget("unknown")
+    assert (await bench.call(), bench.state) == ("good", "closed")

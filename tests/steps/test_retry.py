@@ -1,0 +1,161 @@
+"""Retries: only where no harm can be done, a few, within a budget and the caller's time."""
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from toolcrib.errors import BusinessRuleError, Failed, Lost, Refused, ToolcribError, Unavailable
+from toolcrib.model import Call, Result, Tool
+from toolcrib.steps.retry import Retry
+from toolcrib.testing import a_call, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+WRITES = a_tool("far:write", family="mcp")
+READS = a_tool("far:read", family="mcp", category="query")
+REPEATS = a_tool("far:put", family="mcp", idempotent=True)
+CLAIMS = a_tool("far:claim", family="mcp", annotations={"readOnlyHint": True, "idempotentHint": True})
+
+UNSENT = Unavailable("NETWORK_ERROR", "connection refused")
+DIED = Lost("SOURCE_DOWN", "it died under the call")
+UNKNOWN = Lost("OUTCOME_UNKNOWN", "it died under the call")
+BUSY = Failed("HTTP_ERROR", "503", retryable=True)
+
+
+def back_in(seconds: float | None) -> Unavailable:
+    return Unavailable("SOURCE_DOWN", "it is started again", retry_after=seconds)
+
+
+class Script:
+    """Fails as listed, then answers."""
+
+    def __init__(self, *errors: ToolcribError) -> None:
+        self.errors, self.tries = list(errors), 0
+
+    async def __call__(self, call: Call) -> Result:
+        self.tries += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return await echo(call)
+
+
+async def attempt(retry: Retry, tool: Tool, script: Script, deadline: float | None = None) -> str:
+    """Make one call; how it ended."""
+    stage = retry.fit(tool)
+    assert stage is not None
+    try:
+        await stage(a_call(tool, deadline=deadline), script)
+    except ToolcribError as error:
+        return error.problem.message
+    return "good"
+
+
+@pytest.mark.parametrize("family", ["function", "core"])
+async def test_what_runs_in_this_process_is_not_retried(family: str) -> None:
+    assert Retry().fit(a_tool(family=family)) is None
+
+
+@pytest.mark.parametrize(
+    "tool, error",
+    [
+        (WRITES, UNSENT),
+        (READS, UNSENT),
+        (READS, DIED),
+        (REPEATS, DIED),
+        (READS, BUSY),
+        (REPEATS, Lost("NETWORK_ERROR", "reset")),
+        (READS, Unavailable("HTTP_ERROR", "503")),
+    ],
+)
+async def test_what_did_no_harm_is_tried_again(tool: Tool, error: ToolcribError) -> None:
+    script = Script(error, error)
+    assert await attempt(Retry(pause=0.001), tool, script) == "good"
+    assert script.tries == 3
+
+
+@pytest.mark.parametrize(
+    "tool, error",
+    [
+        (WRITES, DIED),
+        (WRITES, UNKNOWN),
+        (WRITES, BUSY),
+        (CLAIMS, DIED),
+        (READS, Lost("TIMEOUT", "too late")),
+        (READS, back_in(0.1)),
+        (READS, Refused("OVERLOADED", "busy", retry_after=0.1)),
+        (READS, Failed("TOOL_FAILED", "no")),
+        (READS, Failed("HTTP_ERROR", "404", retryable=False)),
+        (READS, BusinessRuleError("CLOSED", "come back", retryable=True)),
+    ],
+)
+async def test_all_else_is_not(tool: Tool, error: ToolcribError) -> None:
+    script = Script(error)
+    assert await attempt(Retry(pause=0.001), tool, script) == error.problem.message
+    assert script.tries == 1
+
+
+async def test_two_retries_are_the_most() -> None:
+    script = Script(*[UNSENT] * 5)
+    assert await attempt(Retry(pause=0.001), WRITES, script) == "connection refused"
+    assert script.tries == 3
+
+
+@pytest.mark.parametrize(
+    "errors, said, tries",
+    [
+        ([UNSENT, UNKNOWN], "it died under the call", 2),
+        ([UNSENT, Failed("TOOL_FAILED", "no")], "no", 2),
+        ([UNSENT, back_in(0.001)], "connection refused", 2),
+        ([UNSENT, Refused("OVERLOADED", "busy")], "connection refused", 2),
+    ],
+)
+async def test_the_answer_is_that_of_the_last_real_try(
+    errors: Sequence[ToolcribError], said: str, tries: int
+) -> None:
+    script = Script(*errors)
+    assert await attempt(Retry(pause=0.001), WRITES, script) == said
+    assert script.tries == tries
+
+
+async def test_a_source_that_will_be_back_at_once_is_waited_for() -> None:
+    script, before = Script(DIED, back_in(0.05)), anyio.current_time()
+    assert await attempt(Retry(pause=0.001), READS, script) == "good"
+    assert anyio.current_time() - before >= 0.05
+    assert script.tries == 3
+
+
+@pytest.mark.parametrize("seconds", [None, 1.1, 60.0])
+async def test_one_that_will_not_is_not(seconds: float | None) -> None:
+    script = Script(DIED, back_in(seconds))
+    with anyio.fail_after(1):
+        assert await attempt(Retry(pause=0.001), READS, script) == "it died under the call"
+    assert script.tries == 2
+
+
+async def test_no_retry_outlasts_the_callers_deadline() -> None:
+    script = Script(DIED, back_in(0.5))
+    deadline = anyio.current_time() + 0.3
+    assert await attempt(Retry(pause=0.001), READS, script, deadline) == "it died under the call"
+    assert script.tries == 2
+    past = Script(UNSENT)
+    assert await attempt(Retry(pause=0.001), READS, past, anyio.current_time()) == "connection refused"
+    assert past.tries == 1
+
+
+async def test_a_source_gets_a_tenth_more_calls_at_most() -> None:
+    retry, tries = Retry(pause=0.0), 0
+    for _ in range(200):
+        script = Script(*[UNSENT] * 3)
+        await attempt(retry, READS, script)
+        tries += script.tries
+    assert 200 + 10 <= tries <= 200 + 10 + 20
+    script = Script(UNSENT)
+    assert await attempt(retry, a_tool("near:read", family="mcp"), script) == "good"
+
+
+async def test_cancellation_ends_the_wait() -> None:
+    soon = Unavailable("NETWORK_ERROR", "try again", retry_after=0.9)
+    with anyio.move_on_after(0.01) as gone:
+        await attempt(Retry(), READS, Script(soon))
+    assert gone.cancelled_caught

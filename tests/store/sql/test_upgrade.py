@@ -1,0 +1,103 @@
+"""A database of an older Toolcrib is brought up to date with all it holds, also if that is cut short."""
+
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from shutil import copyfile
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, text
+
+from tests.contracts.stores import a_call, a_definition, a_key, a_use
+from tests.store.sql.children import die_while_opening, start
+from tests.store.sql.conftest import Opened
+from toolcrib.store.sql.calls import SqlCalls
+from toolcrib.store.sql.claims import SqlClaims
+from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.engine import database_of
+from toolcrib.store.sql.keys import SqlKeys
+from toolcrib.store.sql.migrations import REVISIONS
+from toolcrib.store.sql.overlay import SqlOverlay
+from toolcrib.store.sql.store import SqlStore
+from toolcrib.store.sql.usage import SqlUsage
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 30.0
+
+
+def at_first(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", "toolcrib.store.sql:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0001")
+
+
+@asynccontextmanager
+async def an_old_database(url: str) -> AsyncGenerator[Database]:
+    database = database_of(url)
+    async with database.write() as connection:
+        await connection.run_sync(at_first)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def fill(database: Database) -> None:
+    await SqlKeys(database).add(a_key())
+    await SqlOverlay(database).save({"a": 1}, expected=0)
+    await SqlClaims(database).put({"n": "s:n"})
+    await SqlCalls(database).add([a_call(1)])
+    await SqlUsage(database).add([a_use(calls=3)])
+
+
+async def check_all_is_there(store: SqlStore) -> None:
+    assert await store.keys.all() == [a_key()]
+    assert await store.overlay.load() == (1, {"a": 1})
+    assert await store.claims.all() == {"n": "s:n"}
+    assert await store.calls.recent(limit=9) == [a_call(1)]
+    assert [row.calls for row in await store.usage.totals()] == [3]
+    assert await store.definitions.all() == []
+    await store.definitions.put([a_definition()])
+    async with store.database.read() as connection:
+        assert await connection.scalar(text("SELECT version_num FROM toolcrib_revision")) == REVISIONS[-1]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_database_at_the_first_revision_is_upgraded_with_its_data(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
+) -> None:
+    fresh = f"sqlite:///{tmp_path}/toolcrib.db"
+    url: str = request.getfixturevalue("fresh_database") if kind == "postgres" else fresh
+    async with an_old_database(url) as database:
+        await fill(database)
+    await check_all_is_there(await opened(url))
+
+
+async def test_an_upgrade_that_is_killed_at_any_statement_is_done_by_the_next_start(
+    tmp_path: Path, opened: Opened
+) -> None:
+    old = tmp_path / "old.db"
+    async with an_old_database(f"sqlite:///{old}") as database:
+        await fill(database)
+    survived, statement = False, 0
+    while not survived:
+        path = tmp_path / f"{statement}.db"
+        copyfile(old, path)
+        child, told = start(die_while_opening, f"sqlite:///{path}", statement)
+        with told:
+            assert told.poll(PATIENCE)
+            with suppress(EOFError):
+                survived = told.recv_bytes() == b"opened"
+        child.join()
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        store = await opened(f"sqlite:///{path}")
+        await check_all_is_there(store)
+        await store.close()
+        statement += 1
+    assert statement > 3

@@ -1,0 +1,104 @@
+"""What operators and calls ask of sources: to be tested, to be woken."""
+
+import anyio
+import pytest
+
+from tests.supervisor.running import (
+    TOOL,
+    Noted,
+    reaches,
+    running,
+    source,
+)
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.interfaces import Offer, Upkeep
+from toolcrib.supervisor import Supervisor
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement("C6")
+async def test_a_test_asks_one_that_is_up() -> None:
+    fake = source()
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        assert "fault" not in (await supervisor.test("f", 1.0)).details
+        fake.sick = "it lists no tools"
+        state = await supervisor.test("f", 1.0)
+        assert (state.state, state.details["fault"]) == ("up", "ConnectionError: it lists no tools")
+        assert state.last_error == "ConnectionError: it lists no tools"
+        with pytest.raises(Refused) as unknown:
+            await supervisor.test("unknown", 1.0)
+        assert unknown.value.problem.code == "NOT_FOUND"
+
+
+async def test_a_test_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = source()
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        monkeypatch.setattr(fake, "check", anyio.sleep_forever)
+        state = await supervisor.test("f", 2.0)
+        assert state.details["fault"] == "it did not answer within 2 s"
+
+
+@pytest.mark.requirement("C2")
+@pytest.mark.parametrize(
+    "upkeep, state",
+    [
+        (Upkeep(backoff=25), "down"),
+        (Upkeep(restart=False), "stopped"),
+        (Upkeep(most_restarts=0), "crash_loop"),
+    ],
+)
+async def test_a_test_starts_one_that_is_down_at_once(upkeep: Upkeep, state: str) -> None:
+    fake = source()
+    fake.failing = "not yet"
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake, upkeep)
+    async with running(supervisor):
+        await reaches(supervisor, state)
+        before = anyio.current_time()
+        again = await supervisor.test("f", 1.0)
+        assert (again.last_error, fake.runs) == ("ConnectionError: not yet", 2)
+        fake.failing = None
+        assert (await supervisor.test("f", 1.0)).state == "up"
+        assert anyio.current_time() - before < 0.1
+
+
+async def test_a_test_wakes_a_sleeper_and_says_so_where_the_start_takes_too_long() -> None:
+    fake = source()
+    fake.starting = anyio.Event()
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
+    async with running(supervisor):
+        assert (await supervisor.test("f", 1.0)).state == "starting"
+        fake.starting.set()
+        assert (await supervisor.test("f", 1.0)).state == "up"
+
+
+async def test_a_waking_call_follows_its_source_when_that_is_replaced_or_removed() -> None:
+    hanging, fine = source(), source()
+    hanging.starting = anyio.Event()
+    supervisor = Supervisor(Noted())
+    supervisor.add(hanging)
+    async with running(supervisor) as tasks:
+        tasks.start_soon(_soon, lambda: supervisor.replace(fine))
+        await supervisor.wake("f")
+        assert fine.running == 1
+        fine.die()
+        await reaches(supervisor, "down")
+        fine.starting = anyio.Event()
+        await reaches(supervisor, "starting")
+        tasks.start_soon(_soon, lambda: supervisor.remove("f"))
+        with pytest.raises(Unavailable):
+            await supervisor.wake("f")
+
+
+async def _soon(do: object) -> None:
+    await anyio.sleep(0.5)
+    assert callable(do)
+    do()

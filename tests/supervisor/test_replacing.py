@@ -1,0 +1,149 @@
+"""A source is replaced while calls go on; none is dropped, and the old one is not forgotten."""
+
+import anyio
+import pytest
+
+from tests.supervisor.running import (
+    QUICK,
+    TOOL,
+    Calls,
+    Held,
+    Noted,
+    reaches,
+    running,
+    source,
+    state_of,
+    until,
+)
+from toolcrib.interfaces import Offer, Upkeep
+from toolcrib.supervisor import Supervisor
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement("C5")
+async def test_a_replaced_source_serves_until_the_new_one_is_up_and_finishes_its_calls() -> None:
+    held, shelf = Held(), Noted()
+    old, new = source("a", answer=held), source("a", "b")
+    new.starting = anyio.Event()
+    supervisor = Supervisor(shelf)
+    supervisor.add(old)
+    async with running(supervisor) as tasks:
+        calls = Calls(supervisor, tasks)
+        await reaches(supervisor, "up")
+        calls.make("one")
+        await until(lambda: len(old.calls) == 1)
+        supervisor.replace(new)
+        calls.make("two")
+        await until(lambda: len(old.calls) == 2)
+        assert state_of(supervisor).details["replacement"] == "starting"
+        assert supervisor.in_flight("f") == ("one", "two")
+        assert not await supervisor.settled(1.0), "what counts is the new one"
+
+        new.starting.set()
+        assert await supervisor.settled(1.0)
+        assert shelf.shown["f"] == ("f:a", "f:b")
+        assert supervisor.retiring() == {"f": ("one", "two")}
+        assert state_of(supervisor).details["retiring"] == ("one", "two")
+        assert supervisor.in_flight("f") == ()
+        calls.make("three")
+        await until(lambda: calls.ended == {"three": {}})
+        assert old.running == 1
+
+        held.release.set()
+        await until(lambda: old.running == 0)
+        assert calls.ended == {"three": {}, "one": {"id": "one"}, "two": {"id": "two"}}
+        assert supervisor.retiring() == {}
+        assert shelf.notes == ["f", "f"]
+        assert new.running == 1
+
+
+async def test_a_replacement_that_fails_has_the_place_all_the_same() -> None:
+    old, new, shelf = source(), source(), Noted()
+    new.failing = "no such file"
+    supervisor = Supervisor(shelf)
+    supervisor.add(old)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        supervisor.replace(new, QUICK, remembered=Offer(tools=()))
+        assert await supervisor.settled(1.0)
+        assert state_of(supervisor).last_error == "ConnectionError: no such file"
+        assert shelf.degraded == {"f"}
+        assert state_of(supervisor).tools == 1, "the tools of the old one stay listed"
+        await until(lambda: old.running == 0)
+        new.failing = None
+        await reaches(supervisor, "up")
+        assert shelf.degraded == set()
+
+
+@pytest.mark.parametrize("asleep", [True, False])
+async def test_one_that_does_not_serve_is_replaced_at_once(asleep: bool) -> None:
+    old, new = source(), source()
+    old.failing, new.starting = "gone", anyio.Event()
+    supervisor = Supervisor(Noted())
+    supervisor.add(old, Upkeep(lazy=asleep), remembered=Offer(tools=[TOOL]) if asleep else None)
+    async with running(supervisor):
+        await reaches(supervisor, "asleep" if asleep else "down")
+        supervisor.replace(new)
+        assert state_of(supervisor).state == "starting"
+        await anyio.sleep(100)
+        assert (old.runs, old.running) == ((0 if asleep else 1), 0)
+        new.starting.set()
+        await reaches(supervisor, "up")
+
+
+async def test_the_grace_of_an_old_one_does_not_end_the_tools_of_the_new() -> None:
+    old, new, shelf = source(), source(), Noted()
+    old.failing = "gone"
+    supervisor = Supervisor(shelf)
+    supervisor.add(old, Upkeep(grace=5.0), remembered=Offer(tools=[TOOL]))
+    async with running(supervisor):
+        await reaches(supervisor, "down")
+        supervisor.replace(new)
+        await reaches(supervisor, "up")
+        await anyio.sleep(10)
+        assert shelf.shown == {"f": ("f:a",)}
+
+
+async def test_only_the_last_of_several_replacements_counts() -> None:
+    old, middle, new = source(), source(), source()
+    middle.starting = new.starting = anyio.Event()
+    supervisor = Supervisor(Noted())
+    supervisor.add(old)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        supervisor.replace(middle)
+        await until(lambda: middle.running == 1)
+        supervisor.replace(new)
+        await until(lambda: middle.running == 0 and new.running == 1)
+        new.starting.set()
+        await until(lambda: old.running == 0)
+        assert (middle.runs, new.running) == (1, 1)
+
+
+async def test_an_old_one_that_dies_gives_way_and_is_not_run_again() -> None:
+    old, new = source(), source()
+    new.starting = anyio.Event()
+    supervisor = Supervisor(Noted())
+    supervisor.add(old, QUICK)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        supervisor.replace(new)
+        old.die()
+        await reaches(supervisor, "starting")
+        new.starting.set()
+        await supervisor.wake("f")
+        await anyio.sleep(10)
+        assert (old.runs, new.runs) == (1, 1)
+
+
+async def test_a_lazy_replacement_that_is_remembered_needs_no_start() -> None:
+    old, new, shelf = source(), source("b"), Noted()
+    supervisor = Supervisor(shelf)
+    supervisor.add(old)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        supervisor.replace(new, Upkeep(lazy=True), remembered=Offer(tools=new.tools))
+        assert (state_of(supervisor).state, shelf.shown["f"], shelf.degraded) == ("asleep", ("f:b",), set())
+        await until(lambda: old.running == 0)
+        assert new.runs == 0

@@ -1,0 +1,60 @@
+"""Up, down, crash, call, replace, remove, sleep, wake: in any order, over made-up sources and processes."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+
+from tests.supervisor.clockwork import Clockwork
+from tests.supervisor.machine import Machine
+from tests.supervisor.subjects import ChildSubject, FakeSubject, Subject
+from toolcrib.model import Tool
+
+
+class FakeMachine(Machine):
+    recovery = 300.0
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        return Clockwork()
+
+    def make(self, tools: tuple[Tool, ...]) -> Subject:
+        return FakeSubject(tools)
+
+    @precondition(lambda self: self.newest)
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        subject, _ = data.draw(st.sampled_from(list(self.subjects.values())))
+        assert isinstance(subject, FakeSubject)
+        self._do(subject.lose)
+
+
+class ChildMachine(Machine):
+    recovery = 20.0
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.new_event_loop()
+
+    def make(self, tools: tuple[Tool, ...]) -> Subject:
+        return ChildSubject(tools)
+
+
+@pytest.mark.requirement("C2")
+def test_nothing_leaks_and_every_call_ends_whatever_happens() -> None:
+    run_state_machine_as_test(FakeMachine, settings=settings(max_examples=150, stateful_step_count=40))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted under /proc")
+def test_no_process_and_no_pipe_is_left_behind() -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    run_state_machine_as_test(
+        ChildMachine, settings=settings(max_examples=30, stateful_step_count=20, deadline=None)
+    )
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
