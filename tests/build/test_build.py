@@ -17,6 +17,7 @@ from toolcrib.model import Credential
 from toolcrib.observe import Journal, Metrics
 from toolcrib.sdk import AnyTool, tool
 from toolcrib.sources.functions import ModuleProblem
+from toolcrib.steps.breaker import Breaker
 from toolcrib.store import open_store
 from toolcrib.store.shared.memory import MemoryShared
 from toolcrib.supervisor import Supervisor
@@ -43,7 +44,7 @@ STEPS = "record recover deadline limit validate shape cache verify retry breaker
 
 def test_the_step_order_is_the_one_the_documentation_draws() -> None:
     document = parse("", "toolcrib.yaml", {})
-    steps = order(document, Journal(Metrics()), MemoryShared(), Supervisor(Catalog([])))
+    steps = order(document, Journal(Metrics()), MemoryShared(), Supervisor(Catalog([])), Breaker())
     assert " ".join(type(step).__name__.lower() for step in steps) == STEPS
     drawn = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
     assert " → ".join(STEPS.split()) in drawn

@@ -303,6 +303,7 @@ def mutated(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
     return definition, other
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("I5")
 @settings(max_examples=500)
 @given(mutated())
@@ -329,6 +330,7 @@ def _shuffled(value: Any, random: Random) -> Any:
     return {key: _shuffled(value[key], random) for key in keys}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("I5")
 @settings(max_examples=500)
 @given(definitions, st.randoms(use_true_random=False))

@@ -87,6 +87,7 @@ def test_a_key_works_at_once_and_ends_at_once(remote: Shell, monkeypatch: pytest
     assert "unknown or has been revoked (it comes from $TOOLCRIB_KEY)" in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("I1")
 def test_a_gateway_follows_what_is_changed_in_its_store(
     shell: Shell, gateway: Serving, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,11 @@ import termios
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.cli.processes import COMMAND, PATIENCE, environment
+
+pytestmark = pytest.mark.slow
 
 ROWS_AND_COLUMNS = struct.pack("HHHH", 40, 80, 0, 0)
 INTERRUPT = b"\x03"

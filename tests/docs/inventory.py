@@ -23,6 +23,7 @@ from toolcrib.observe import Entry, Journal, Metrics, Redactor
 from toolcrib.observe.lines import call_event, record_event
 from toolcrib.sdk import Options
 from toolcrib.server import Server
+from toolcrib.steps.breaker import Breaker
 from toolcrib.store.shared.memory import MemoryShared
 from toolcrib.supervisor import Supervisor
 
@@ -90,7 +91,7 @@ def _families(metrics: str) -> Iterator[str]:
 def steps() -> tuple[str, ...]:
     """Name the steps in the order the house is built with."""
     supervisor = Supervisor(Catalog([]))
-    placed = order(default_document({}), Journal(Metrics()), MemoryShared(), supervisor)
+    placed = order(default_document({}), Journal(Metrics()), MemoryShared(), supervisor, Breaker())
     return tuple(type(step).__name__.lower() for step in placed)
 
 

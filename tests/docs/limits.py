@@ -1,14 +1,21 @@
 """Every bound a stranger can run into, read from where the code keeps it."""
 
+from dataclasses import fields
+from typing import cast
+
 from toolcrib.asgi import guard, origins, protocol
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
+from toolcrib.config.mcp import McpServer
 from toolcrib.faces.mcp import changes, http
 from toolcrib.faces.rest import execute
 from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas
 from toolcrib.sources import functions
+from toolcrib.sources.mcp import connection, definitions, discovery, lines
+from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import BY_RESPONSE_TIME
+from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.bulkhead import Bulkhead
 from toolcrib.store.shared import results
 
@@ -27,7 +34,7 @@ def size(number: int) -> str:
 
 def rows() -> list[Row]:
     """Return what is bounded, by how much, and where that is set."""
-    return [*_requests(), *_mcp(), *_calls(), *_definitions()]
+    return [*_requests(), *_mcp(), *_calls(), *_servers(), *_definitions()]
 
 
 def _requests() -> list[Row]:
@@ -69,6 +76,27 @@ def _calls() -> list[Row]:
         ("kept answer", size(results.LARGEST), _FIXED),
         ("kept answers together", f"{results.ENTRIES:,}, {size(results.BYTES)}", _FIXED),
     ]
+
+
+def _servers() -> list[Row]:
+    server = McpServer(transport="stdio")
+    timeout, start = server.defaults.timeout_ms / 1000, server.start_timeout_ms / 1000
+    own = "mcp.servers.<name>"
+    return [
+        ("message of an MCP server", size(connection.LARGEST), _FIXED),
+        ("what it may write without an end of line", size(lines.ENDLESS), _FIXED),
+        ("tools of an MCP server", f"{discovery.MOST_TOOLS:,} on {discovery.MOST_PAGES} pages", _FIXED),
+        ("definition of one of them", size(definitions.LARGEST_DEFINITION), _FIXED),
+        ("description of one of them", size(definitions.LONGEST_TEXT), _FIXED),
+        ("one attempt with an MCP server", f"{timeout:g} s", f"`{own}.defaults.timeout_ms`"),
+        ("start of an MCP server", f"{start:g} s", f"`{own}.start_timeout_ms`"),
+        ("how long a call waits for a start", f"{_activation():g} s", _FIXED),
+        ("failures in a row until a source is given a rest", str(Breaker().failures), _FIXED),
+    ]
+
+
+def _activation() -> float:
+    return cast("float", next(each.default for each in fields(Activate) if each.name == "limit"))
 
 
 def _definitions() -> list[Row]:

@@ -94,3 +94,10 @@ async def test_a_result_over_the_cap_is_a_typed_error() -> None:
 async def test_a_failure_passes_untouched() -> None:
     failed = Result(problem=problem("TOOL_FAILED", "no"))
     assert await Shape().fit(a_tool())(a_call(), answering(failed)) is failed
+
+
+async def test_what_a_failed_tool_says_is_bounded_and_the_failure_stays() -> None:
+    failed = Result(problem=problem("TOOL_FAILED", "no"), content=({"type": "text", "text": "x" * 100},))
+    for cap, kept in ((104, failed.content), (103, ())):
+        result = await Shape(cap).fit(a_tool())(a_call(), answering(failed))
+        assert (result.problem, result.content) == (failed.problem, kept)

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.supervisor.subjects import Subject, Trouble, Watched
 from toolcrib.catalog import Catalog
@@ -30,6 +30,8 @@ UPKEEPS = {
     "both": Upkeep(backoff=0.01, lazy=True, idle=0.02),
 }
 LONGEST_GRACE = 0.25
+SOON = 1.0
+"""How long a call may go on when everything around it has stopped."""
 FAILED = ("down", "crash_loop", "stopped")
 sources = st.sampled_from(IDS)
 troubles: st.SearchStrategy[Trouble] = st.sampled_from(["none", "fails", "hangs"])
@@ -51,6 +53,9 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = self.new_loop()
+        self.upset: list[dict[str, Any]] = []
+        """What nobody caught, in a callback or a task."""
+        self.loop.set_exception_handler(lambda _, context: self.upset.append(context))
         self.catalog = Catalog(IDS)
         self.supervisor = Supervisor(self.catalog, patience=0.2)
         self.subjects: dict[str, tuple[Subject, Watched]] = {}
@@ -60,6 +65,7 @@ class Machine(RuleBasedStateMachine):
         """Every call ever, and how it ended."""
         self.calls: dict[str, asyncio.Task[None]] = {}
         self._over = anyio.Event()
+        self._abrupt = False
         steps: tuple[Step, ...] = (Activate(self.supervisor.is_up, self.supervisor.wake, limit=0.5),)
         self._steps: tuple[Step, ...] = (*steps, Attempt(self.supervisor.timeout))
         self._host = self.loop.create_task(self._live())
@@ -89,6 +95,11 @@ class Machine(RuleBasedStateMachine):
         return watched, Offer(tools=tools)
 
     # --- what may happen ---
+
+    @initialize(abrupt=st.booleans())
+    def decide(self, abrupt: bool) -> None:
+        """Say whether the end comes in the midst of it all, or once all is well again."""
+        self._abrupt = abrupt
 
     @rule(id=sources, upkeep=upkeeps, known=st.booleans(), trouble=troubles)
     def add_or_replace(self, id: str, upkeep: str, known: bool, trouble: Trouble) -> None:
@@ -207,7 +218,8 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self._recover()
+            if not self._abrupt:
+                self._recover()
             self._close()
         finally:
             self.loop.close()
@@ -232,14 +244,19 @@ class Machine(RuleBasedStateMachine):
         running = sum(watched.running for _, watched in self.subjects.values())
         return settled and not self._open_calls() and not self.supervisor.retiring() and running == wanted
 
+    async def _calls_have_ended(self) -> None:
+        with anyio.fail_after(SOON):
+            while not all(task.done() for task in self.calls.values()):  # noqa: ASYNC110 - as above
+                await anyio.sleep(0.001)
+
     def _close(self) -> None:
         """After the end nothing is left: no task, no run, no process."""
         self._do(self._over.set)
         self.loop.run_until_complete(self._host)
-        calls = [task for task in self.calls.values() if not task.done()]
-        assert calls == []
+        self._drive(self._calls_have_ended())
         assert [task for task in asyncio.all_tasks(self.loop) if not task.done()] == []
         assert [left for subject, _ in self.subjects.values() for left in subject.left()] == []
         assert all(watched.running == 0 for _, watched in self.subjects.values())
         typed = {"good", "cancelled", "SOURCE_DOWN", "OUTCOME_UNKNOWN", "TIMEOUT", "NETWORK_ERROR"}
         assert set(self.ended.values()) <= typed
+        assert self.upset == []

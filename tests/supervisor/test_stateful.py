@@ -1,4 +1,4 @@
-"""Up, down, crash, call, replace, remove, sleep, wake: in any order, over made-up sources and processes."""
+"""Up, down, crash, call, replace, remove, sleep, wake, stop: over made-up sources, processes, MCP servers."""
 
 import asyncio
 import os
@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from tests.supervisor.clockwork import Clockwork
 from tests.supervisor.machine import Machine
+from tests.supervisor.servers import ServerMachine
 from tests.supervisor.subjects import ChildSubject, FakeSubject, Subject
 from toolcrib.model import Tool
 
@@ -58,3 +60,19 @@ def test_no_process_and_no_pipe_is_left_behind() -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+class UvloopMachine(ServerMachine):
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        return uvloop.new_event_loop()
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("C1")
+@pytest.mark.requirement("C2")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes and open files are counted under /proc")
+@pytest.mark.parametrize("machine", [ServerMachine, UvloopMachine])
+def test_no_server_and_nothing_of_it_is_left_behind(machine: type[ServerMachine]) -> None:
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=15, stateful_step_count=20, deadline=None)
+    )

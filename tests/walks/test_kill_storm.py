@@ -19,6 +19,7 @@ from tests.servers.settings import config, ledger, shelled
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
@@ -174,7 +175,6 @@ async def rage_through(crib: Client, books: Path, mark: str) -> None:
     assert storm.acknowledged() <= done.keys()
 
 
-@pytest.mark.slow
 @pytest.mark.requirement("C2", "I5")
 async def test_a_storm_of_kills(tmp_path: Path) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex
@@ -192,7 +192,7 @@ async def test_a_storm_of_kills(tmp_path: Path) -> None:
 @pytest.mark.requirement("C2")
 @pytest.mark.parametrize(
     "victim",
-    ["plain", *(pytest.param(each, marks=pytest.mark.slow) for each in PROCESSES if each != "plain")],
+    list(PROCESSES),
 )
 async def test_a_call_under_way_is_told_of_the_crash(tmp_path: Path, victim: str) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex

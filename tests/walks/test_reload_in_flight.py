@@ -11,7 +11,7 @@ from tests.servers.client import Answer, Client, client, until
 from tests.servers.ledger import RELEASE, executions
 from tests.servers.settings import config, ledger
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C5")]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("C5")]
 
 CALLS = 20
 """To each of the five servers."""

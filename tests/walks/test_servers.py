@@ -186,6 +186,7 @@ async def test_three_broken_ones_keep_nobody_waiting(tmp_path: Path, page_url: s
     assert times[1] < 3 * times[0] + NO_HANG
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("B6")
 async def test_what_is_broken_is_told_while_the_rest_serves(tmp_path: Path) -> None:
     settings = {"books": ledger(tmp_path / "books"), **broken()}

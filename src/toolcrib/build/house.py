@@ -29,6 +29,7 @@ from toolcrib.pipeline import compose
 from toolcrib.policy import Contexts, Disabled, Permissions, Pinned, Policy, Removed
 from toolcrib.sdk import AnyTool
 from toolcrib.sources.functions import Functions, load_module, source_id
+from toolcrib.steps.breaker import Breaker
 from toolcrib.store import open_store
 from toolcrib.store.shared import open_shared
 from toolcrib.supervisor import Supervisor
@@ -126,7 +127,8 @@ class _Parts:
         supervisor = Supervisor(catalog)
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states)
         journal = Journal(metrics, (*sinks, UsageTally(store.usage), RecentCalls(store.calls)))
-        steps = order(document, journal, self.shared, supervisor)
+        breaker = Breaker()
+        steps = order(document, journal, self.shared, supervisor, breaker)
         contexts = Contexts(contexts_of(document))
         policy = Policy((contexts, Disabled(), Pinned(), Permissions(), Removed()))
         gateway = Gateway(
@@ -138,8 +140,8 @@ class _Parts:
             contexts=lambda: contexts.contexts,
         )
         catalog.listen(gateway.adopt)
-        config = self._config(catalog, contexts, gateway, supervisor)
-        servers = Servers(catalog=catalog, supervisor=supervisor, config=config)
+        config = self._config(catalog, contexts, gateway, supervisor, breaker)
+        servers = Servers(catalog=catalog, supervisor=supervisor, breaker=breaker, config=config)
         identity = await self._identity()
         console = Console(
             gateway=gateway,
@@ -160,7 +162,7 @@ class _Parts:
         return House(document=document, gateway=gateway, console=console, identity=identity)
 
     def _config(
-        self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor
+        self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor, breaker: Breaker
     ) -> Reloader:
         return Reloader(
             first=self.first,
@@ -171,6 +173,7 @@ class _Parts:
             contexts=contexts,
             gateway=gateway,
             supervisor=supervisor,
+            breaker=breaker,
             store=self.store,
             redactor=self.redactor,
         )

@@ -10,6 +10,7 @@ from toolcrib.errors import Refused
 from toolcrib.interfaces import Plan, Reload, ServerEntry, SourceState
 from toolcrib.model import JsonObject
 from toolcrib.names import canonical
+from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
 
 TEST_SECONDS = 30.0
@@ -22,6 +23,7 @@ class Servers:
 
     catalog: Catalog
     supervisor: Supervisor
+    breaker: Breaker
     config: Reload
 
     def status(self) -> dict[str, Any]:
@@ -54,6 +56,7 @@ class Servers:
             "up": state is not None and state.state == "up",
             "last_error": (entry.barred or None) if state is None else state.last_error,
             "restarts": 0 if state is None else state.restarts,
+            "breaker": self.breaker.states().get(entry.id, "closed"),
             "discovered_tools": sorted({tool.local for tool in mine} | withheld.keys()),
             "registered_tools": sorted(tool.exposed for tool in mine),
             "withheld_tools": withheld,
@@ -71,6 +74,8 @@ class Servers:
         started = perf_counter()
         state = await self.supervisor.test(server_id, TEST_SECONDS)
         ok = state.state == "up" and "fault" not in state.details
+        if ok:
+            self.breaker.forget(server_id)
         answer: dict[str, Any] = {
             "ok": ok,
             "tools": sorted(self._names(server_id)) if ok else [],

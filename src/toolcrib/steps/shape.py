@@ -25,9 +25,12 @@ class Shape:
 
         async def shape(call: Call, proceed: Handler) -> Result:
             result = await proceed(call)
-            if result.problem is not None or result.ask is not None:
+            if result.ask is not None:
                 return result
             size = len(result.encoded) + sum(_weight(block) for block in result.content)
+            if result.problem is not None:
+                # What failed has failed, however much the tool says about it.
+                return result if size <= self.result_bytes else result.but(content=())
             if size > self.result_bytes:
                 cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
                 raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {cap}")

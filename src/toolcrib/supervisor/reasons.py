@@ -6,6 +6,9 @@ from toolcrib.errors import ToolcribError
 
 LONGEST = 500
 
+_PLAIN = (ToolcribError, ConnectionError, TimeoutError)
+"""What sources raise on purpose, so that what it says is all there is to say."""
+
 
 def one_line(text: str) -> str:
     """Return text on one line, cut where it gets too long."""
@@ -16,7 +19,7 @@ def reason(error: BaseException) -> str:
     """Say what an error is; of a group, the first error that is in it."""
     if isinstance(error, BaseExceptionGroup):
         return reason(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
-    if isinstance(error, ToolcribError):
-        return one_line(str(error))
     kind, said = type(error).__name__, str(error)
+    if said and isinstance(error, _PLAIN):
+        return one_line(said)
     return one_line(f"{kind}: {said}" if said else kind)

@@ -138,6 +138,7 @@ async def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
     assert gets == 5
 
 
+@pytest.mark.slow
 async def test_hearing_goes_on_after_every_break() -> None:
     gets: list[str | None] = []
     enough = anyio.Event()

@@ -21,7 +21,7 @@ from toolcrib.sources.mcp.sse import Sse
 from toolcrib.sources.mcp.stdio import Stdio
 from toolcrib.testing import a_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PROGRAM = str(Path(__file__).with_name("real_server.py"))
 NAMES = [f"real:{name}" for name in ("echo", "add", "fail", "grow", "linger", "steps", "die", "route")]

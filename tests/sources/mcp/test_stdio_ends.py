@@ -20,7 +20,7 @@ from toolcrib.sources.mcp.faults import Cut, Fault, Unsent
 
 __all__ = ["under"]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C1")]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("C1")]
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands down the orphans")
 

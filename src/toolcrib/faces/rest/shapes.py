@@ -177,6 +177,7 @@ _SERVER = _object(
     up=FLAG,
     last_error=TEXT_OR_NULL,
     restarts=COUNT,
+    breaker={"enum": ["closed", "open", "half_open"], "description": "whether calls are let through"},
     discovered_tools={**TEXTS, "description": "as the server names them"},
     registered_tools={**TEXTS, "description": "as they are exposed"},
     withheld_tools={"type": "object", "additionalProperties": TEXT, "description": "and why"},

@@ -91,7 +91,7 @@ class _Judge:
             version=self._version,
             speech=Speech(template=said.speech_template, field=said.speech_field),
             slow=said.slow or self._settings.slow,
-            timeout=said.timeout,
+            timeout=said.timeout or self._settings.timeout,
             annotations=annotations,
             expose_as=said.expose_as,
         )
