@@ -1,5 +1,6 @@
 """The example config holds, warns of nothing, and serves what it says; every example is in the index."""
 
+import os
 import re
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from toolcrib.crib import Crib
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = EXAMPLES / "toolcrib.yaml"
+SERVERS = EXAMPLES / "servers.yaml"
 COMMANDS = (EXAMPLES / "README.md").read_text().partition("```sh\n")[2].partition("```")[0].splitlines()
 
 
-def test_it_has_no_fault_and_no_warning() -> None:
-    assert load(CONFIG, env={}).warnings == ()
+@pytest.mark.parametrize("config", [CONFIG, SERVERS], ids=lambda path: path.name)
+def test_it_has_no_fault_and_no_warning(config: Path) -> None:
+    assert load(config, env={}).warnings == ()
 
 
 @pytest.mark.requirement("F4", "I7")
@@ -30,6 +33,26 @@ async def test_its_contexts_show_what_they_say(tmp_path: Path) -> None:
         assert crib.explain("say-hello")["overrides"] == ["hello_tool:*"]
 
 
+@pytest.mark.requirement("B7")
+async def test_a_server_behind_it_shows_what_is_let_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    async with Crib.from_config(SERVERS, env={"TOOLCRIB_HOME": str(tmp_path)}) as crib:
+        assert [each["name"] for each in crib.tools(search="note")] == ["notes:find_note"]
+        found = await crib.call("mcp_notes_find_note", {"about": "milk"})
+        assert (found.data, found.message) == (
+            {"about": "milk", "text": "Buy two bottles."},
+            "Buy two bottles.",
+        )
+        again = await crib.call("notes:find_note", {"about": "milk"})
+        assert again.metadata is not None
+        assert again.metadata.cached
+        refused = await crib.call("notes:forget_note", {"about": "milk"})
+        assert refused.problem is not None
+        assert refused.problem.code == "TOOL_NOT_FOUND"
+
+
 def test_every_example_is_in_the_index() -> None:
     listed = set(re.findall(r"\]\(([^)]+)\)", (EXAMPLES / "README.md").read_text()))
     there = {file.name for file in EXAMPLES.iterdir() if file.is_file() and file.name != "README.md"}
@@ -40,6 +63,7 @@ def test_every_example_is_in_the_index() -> None:
 def test_the_commands_of_the_index_work(tmp_path: Path, line: str) -> None:
     program, *arguments = line.split()
     command = [sys.executable, *(["-m", "toolcrib"] if program == "toolcrib" else []), *arguments]
-    env = environment({"TOOLCRIB_HOME": str(tmp_path)})
+    own = Path(sys.executable).parent
+    env = environment({"TOOLCRIB_HOME": str(tmp_path), "PATH": f"{own}:{os.environ['PATH']}"})
     done = subprocess.run(command, cwd=EXAMPLES, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
