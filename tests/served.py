@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -38,16 +38,24 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    home: Path, config: str = "", *, env: Mapping[str, str] | None = None, demo: bool = True
+    home: Path,
+    config: str = "",
+    *,
+    env: Mapping[str, str] | None = None,
+    demo: bool = True,
+    log: Path | None = None,
 ) -> AsyncGenerator[Served, None]:
-    """Run `toolcrib serve` on a port of its own until the block ends."""
+    """Run `toolcrib serve` on a port of its own until the block ends; `log` is where its log goes."""
     path = anyio.Path(home / "toolcrib.yaml")
     await path.write_text(config)
     command = [sys.executable, "-m", "toolcrib", "serve", "-c", str(path), "--port", "0"]
     environment = {**os.environ, "TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": ADMIN_KEY, **(env or {})}
-    process = await anyio.open_process(
-        [*command, *(["--demo"] if demo else [])], stdin=DEVNULL, stdout=PIPE, stderr=None, env=environment
-    )
+    with ExitStack() as stack:
+        log_file = None if log is None else stack.enter_context(log.open("ab"))
+        words = [*command, *(["--demo"] if demo else [])]
+        process = await anyio.open_process(
+            words, stdin=DEVNULL, stdout=PIPE, stderr=log_file, env=environment
+        )
     try:
         assert process.stdout is not None
         with anyio.fail_after(_PATIENCE):

@@ -97,6 +97,8 @@ async def test_a_faulty_server_is_a_faulty_argument_and_other_refusals_stay_as_t
             await run(stand_in, 0, {"server_id": "x", "url": "nowhere"})
         assert refused.value.problem.code == expected
         assert refused.value.problem.details == faults
+        said = "url must be a web address" if expected == "INVALID_ARGUMENTS" else "said"
+        assert refused.value.problem.message == said
 
 
 async def test_an_empty_list_is_a_list() -> None:

@@ -96,10 +96,13 @@ class Machine(RuleBasedStateMachine):
 
     # --- what may happen ---
 
-    @initialize(abrupt=st.booleans())
-    def decide(self, abrupt: bool) -> None:
-        """Say whether the end comes in the midst of it all, or once all is well again."""
+    @initialize(abrupt=st.booleans(), first=st.dictionaries(sources, upkeeps, min_size=1))
+    def begin(self, abrupt: bool, first: dict[str, str]) -> None:
+        """Start with some, and say whether the end comes in the midst of it all or once all is well again."""
         self._abrupt = abrupt
+        for source, upkeep in first.items():
+            self.add_or_replace(source, upkeep, known=False, trouble="none")
+        self.settle()
 
     @rule(id=sources, upkeep=upkeeps, known=st.booleans(), trouble=troubles)
     def add_or_replace(self, id: str, upkeep: str, known: bool, trouble: Trouble) -> None:
@@ -168,6 +171,10 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.0, 0.001, 0.02, 0.1]))
     def wait(self, seconds: float) -> None:
         self._drive(anyio.sleep(seconds))
+
+    @rule()
+    def settle(self) -> None:
+        self._drive(self.supervisor.settled(1.0))
 
     # --- what must always be so ---
 

@@ -37,7 +37,7 @@ def main(folder: Path, kind: str, *tools: str) -> int:
         return 3
     if kind != "plain":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, start_new_session=kind == "stray")  # noqa: S607 - wherever it is
+        subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, start_new_session=kind == "stray")
     while said(folder) == "hangs":
         time.sleep(NAP)
     Lines(Server("prone", {name: Tool("Answer.", answer, slow=True) for name in tools})).run()

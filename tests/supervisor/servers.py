@@ -21,17 +21,26 @@ from toolcrib.sources.mcp.settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio import Stdio
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes and open files are counted under /proc")
 ROOT = Path(__file__).parents[2]
 
 
 class ServerSubject:
     """A source that is an MCP server under its guard, and all that it starts."""
 
-    def __init__(self, tools: tuple[Tool, ...], kind: Kind, folder: Path) -> None:
+    def __init__(self, tools: tuple[Tool, ...], kind: Kind, folder: Path, *, patience: float = 0.25) -> None:
         folder.mkdir()
-        self.kind, self._folder, self._census = kind, folder, Census()
-        words = ("-E", "-S", "-m", "tests.supervisor.prone", str(folder), kind, *(tool.local for tool in tools))
-        stdio = Stdio(command=(sys.executable, *words), env=self._census.env, cwd=ROOT, patience=0.25)
+        self._kind, self._folder, self._census = kind, folder, Census()
+        words = (
+            "-E",
+            "-S",
+            "-m",
+            "tests.supervisor.prone",
+            str(folder),
+            kind,
+            *(tool.local for tool in tools),
+        )
+        stdio = Stdio(command=(sys.executable, *words), env=self._census.env, cwd=ROOT, patience=patience)
         self.source = McpSource(McpSettings(id=tools[0].source, start_timeout=0.8), stdio.dial)
         self._killed_guard = False
 
@@ -46,7 +55,12 @@ class ServerSubject:
         self._send(signal.SIGSTOP)
 
     def crash_guard(self) -> None:
-        """Kill all guards there are, also one that has not started its server yet."""
+        """Kill all guards there are, also one that has not started its server yet.
+
+        Not those of strays: whom a server has let go of its group, nobody but its guard can know.
+        """
+        if self._kind == "stray":
+            return
         for pid in self._census.alive():
             with suppress(OSError):  # it is gone by now
                 if parent(pid) == os.getpid():
@@ -68,8 +82,14 @@ class ServerSubject:
 
     def left(self) -> list[str]:
         if self._killed_guard:  # then nobody waits for those who were killed with it
-            wait_until(lambda: not self._census.alive())
+            wait_until(lambda: not self._census.alive(), within=5.0)
         return [f"process {pid}" for pid in self._census.alive()]
+
+    def clear(self) -> None:
+        """Kill whoever is left: only where the machine has failed is that anybody."""
+        for pid in self._census.alive():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _send(self, number: int) -> None:
         pid = self.source.details().get("pid")
@@ -87,44 +107,30 @@ class ServerMachine(Machine):
         self.new_loop().close()  # the first one may open what stays open for all
         self._open_before = _files()
         self._folder = TemporaryDirectory()
-        self._kind: Kind = "plain"
         super().__init__()
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
 
     def make(self, tools: tuple[Tool, ...]) -> Subject:
-        return ServerSubject(tools, self._kind, Path(self._folder.name, str(len(self.subjects))))
+        number = len(self.subjects)
+        return ServerSubject(tools, KINDS[number % len(KINDS)], Path(self._folder.name, str(number)))
 
     def _servers(self) -> list[ServerSubject]:
         return [subject for subject, _ in self.subjects.values() if isinstance(subject, ServerSubject)]
 
-    @rule(kind=st.sampled_from(KINDS))
-    def choose(self, kind: Kind) -> None:
-        """Say of what kind those are that are made from now on."""
-        self._kind = kind
-
     @precondition(lambda self: self.newest)
-    @rule(data=st.data())
-    def crash_guard(self, data: st.DataObject) -> None:
-        # A guard that is killed cannot end those who left its server's group, and nobody else knows them.
-        if found := [each for each in self._servers() if each.kind != "stray"]:
-            self._do(data.draw(st.sampled_from(found)).crash_guard)
-
-    @precondition(lambda self: self.newest)
-    @rule(data=st.data())
-    def crash_children(self, data: st.DataObject) -> None:
-        self._do(data.draw(st.sampled_from(self._servers())).crash_children)
-
-    @precondition(lambda self: self.newest)
-    @rule(data=st.data())
-    def freeze(self, data: st.DataObject) -> None:
-        self._do(data.draw(st.sampled_from(self._servers())).freeze)
+    @rule(data=st.data(), harm=st.sampled_from(["freeze", "crash_guard", "crash_children"]))
+    def harm(self, data: st.DataObject, harm: str) -> None:
+        subject = data.draw(st.sampled_from(self._servers()))
+        self._do(getattr(subject, harm))
 
     def teardown(self) -> None:
         try:
             super().teardown()
         finally:
+            for server in self._servers():
+                server.clear()
             self._folder.cleanup()
         assert _files() == self._open_before
         with pytest.raises(ChildProcessError):

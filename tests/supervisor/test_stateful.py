@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from tests.supervisor.clockwork import Clockwork
 from tests.supervisor.machine import Machine
-from tests.supervisor.servers import ServerMachine
+from tests.supervisor.servers import LINUX, ServerMachine
 from tests.supervisor.subjects import ChildSubject, FakeSubject, Subject
 from toolcrib.model import Tool
 
@@ -51,7 +50,7 @@ def test_nothing_leaks_and_every_call_ends_whatever_happens() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted under /proc")
+@LINUX
 def test_no_process_and_no_pipe_is_left_behind() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     run_state_machine_as_test(
@@ -70,7 +69,7 @@ class UvloopMachine(ServerMachine):
 @pytest.mark.slow
 @pytest.mark.requirement("C1")
 @pytest.mark.requirement("C2")
-@pytest.mark.skipif(sys.platform != "linux", reason="processes and open files are counted under /proc")
+@LINUX
 @pytest.mark.parametrize("machine", [ServerMachine, UvloopMachine])
 def test_no_server_and_nothing_of_it_is_left_behind(machine: type[ServerMachine]) -> None:
     run_state_machine_as_test(

@@ -72,8 +72,7 @@ async def build(
         _, overlay = await store.overlay.load()
         current = placed(again(document, env=env, overlay=overlay), document) if overlay else document
         redactor = redactor or Redactor()
-        for secret in current.secrets:
-            redactor.learn(secret)
+        redactor.learn(*current.secrets)
         shared = open_shared(document.shared)
         stack.push_async_callback(shared.close)
         tasks = await stack.enter_async_context(_background())

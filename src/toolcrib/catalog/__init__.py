@@ -1,8 +1,20 @@
 """What tools there are, now: one immutable snapshot, replaced whole."""
 
 from toolcrib.catalog.catalog import Catalog
+from toolcrib.catalog.entry import Examined, examine
 from toolcrib.catalog.overrides import Override, Overrides
 from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
 from toolcrib.catalog.snapshot import Snapshot
 
-__all__ = ["Catalog", "Mode", "Override", "Overrides", "PinChange", "Seen", "Snapshot", "seal"]
+__all__ = [
+    "Catalog",
+    "Examined",
+    "Mode",
+    "Override",
+    "Overrides",
+    "PinChange",
+    "Seen",
+    "Snapshot",
+    "examine",
+    "seal",
+]

@@ -20,39 +20,53 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What became of a tool, and all it depends on."""
+class Examined:
+    """What a tool is found to be, whatever the operator says of it; for a large one that takes a while."""
 
     offered: Tool
     mark: str
     """Fingerprint of the tool as it was offered; empty where it has none."""
     checked: Checked | Withheld
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of a tool, and all it depends on."""
+
+    examined: Examined
     overrides: Overrides
     outcome: Tool | Withheld
 
     @property
     def repairs(self) -> tuple[str, ...]:
         """What had to be changed for the tool to be usable."""
-        return self.checked.repairs if isinstance(self.checked, Checked) else ()
+        checked = self.examined.checked
+        return checked.repairs if isinstance(checked, Checked) else ()
 
 
-def enter(offered: Tool, overrides: Overrides, before: Entry | None) -> Entry:
-    """Let a tool in or say why not. What was looked at `before` and is still the same is not again."""
+def examine(offered: Tool, before: Examined | None = None) -> Examined:
+    """Look at a tool. What was looked at `before` and is still the same is not again."""
     if before is not None and before.offered is offered:
-        mark = before.mark
-    else:
-        try:
-            mark = _mark(offered)
-        except BadSchema as error:
-            lost = _unusable(offered, error)
-            return Entry(offered, "", lost, overrides, lost)
-    if before is None or before.mark != mark:
-        checked = _check(offered)
-    elif before.overrides is overrides:
         return before
-    else:
-        checked = before.checked
-    return Entry(offered, mark, checked, overrides, _outcome(offered, checked, overrides))
+    try:
+        mark = _mark(offered)
+    except BadSchema as error:
+        return Examined(offered, "", _unusable(offered, error))
+    if before is not None and before.mark == mark:
+        return Examined(offered, mark, before.checked)
+    return Examined(offered, mark, _check(offered))
+
+
+def enter(
+    offered: Tool, overrides: Overrides, before: Entry | None, examined: Examined | None = None
+) -> Entry:
+    """Let a tool in or say why not; one that was `examined` ahead of time is not looked at again."""
+    known = None if before is None else before.examined
+    if examined is None or examined.offered is not offered:
+        examined = examine(offered, known)
+    if before is not None and before.overrides is overrides and before.examined.mark == examined.mark != "":
+        return before
+    return Entry(examined, overrides, _outcome(examined, overrides))
 
 
 def _mark(offered: Tool) -> str:
@@ -80,16 +94,18 @@ def _check(offered: Tool) -> Checked | Withheld:
     return Checked(takes.schema, gives.schema, takes.repairs + gives.repairs)
 
 
-def _outcome(offered: Tool, checked: Checked | Withheld, overrides: Overrides) -> Tool | Withheld:
+def _outcome(examined: Examined, overrides: Overrides) -> Tool | Withheld:
+    checked, offered = examined.checked, examined.offered
     if isinstance(checked, Withheld):
         return checked
     tool = overrides.apply(offered)
+    same = tool is offered and not checked.repairs
     try:
         exposed = safe(tool)
     except Refused as error:
         return Withheld(tool.name, tool.source, str(error))
     tool = replace(tool, input_schema=checked.takes, output_schema=checked.gives, exposed=exposed)
-    return replace(tool, fingerprint=fingerprint(tool))
+    return replace(tool, fingerprint=examined.mark if same else fingerprint(tool))
 
 
 def _unusable(offered: Tool, error: BadSchema) -> Withheld:

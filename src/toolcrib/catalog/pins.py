@@ -61,7 +61,9 @@ class Pins:
         self._approved: Mapping[str, str] = {}
         self._modes: Mapping[str, Mode] = {}
         self._left_out: dict[str, int] = {}
-        self.arrange(sources)
+        # Another config may use the same store: what this one does not name is forgotten only for room.
+        if len(self._kept) > most // 2:
+            self.arrange(sources)
 
     def arrange(self, sources: Sequence[str]) -> None:
         """Forget the tools of sources that are not among these."""

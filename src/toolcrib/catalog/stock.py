@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolcrib.catalog.entry import Entry, enter
+from toolcrib.catalog.entry import Entry, Examined, enter
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import PinChange, Pins
 from toolcrib.interfaces import Offer, Withheld
@@ -52,7 +52,9 @@ def _entered(
         if tool.name in entries:
             withheld.append(Withheld(tool.name, source, "it is offered twice; the first one is served"))
             continue
-        entry = entries[tool.name] = enter(tool, overrides, known.get(tool.name))
+        ready = offer.examined.get(tool.name)
+        examined = ready if isinstance(ready, Examined) else None
+        entry = entries[tool.name] = enter(tool, overrides, known.get(tool.name), examined)
         if isinstance(entry.outcome, Withheld):
             withheld.append(entry.outcome)
     return entries, tuple(withheld)

@@ -13,6 +13,7 @@ from toolcrib.cli.screen import console, in_terminal, plain
 from toolcrib.config import home
 from toolcrib.config.load import ADMIN_KEY
 from toolcrib.identity.admin import FILE
+from toolcrib.model import JsonObject
 from toolcrib.version import VERSION
 
 
@@ -34,12 +35,11 @@ class Welcome:
     def facts(self, url: str) -> dict[str, str]:
         """Return what there is to know, by what it is called."""
         status = self.house.console.status()
-        sources = ", ".join(each["id"] for each in status["sources"])
         return {
             "Web page": f"{url}/?token={self.house.identity.sign_in.token()}",
             "MCP": f"{url}/mcp",
             "REST": f"{url}/api/tools",
-            "Tools": f"{status['tools']} from {sources}",
+            "Tools": _tools(status),
             "Admin key": self._key_place(),
         }
 
@@ -107,3 +107,11 @@ class Welcome:
 
     def _key_file(self) -> Path:
         return home(self.env) / FILE
+
+
+def _tools(status: JsonObject) -> str:
+    """Say how many tools there are from where, and what is still on its way."""
+    ready = [each["id"] for each in status["sources"] if each["tools"]]
+    coming = [each["id"] for each in status["sources"] if each["state"] == "starting"]
+    said = f"{status['tools']} from {', '.join(ready)}"
+    return f"{said}; starting: {', '.join(coming)}" if coming else said

@@ -50,6 +50,9 @@ _key_in_path = _found(
     "(?<=/)(?P<secret>(?=[^/?#]*[0-9])[^/?#]*(?:[a-z0-9_]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-)[^/?#]*)"
 )
 _named = _found(rf"(?:{_TELLING.pattern})[\w-]{{0,40}}\s{{0,8}}[:=]\s{{0,8}}(?P<secret>\S.*)")
+_flag_in_text = _found(
+    rf"(?<!\S)--?[\w.-]{{0,60}}?(?:{_TELLING.pattern})[\w.-]{{0,40}}\s{{1,8}}(?P<secret>[^\s-]\S*)"
+)
 
 
 def telling(name: str) -> bool:
@@ -98,7 +101,7 @@ def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
         return (_whole,)
     if where[3] == "url":
         return (_password, _user, _query, _key_in_path)
-    return (_password, _named) if where[3] == "command" else (_password,)
+    return (_password, _named, _flag_in_text) if where[3] == "command" else (_password,)
 
 
 def _flagged(document: Any) -> Iterator[Where]:

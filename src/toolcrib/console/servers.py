@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any, cast
 
-from toolcrib.catalog import Catalog
+from toolcrib.catalog import Catalog, PinChange
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Plan, Reload, ServerEntry, SourceState
 from toolcrib.model import JsonObject
@@ -87,8 +87,7 @@ class Servers:
         """Add a server, now and for every later start; its tools can be called when this returns."""
         canonical(server_id, "tool")
         if server_id in self.config.servers():
-            message = f"there is a server named {server_id}; choose another name, or remove that one first"
-            raise Refused("ALREADY_EXISTS", message, path="server_id")
+            raise _exists(server_id)
         await self.config.amend(_with_server(server_id, settings))
         described = self.status()["servers"][server_id]
         return {
@@ -118,18 +117,27 @@ class Servers:
 
     async def approve(self, name: str, seal: str | None = None) -> dict[str, Any]:
         """Trust a tool's definition as it is now; with a `seal`, only if it is still that one."""
-        tool = next(iter(self.catalog.snapshot.find(name)), None)
-        changed = None if tool is None else self.catalog.snapshot.changed.get(tool.name)
-        if changed is None:
-            raise Refused("NOT_FOUND", f"there is no changed definition of {name}", path="name")
+        changed = self._changed(name)
         if seal is not None and seal != changed.seal:
             message = f"{changed.name} has changed again; look at it, then approve {changed.seal}"
             raise Refused("INVALID_REQUEST", message, path="seal")
-        await self.config.amend(_with_pin(changed.name, changed.seal))
-        if changed.name in self.catalog.snapshot.changed:
-            message = f"{changed.name} is pinned in the config file; change `pins` there, then reload"
-            raise Refused("SCOPE_DENIED", message, path="name")
+        await self.config.amend(_with_pin(changed.name, changed.seal, self.config.pins))
         return {"name": changed.name, "seal": changed.seal}
+
+    def _changed(self, name: str) -> PinChange:
+        """Find the one changed definition that is meant."""
+        snapshot = self.catalog.snapshot
+        found = [tool.name for tool in snapshot.find(name) if tool.name in snapshot.changed]
+        if not found:
+            raise Refused("NOT_FOUND", f"there is no changed definition of {name}", path="name")
+        if len(found) > 1:
+            message = f"{name} may be {' or '.join(found)}; say which"
+            raise Refused("INVALID_REQUEST", message, path="name")
+        changed = snapshot.changed[found[0]]
+        if not changed.seal:
+            message = f"the definition of {changed.name} is too large to be hashed; `pin: notify` serves it"
+            raise Refused("INVALID_REQUEST", message, path="name")
+        return changed
 
     def _names(self, server_id: str) -> list[str]:
         return [tool.exposed for tool in self.catalog.snapshot.tools.values() if tool.source == server_id]
@@ -142,6 +150,8 @@ class Servers:
 
     def _why_not_run(self, server_id: str) -> str:
         entry = self._entry(server_id)
+        if not self.config.enabled:
+            return "MCP servers are switched off; set `mcp.enabled: true` in the config, then reload"
         return entry.barred or "it is not enabled; set `enabled: true` in the config, then reload"
 
 
@@ -149,13 +159,20 @@ def _spelled(plan: Plan) -> dict[str, Any]:
     return asdict(plan)
 
 
+def _exists(server_id: str) -> Refused:
+    message = f"there is a server named {server_id}; choose another name, or remove that one first"
+    return Refused("ALREADY_EXISTS", message, path="server_id")
+
+
 Change = Callable[[JsonObject], JsonObject]
 
 
 def _with_server(server_id: str, settings: JsonObject) -> Change:
     def change(overlay: JsonObject) -> JsonObject:
-        servers = {**_servers(overlay), server_id: settings}
-        return {**overlay, "mcp": {"servers": servers}}
+        servers = _servers(overlay)
+        if server_id in servers:  # somebody else was faster
+            raise _exists(server_id)
+        return {**overlay, "mcp": {"servers": {**servers, server_id: settings}}}
 
     return change
 
@@ -163,16 +180,26 @@ def _with_server(server_id: str, settings: JsonObject) -> Change:
 def _without_server(server_id: str) -> Change:
     def change(overlay: JsonObject) -> JsonObject:
         servers = {name: each for name, each in _servers(overlay).items() if name != server_id}
-        return {**overlay, "mcp": {"servers": servers}}
+        # What was approved of it means nothing for another server of that name.
+        pins = {name: seal for name, seal in _pins(overlay).items() if name.partition(":")[0] != server_id}
+        return {**overlay, "mcp": {"servers": servers}, **({"pins": pins} if "pins" in overlay else {})}
 
     return change
 
 
-def _with_pin(name: str, seal: str) -> Change:
+def _with_pin(name: str, seal: str, in_force: Mapping[str, str]) -> Change:
     def change(overlay: JsonObject) -> JsonObject:
-        return {**overlay, "pins": {**overlay.get("pins", {}), name: seal}}
+        pins = _pins(overlay)
+        if name in in_force and in_force[name] != pins.get(name):
+            message = f"{name} is pinned in the config file; change `pins` there, then reload"
+            raise Refused("SCOPE_DENIED", message, path="name")
+        return {**overlay, "pins": {**pins, name: seal}}
 
     return change
+
+
+def _pins(overlay: JsonObject) -> Mapping[str, str]:
+    return cast("Mapping[str, str]", overlay.get("pins", {}))
 
 
 def _servers(overlay: JsonObject) -> Mapping[str, Any]:

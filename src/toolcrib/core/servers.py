@@ -146,7 +146,7 @@ def core_tools(servers: Servers) -> tuple[AnyTool, ...]:
         except Refused as error:
             if error.problem.code != "INVALID_REQUEST":
                 raise
-            raise _of_arguments(error.problem) from error
+            raise _of_arguments(error.problem, server_id) from None
         return ToolResult(data=made, message=_said(made))
 
     async def list_all(arguments: JsonObject) -> Answer:
@@ -170,9 +170,15 @@ def _settings(given: dict[str, Any]) -> JsonObject:
     return {"transport": "stdio" if "command" in given else "http", **given}
 
 
-def _of_arguments(found: Problem) -> Refused:
+def _of_arguments(found: Problem, server_id: str) -> Refused:
     """Say of a faulty server what is said of a faulty argument: something the agent can mend."""
-    return Refused("INVALID_ARGUMENTS", found.message, path=found.path, details=found.details)
+    place = f"mcp.servers.{server_id}"
+    faults = [(fault["where"], fault["message"]) for fault in found.details.get("faults", ())]
+    if not faults or not all(f"{where}.".startswith(f"{place}.") for where, _ in faults):
+        return Refused("INVALID_ARGUMENTS", found.message, path=found.path, details=found.details)
+    named = [(where[len(place) + 1 :] or "server_id", message) for where, message in faults]
+    said, path = "; ".join(map(" ".join, named)), f"arguments.{named[0][0]}"
+    return Refused("INVALID_ARGUMENTS", said, path=path, details=found.details)
 
 
 def _said(made: Mapping[str, Any]) -> str:

@@ -2,15 +2,19 @@
 
 import errno
 import socket
+from functools import partial
 from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from anyio import CapacityLimiter, to_thread
 
 from toolcrib.egress.egress import Egress
 
 KEPT_SECONDS = 30.0
 """How long an idle connection is kept for the next request."""
+
+_MOST_LOOKUPS = 2
 
 
 class Blocked(OSError):
@@ -37,11 +41,44 @@ def connector(egress: Egress, resolver: AbstractResolver | None = None) -> aioht
         return opened
 
     return aiohttp.TCPConnector(
-        resolver=_Judge(egress, resolver or aiohttp.ThreadedResolver()),
+        resolver=_Judge(egress, resolver or _Lookup()),
         socket_factory=open_socket,
         limit=0,
         keepalive_timeout=KEPT_SECONDS,
     )
+
+
+class _Lookup(AbstractResolver):
+    """Looks names up in threads of its own: a name that takes long keeps no other server's waiting."""
+
+    def __init__(self) -> None:
+        self._limit = CapacityLimiter(_MOST_LOOKUPS)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        look = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._limit)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=_zoned(address),
+                port=int(address[1]),
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for kind, _, protocol, _, address in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept; a lookup that is still running ends by itself."""
+
+
+def _zoned(address: tuple[Any, ...]) -> str:
+    """An address with its zone, which only link-local ones have and are nowhere without."""
+    host, _, *more = address
+    return f"{host}%{more[1]}" if more and more[1] else str(host)
 
 
 class _Judge(AbstractResolver):

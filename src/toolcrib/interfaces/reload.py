@@ -44,6 +44,11 @@ class Reload(Protocol):
         """Whether MCP servers are used at all."""
         ...
 
+    @property
+    def pins(self) -> Mapping[str, str]:
+        """The hashes that are approved, by tool, whoever approved them."""
+        ...
+
     def servers(self) -> Mapping[str, ServerEntry]:
         """Every server the config in force names, by id."""
         ...

@@ -26,6 +26,8 @@ class Offer:
     """By canonical name: what had to be changed for a tool to be usable."""
     definitions: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """By canonical name: each tool as its server spelled it, to be hashed whole and remembered."""
+    examined: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
+    """By canonical name: what the catalog found a tool to be, where a source had it look ahead of time."""
 
 
 class Link(Protocol):

@@ -63,11 +63,15 @@ class Redactor:
             self._add(secret)
         self._compile()
 
-    def learn(self, secret: str) -> None:
-        """Replace one more value from now on, such as a key that was just made."""
-        # What its shape gives away need not be remembered, so making many keys does not slow anything down.
-        if not _SELF_EVIDENT.fullmatch(secret):
-            self._add(secret)
+    def learn(self, *secrets: str) -> None:
+        """Replace these values too from now on, such as a key that was just made."""
+        known = len(self._known)
+        for secret in secrets:
+            # What its shape gives away need not be remembered, so that many keys slow nothing down.
+            if not _SELF_EVIDENT.fullmatch(secret):
+                self._add(secret)
+        # Once for all, and not for what was known: every time takes longer the more there are.
+        if len(self._known) != known:
             self._compile()
 
     def text(self, text: str) -> str:

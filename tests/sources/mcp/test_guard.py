@@ -127,6 +127,7 @@ def test_it_tells_how_the_server_starts_and_ends(guarded: Guarded, how: list[str
     assert told["pid"] == told["session"] == server != guarded.guard.pid
     guarded.send("leave", status=7)
     assert guarded.word() == "exit 7"
+    assert guarded.word() == "left 0"
     assert guarded.word() == ""
     assert guarded.everybody() == 7
 

@@ -44,6 +44,7 @@ async def list_tools(connection: Connection, greeting: Greeting) -> Listing:
         tools += found
         if cursor is None:
             break
+        size += len(cursor)
         cut = _excess(len(seen) + 1, len(tools), size, again=cursor in seen)
         seen.add(cursor)
     if len(tools) > MOST_TOOLS:

@@ -5,9 +5,10 @@ the number of its end of a socket to the gateway, the seconds between asking to 
 LC_CTYPE, its program, and its arguments from the zeroth on. The server has the guard's own standard streams
 and environment.
 
-It says `pid N` (started), `failed N` (not started: the error number) and `exit N` (ended: the status, or the
-number of a signal below zero). It is told `t` (end them) or `k` (kill them now); the end of the socket means
-the first. It stays until nobody is left, and exits with the status of the server.
+It says `pid N` (started), `failed N` (not started: the error number), `exit N` (ended: the status, or the
+number of a signal below zero) and at last `left 0` (nobody is left): a guard that goes without it was killed.
+It is told `t` (end them) or `k` (kill them now); the end of the socket means the first. It stays until nobody
+is left, and exits with the status of the server.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Guard:
                 self._obey(_read(self._control))
             if monotonic() >= self._kill_at:
                 self._strike(signal.SIGKILL)
+        tell(self._control, "left 0")
         status = self._status or 0
         return status if status >= 0 else 128 - status
 

@@ -24,9 +24,9 @@ from toolcrib.sources.mcp.web import (
     ERROR_BYTES,
     JSON,
     STREAM,
+    Slices,
     check_coding,
     drain,
-    piece,
     send,
     session,
     status_fault,
@@ -319,7 +319,8 @@ class _Connection:
         return response
 
     async def _read(self, response: aiohttp.ClientResponse, events: Events, asked: Asked | None) -> Outcome:
-        while data := await piece(response):
+        slices = Slices(response)
+        while data := await slices.next():
             for event in events.feed(data):
                 # An event without data only says where to go on.
                 if event.type != "message" or not event.data:

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from toolcrib.catalog import Examined, examine
 from toolcrib.interfaces import Link, Offer
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.definitions import offer
@@ -11,6 +13,7 @@ from toolcrib.sources.mcp.discovery import Listing, list_tools
 from toolcrib.sources.mcp.envelope import Prepared, prepared
 from toolcrib.sources.mcp.greeting import Greeting
 from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +26,7 @@ class Life:
         self.calls: dict[str, Prepared] = {}
         """By canonical name."""
         self._settings, self._link = settings, link
+        self._examined: dict[str, Examined] = {}
         self._seal: bytes | None = None
         self._cut: str | None = None
         self._discovered, self._withheld = 0, 0
@@ -32,16 +36,23 @@ class Life:
         """List the tools; offer them where the list is not the one we have."""
         listing = await list_tools(self.connection, self.greeting)
         if listing.seal != self._seal:
-            self._take(listing)
+            await self._take(listing)
             self._seal = listing.seal
 
-    def _take(self, listing: Listing) -> None:
+    async def _take(self, listing: Listing) -> None:
         era = self.greeting.era
         found = offer(self._settings, listing.tools, version=self.greeting.version, modern=era == "modern")
         self._discovered, self._withheld = len(listing.tools), len(found.withheld)
         self._report(found, listing.cut)
-        self.calls = {tool.name: prepared(tool, era) for tool in found.tools}
-        self._link.up(found)
+        calls: dict[str, Prepared] = {}
+        examined: dict[str, Examined] = {}
+        turns = Turns()
+        for tool in found.tools:
+            calls[tool.name] = prepared(tool, era)
+            examined[tool.name] = examine(tool, self._examined.get(tool.name))
+            await turns.rest()
+        self.calls, self._examined = calls, examined
+        self._link.up(replace(found, examined=examined))
 
     def _report(self, found: Offer, cut: str | None) -> None:
         """Say what the operator should know of a list, but not at every list again."""

@@ -58,7 +58,7 @@ def progress(params: JsonObject) -> Progress:
     return Progress(
         done=_number(params.get("progress")),
         total=_number(params.get("total")),
-        message=message if isinstance(message, str) else None,
+        message=message[:_LONGEST_REASON] if isinstance(message, str) else None,
     )
 
 

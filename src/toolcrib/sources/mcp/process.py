@@ -95,6 +95,7 @@ class Process:
         """The server's own."""
         self._failure: int | None = None
         self._status: int | None = None
+        self._left: int | None = None
         self._heard = b""
         self._settled, self._gone = anyio.Event(), anyio.Event()
         self._ended = ended
@@ -146,6 +147,8 @@ class Process:
             self.pid = number
         elif word == b"failed":
             self._failure = number
+        elif word == b"left":
+            self._left = number
         else:
             self._status = number
             self._ended(_how(number))
@@ -153,9 +156,10 @@ class Process:
 
     def _guard_gone(self) -> None:
         self._let_go()
-        if self.pid is not None and self._status is None:
+        if self._left is None:
             # Nobody but us is left to end what the server started; itself, Linux has killed.
             self._kill_group()
+        if self.pid is not None and self._status is None:
             self._ended("it was killed together with its guard")
         self._settled.set()
         self._gone.set()

@@ -17,7 +17,7 @@ from toolcrib.sources.mcp.connection import Connection, Era, Heard
 from toolcrib.sources.mcp.events import Event, Events
 from toolcrib.sources.mcp.exchange import Exchange
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, TooLarge, Unsent
-from toolcrib.sources.mcp.web import STREAM, check_coding, drain, piece, send, session, status_fault
+from toolcrib.sources.mcp.web import STREAM, Slices, check_coding, drain, send, session, status_fault
 from toolcrib.sources.mcp.wire import ENDS, decode, encode_notification, guess_id
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class _Connection:
     ) -> None:
         self._opened, self._response, self._jobs = opened, response, jobs
         self._exchange = Exchange(self._send, heard, reply=self._reply)
-        self._events = Events()
+        self._events, self._slices = Events(), Slices(response)
         self._waiting: list[Event] = []
         """Events that came together with the address, before anybody was there to take them."""
         self._post_url = URL()
@@ -72,7 +72,7 @@ class _Connection:
 
     async def begin(self, url: URL) -> None:
         """Read up to the event that gives the address to post to."""
-        while data := await piece(self._response):
+        while data := await self._slices.next():
             events = self._events.feed(data)
             for at, event in enumerate(events):
                 if event.type == "endpoint":
@@ -85,7 +85,7 @@ class _Connection:
         """Take messages until the stream ends, and every request that still waits with it."""
         try:
             self._take(self._waiting)
-            while data := await piece(self._response):
+            while data := await self._slices.next():
                 self._take(self._events.feed(data))
             self.lose(Cut("the server ended its event stream"))
         except TooLarge as fault:

@@ -22,8 +22,8 @@ PROBE = 5.0
 """How long a server we are in doubt of may take to answer, in seconds."""
 MOST_MISSES = 3
 """Failed lists in a row after which a server that is only an address to us counts as dead."""
-LULL = 0.1
-"""The least time between two lists, in seconds."""
+LULL, LONGEST_LULL = 0.1, 10.0
+"""The least time between two lists, in seconds; twice as long each time while there is ever more to tell."""
 
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """How long to wait before what failed is tried again, in seconds: at first, and after ever more failures."""
@@ -120,7 +120,7 @@ class Watch:
 
     async def _refresh(self, refresh: Callable[[], Awaitable[None]]) -> None:
         """List again when there is a reason to, never twice at a time; what failed is tried again."""
-        pause = inf
+        pause, lull = inf, LULL
         while True:
             with anyio.move_on_after(pause):
                 await self._stale.wait()
@@ -133,7 +133,9 @@ class Watch:
                 pause = self._missed(str(fault))
             except TimeoutError:
                 pause = self._missed(f"no answer within {self._settings.start_timeout:g} s")
-            await anyio.sleep(LULL)
+            await anyio.sleep(lull)
+            # A flood of changes may cost us, and all who hear of them, only so much.
+            lull = min(2 * lull, LONGEST_LULL) if self._stale.is_set() else LULL
 
     def _missed(self, reason: str) -> float:
         """Count a list that failed; return how long to wait before the next try."""

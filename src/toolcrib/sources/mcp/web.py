@@ -1,5 +1,6 @@
 """HTTP for both web transports: one session per server, bounded bodies, faults that say what was sent."""
 
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -12,6 +13,7 @@ from toolcrib.egress import Egress
 from toolcrib.egress.connect import Blocked, connector
 from toolcrib.sources.mcp.connection import LARGEST
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Status, TooLarge, Unsent
+from toolcrib.sources.mcp.turns import Turns
 from toolcrib.version import VERSION
 
 CONNECT_SECONDS = 3.0
@@ -21,6 +23,8 @@ ERROR_BYTES = 64 << 10
 """How much of an error page is read for what it may say."""
 
 JSON, STREAM = "application/json", "text/event-stream"
+
+_SLICE = 4 << 10
 
 _LARGE_BODY = 1 << 20
 _OURS = {"Accept": f"{JSON}, {STREAM}", "Accept-Encoding": "identity"}
@@ -87,6 +91,22 @@ async def piece(response: aiohttp.ClientResponse) -> bytes:
         raise Cut("the server closed the connection in the middle of its answer") from error
 
 
+class Slices:
+    """A body in slices so small that no number of events in one can hold others up for long."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response, self._data, self._at = response, b"", 0
+        self._turns = Turns()
+
+    async def next(self) -> bytes:
+        """The next bytes, or none at the end; what was given before counts as taken."""
+        if self._at >= len(self._data):
+            self._data, self._at = await piece(self._response), 0
+        await self._turns.rest()
+        begin, self._at = self._at, self._at + _SLICE
+        return self._data[begin : self._at]
+
+
 async def whole(response: aiohttp.ClientResponse, most: int = LARGEST) -> bytes:
     """Read a body up to a limit; where it is over, not one more byte is read."""
     if (response.content_length or 0) > most:
@@ -136,7 +156,14 @@ def _why(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) -
         return "no TLS connection could be made"
     if isinstance(error, aiohttp.ClientConnectorDNSError) and not isinstance(error.os_error, Blocked):
         return "its name is not known"
-    return error.os_error.strerror or "no connection could be made"
+    return _in_words(error.os_error)
+
+
+def _in_words(error: OSError) -> str:
+    """The system's own words alone: where we connected to is not for everybody who calls a tool."""
+    if isinstance(error, Blocked):
+        return str(error.strerror)
+    return os.strerror(error.errno) if error.errno else "no connection could be made"
 
 
 async def drain(response: aiohttp.ClientResponse) -> None:
