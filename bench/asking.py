@@ -73,9 +73,15 @@ def _post(path: str, content: Mapping[str, Any], **more: str) -> Ask:
     return Ask(path=path, headers=headers, body=json.dumps(content, separators=(",", ":")).encode())
 
 
-def rest_call() -> Ask:
-    """Call the echo tool over REST."""
-    return _post("/api/tools/execute", {"name": "echo", "arguments": {"text": TEXT}})
+def rest_call(name: str = "echo") -> Ask:
+    """Call an echo tool over REST."""
+    return _post("/api/tools/execute", {"name": name, "arguments": {"text": TEXT}})
+
+
+def upstream_call() -> Ask:
+    """Call the echo of an MCP server itself."""
+    params = {"name": "echo", "arguments": {"text": TEXT}, "_meta": _META}
+    return _post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
 
 def mcp_call() -> Ask:

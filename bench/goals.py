@@ -80,6 +80,18 @@ GOALS = (
         below=2,
     ),
     Goal(
+        what="REST execute over a server's pipe",
+        against="that of a function",
+        over=("pipe", "toolcrib-servers"),
+        under=("function", "toolcrib-servers"),
+    ),
+    Goal(
+        what="REST execute over a server's HTTP",
+        against="that of a function",
+        over=("web", "toolcrib-servers"),
+        under=("function", "toolcrib-servers"),
+    ),
+    Goal(
         what="REST execute among 10,000 tools",
         against="that among four",
         over=("rest", "toolcrib-10000"),

@@ -74,6 +74,20 @@ def started(  # the parts of a command line, each by its name
             _end(process)
 
 
+def answered(port: int, request: Ask) -> None:
+    """Wait until a server answers rightly what it may not know at first: what stands behind it starts too."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            ask(port, request)
+        except WrongAnswer:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
 def _wait(process: subprocess.Popen[bytes], port: int, first: Ask, said: Path) -> None:
     until = time.monotonic() + _PATIENCE
     reason = "it did not listen in time"

@@ -11,10 +11,19 @@ TITLES = {
     "echo-list": "bare ASGI echo, same bytes",
     "toolcrib": "Toolcrib",
     "toolcrib-10000": "Toolcrib, 10,000 tools",
+    "toolcrib-servers": "Toolcrib",
+    "upstream": "the server itself",
     "sdk": "mcp SDK, low level",
     "fastmcp": "FastMCP",
 }
-WHAT = {"rest": "REST execute", "mcp": "MCP tools/call", "list": "list half of 10,000"}
+WHAT = {
+    "rest": "REST execute",
+    "mcp": "MCP tools/call",
+    "list": "list half of 10,000",
+    "function": "REST, a function",
+    "pipe": "REST, a server's pipe",
+    "web": "REST, a server's HTTP",
+}
 
 _CASES = ("", "server", "connections", "calls/s", "CPU µs/call", "p50 ms", "p99 ms", "failed")
 _RATIOS = ("ratio", "connections", "throughput", "CPU", "goal", "")

@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list
+from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list, upstream_call
 from bench.cores import Cores
-from bench.process import Peer, started
+from bench.process import Peer, answered, started
 from tests.parts.place import Missing
 from tests.parts.ports import free_port
 from tests.parts.shelf import take
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("rest", "mcp", "list", "lookup")
+PARTS = ("rest", "mcp", "list", "lookup", "servers")
 Key = tuple[str, str]
 """What is asked, and of whom."""
 
@@ -48,21 +48,34 @@ class Stage:
             self._crib("toolcrib-10000", "large.yaml")
         if "rest" in parts:
             self._beside_echo("rest", "toolcrib", "echo", rest_call())
-        if "lookup" in parts:
-            for name in ("toolcrib", "toolcrib-10000"):
-                self._add("rest", name, rest_call().signed(self._keys[name]))
+        for name in ("toolcrib", "toolcrib-10000") if "lookup" in parts else ():
+            self._add("rest", name, rest_call().signed(self._keys[name]))
         if "mcp" in parts:
             self._mcp()
         if "list" in parts:
             self._beside_echo("list", "toolcrib-10000", "echo-list", rest_list())
+        if "servers" in parts:
+            self._servers()
 
-    def _crib(self, name: str, config: str) -> None:
+    def _servers(self) -> None:
+        """Three ways to the same echo, through one gateway; the servers run where the load does."""
+        program, core = str(HERE / "servers/upstream.py"), str(self._cores.load or "")
+        self._start("upstream", [sys.executable, program], upstream_call(), env={"CORE": core})
+        web = str(self.peers["upstream"].port)
+        env = {"PYTHON": sys.executable, "UPSTREAM": program, "CORE": core, "WEB_PORT": web}
+        self._crib("toolcrib-servers", "servers.yaml", env)
+        for what, tool in (("function", "echo_tool:echo"), ("pipe", "pipe:echo"), ("web", "web:echo")):
+            request = rest_call(tool).signed(self._keys["toolcrib-servers"])
+            answered(self.peers["toolcrib-servers"].port, request)
+            self._add(what, "toolcrib-servers", request)
+
+    def _crib(self, name: str, config: str, more: dict[str, str] | None = None) -> None:
         home = self._folder / name
         home.mkdir()
         admin = secrets.token_urlsafe(32)
         command = [sys.executable, "-m", "toolcrib", "serve", "-c", str(HERE / "served" / config)]
-        env = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin}
-        self._start(name, command, rest_call().signed(admin), option="--port", env=env)
+        env = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin, **(more or {})}
+        self._start(name, command, rest_call("echo_tool:echo").signed(admin), option="--port", env=env)
         self._keys[name] = self._plain_key(self.peers[name].port, admin)
 
     def _plain_key(self, port: int, admin: str) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from toolcrib.catalog import Catalog, Override, Overrides, Snapshot, catalog, entry
+from toolcrib.catalog import Catalog, Override, Overrides, Snapshot, catalog, entry, examine
 from toolcrib.interfaces import Offer, Withheld
-from toolcrib.model import Tool
+from toolcrib.model import Tool, fingerprint
 from toolcrib.schemas import Guarded, check
 from toolcrib.testing import a_tool
 
@@ -272,3 +272,24 @@ def test_a_source_full_of_faults_does_not_fill_the_log(caplog: pytest.LogCapture
     assert caplog.messages[-1] == "80 more tools are withheld; the status names them"
     house.offer("x", a_tool("x:t0", input_schema={"type": "array"}))
     assert len(caplog.messages) == catalog.MOST_LINES + 1
+
+
+def test_what_was_examined_ahead_of_time_is_not_again(checks: list[object]) -> None:
+    plain, other = a_tool("crm:find"), a_tool("crm:give", input_schema={"description": "no type"})
+    tools = (plain, other)
+    looked = {tool.name: examine(tool) for tool in tools}
+    ahead, afresh = Watched("crm"), Watched("crm")
+    ahead.offer("crm", *tools, examined=looked)
+    assert len(checks) == len(tools)
+    afresh.offer("crm", *tools)
+    assert ahead.catalog.snapshot == afresh.catalog.snapshot
+    for tool in ahead.catalog.snapshot.tools.values():
+        assert tool.fingerprint == fingerprint(tool)
+
+
+def test_what_was_examined_counts_for_that_very_tool_alone() -> None:
+    shown = Watched("crm")
+    shown.offer(
+        "crm", a_tool("crm:find", description="b"), examined={"crm:find": examine(a_tool("crm:find"))}
+    )
+    assert shown.catalog.snapshot.tools["crm:find"].description == "b"

@@ -154,9 +154,12 @@ def test_a_source_that_leaves_the_config_is_forgotten() -> None:
     assert later.visible()
 
 
-def test_what_is_stored_of_sources_the_config_does_not_name_is_dropped_at_the_start() -> None:
+def test_what_is_stored_of_sources_the_config_does_not_name_is_kept_while_there_is_room() -> None:
     row = Definition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
-    assert Gateway("strict", {row.name: row}).stored == {}
+    assert list(Gateway("strict", {row.name: row}).stored) == ["gone:x"]
+    dropped = list[str]()
+    Pins([row], ["files"], lambda _, gone: dropped.extend(gone), most=1)
+    assert dropped == ["gone:x"]
 
 
 def test_the_same_definition_again_is_not_written_again() -> None:

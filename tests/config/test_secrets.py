@@ -33,6 +33,7 @@ def server(**settings: Any) -> dict[str, Any]:
         (server(command=["run", "--api-key", "a", "--token=b", "-v", "c"]), {"a", "b"}),
         (server(command=["run", "--header", "Authorization: Bearer d"]), {"Bearer d", "d"}),
         (server(command=["run", "-e", "DB_PASSWORD=e"]), {"e"}),
+        (server(command=["sh", "-c", "run --api-key g -v --auth-token  h --key --quiet"]), {"g", "h"}),
         (server(command=["run", "postgresql://u:f@h/db"]), {"f"}),
         (server(command=["run", "--keyboard", "us", "--author=ada", "--key", "--verbose"]), set[str]()),
         ({"mcp": {"servers": {"--key": {"command": ["run"]}}}}, set[str]()),

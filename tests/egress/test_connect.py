@@ -3,16 +3,18 @@
 import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from threading import Event
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
-from anyio import create_task_group, create_tcp_listener
+from anyio import create_task_group, create_tcp_listener, fail_after, wait_all_tasks_blocked
 from anyio.abc import SocketAttribute, SocketStream
 
 from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER
 from toolcrib.egress import Egress
-from toolcrib.egress.connect import Blocked, connector
+from toolcrib.egress.connect import Blocked, connector, zoned
 
 GUARD = Egress()
 HERE = Egress(allow_private=("127.0.0.0/8",))
@@ -134,3 +136,32 @@ async def test_the_operators_own_addresses_are_connected_to() -> None:
     async with canary() as (port, asked):
         assert await fetch(f"http://localhost:{port}/", Egress(guarded=False)) == "ok"
         assert asked == [f"Host: localhost:{port}"]
+
+
+@pytest.mark.requirement("I5")
+async def test_names_that_take_long_keep_no_other_name_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    look, answer = socket.getaddrinfo, Event()
+
+    def slow(host: str, *more: Any, **options: Any) -> Any:
+        if host.startswith("slow"):
+            answer.wait(20)
+        return look("127.0.0.1", *more, **options)
+
+    async def stuck(number: int) -> None:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await fetch(f"http://slow{number}.example:1/", HERE)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    async with canary() as (port, _), create_task_group() as tasks:
+        for number in range(50):
+            tasks.start_soon(stuck, number)
+        await wait_all_tasks_blocked()
+        with fail_after(10):
+            assert await fetch(f"http://quick.example:{port}/", HERE) == "ok"
+        answer.set()
+
+
+def test_an_address_that_has_a_zone_keeps_it() -> None:
+    assert zoned(("fe80::1", 80, 0, 3)) == "fe80::1%3"
+    assert zoned(("2001:4860::8888", 80, 0, 0)) == "2001:4860::8888"
+    assert zoned(("8.8.8.8", 80)) == "8.8.8.8"

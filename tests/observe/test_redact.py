@@ -156,6 +156,16 @@ def test_a_secret_can_be_learned_later() -> None:
     assert not redactor.passes(names)
 
 
+def test_many_secrets_are_learned_at_once_and_known_ones_cost_nothing() -> None:
+    redactor = Redactor()
+    secrets = [f"a secret of number {number}" for number in range(300)]
+    redactor.learn(*secrets)
+    assert redactor.learned == 2
+    redactor.learn(*secrets)
+    assert redactor.learned == 2
+    assert redactor.text(secrets[-1]) == MASK
+
+
 def test_many_learned_secrets_do_not_pile_up() -> None:
     redactor = Redactor()
     for number in range(3_000):

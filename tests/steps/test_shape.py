@@ -101,3 +101,17 @@ async def test_what_a_failed_tool_says_is_bounded_and_the_failure_stays() -> Non
     for cap, kept in ((104, failed.content), (103, ())):
         result = await Shape(cap).fit(a_tool())(a_call(), answering(failed))
         assert (result.problem, result.content) == (failed.problem, kept)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result(data={}, content=({"type": "resource", "resource": {"uri": "a:b", "text": "x" * 2000}},)),
+        Result(data={}, content=({"type": "other", "parts": [["x" * 2000], 7, None]},)),
+        Result(data={}, meta={"example.com/more": {"text": "x" * 2000}}),
+    ],
+)
+async def test_what_stands_deeper_counts_towards_the_cap(result: Result) -> None:
+    tool = a_tool()
+    with pytest.raises(Broken, match="the cap is 1000"):
+        await Shape(1000).fit(tool)(a_call(tool), answering(result))

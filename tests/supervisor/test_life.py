@@ -162,6 +162,21 @@ async def test_what_is_remembered_is_shown_marked_until_it_is_up() -> None:
         assert (shelf.shown, shelf.degraded) == ({"f": ("f:a", "f:b")}, set())
 
 
+async def test_one_that_is_found_at_the_moment_its_grace_ends_keeps_its_tools() -> None:
+    shelf, fake = Noted(), source()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, Upkeep(grace=5.0))
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.lose()
+        loop = asyncio.get_running_loop()
+        # So little later that both are due in one turn of the loop, the end of grace first.
+        loop.call_at(loop.time() + 5.0 + 1e-10, fake.offer, fake.tools)
+        await anyio.sleep(6)
+        assert state_of(supervisor).state == "up"
+        assert shelf.shown == {"f": ("f:a",)}
+
+
 async def test_a_source_may_lose_its_server_and_find_it_again() -> None:
     fake, shelf = FakeSource([READS], hang), Noted()
     supervisor = Supervisor(shelf)

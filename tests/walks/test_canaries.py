@@ -25,7 +25,7 @@ print("my environment is", dict(os.environ), "and I was started as", sys.argv, f
 print("no message, but", dict(os.environ), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
-    if message.get("method") == "initialize":
+    if "id" in message:
         said = {"code": -32000, "message": f"cannot: {dict(os.environ)} {sys.argv}"}
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": said}), flush=True)
 """
@@ -116,7 +116,6 @@ class Seen:
         self.texts: dict[str, str] = {}
 
     async def ask(self, method: str, target: str, body: Any = None) -> Answer:
-        import time; print("T", round(time.monotonic(),1), method, target, str(body)[:60])
         url, headers = f"{self._gateway.url}{target}", self._gateway.admin
         async with (
             aiohttp.ClientSession(headers=headers) as client,
@@ -130,7 +129,6 @@ class Seen:
         return await self.ask("POST", "/api/tools/execute", {"name": name, "arguments": arguments})
 
     async def run(self, *words: str, env: dict[str, str]) -> None:
-        import time; print("T", round(time.monotonic(),1), words)
         done = await anyio.run_process(
             [sys.executable, "-m", "toolcrib", *words], check=False, env={**os.environ, **env}
         )
@@ -173,7 +171,7 @@ async def test_no_secret_is_seen_whatever_goes_wrong(tmp_path: Path) -> None:
                 await _provoke(seen, telltale, port)
                 await _spoil(seen, anyio.Path(tmp_path / "toolcrib.yaml"), written)
                 inside = {**env, "TOOLCRIB_HOME": str(tmp_path), "TOOLCRIB_ADMIN_KEY": ADMIN_KEY}
-                for words in ("config export", "config check", "check", "reload", "tools", "pins list"):
+                for words in ("config export", "config check", "check", "tools", "pins list"):
                     await seen.run(*words.split(), "-c", str(tmp_path / "toolcrib.yaml"), env=inside)
     seen.texts["log"] = await anyio.Path(log).read_text()
     assert "wrote to its standard error" in seen.texts["log"]

@@ -62,7 +62,7 @@ class _Lookup(AbstractResolver):
         return [
             ResolveResult(
                 hostname=host,
-                host=_zoned(address),
+                host=zoned(address),
                 port=int(address[1]),
                 family=kind,
                 proto=protocol,
@@ -75,7 +75,7 @@ class _Lookup(AbstractResolver):
         """Nothing is kept; a lookup that is still running ends by itself."""
 
 
-def _zoned(address: tuple[Any, ...]) -> str:
+def zoned(address: tuple[Any, ...]) -> str:
     """An address with its zone, which only link-local ones have and are nowhere without."""
     host, _, *more = address
     return f"{host}%{more[1]}" if more and more[1] else str(host)

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from toolcrib.errors import Broken
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Json, Result, Tool
+from toolcrib.model import Call, Json, JsonObject, Result, Tool
 
 FALLBACK = "I've fetched the result."
 _LONGEST = 800
@@ -27,10 +28,10 @@ class Shape:
             result = await proceed(call)
             if result.ask is not None:
                 return result
-            size = len(result.encoded) + sum(_weight(block) for block in result.content)
+            size = len(result.encoded) + sum(map(_weight, result.content)) + _weight(result.meta)
             if result.problem is not None:
                 # What failed has failed, however much the tool says about it.
-                return result if size <= self.result_bytes else result.but(content=())
+                return result if size <= self.result_bytes else result.but(content=(), meta={})
             if size > self.result_bytes:
                 cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
                 raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {cap}")
@@ -39,8 +40,13 @@ class Shape:
         return shape
 
 
-def _weight(block: Json) -> int:
-    return sum(len(value) for value in block.values() if isinstance(value, str))
+def _weight(value: Json) -> int:
+    """The text in a block, wherever in it that is: a resource has it one level down."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_weight, cast("JsonObject", value).values()))
+    return sum(map(_weight, cast("list[Json]", value))) if isinstance(value, list) else 0
 
 
 def _speaker(tool: Tool) -> Callable[[Result], str]:

@@ -109,7 +109,8 @@ class Supervisor:
         async def wait() -> None:
             with scope:
                 await anyio.sleep(seconds)
-                do()
+                if not scope.cancel_called:  # it does not reach a task whose sleep has just ended
+                    do()
 
         cast("TaskGroup", self._tasks).start_soon(wait)  # nothing is placed, let alone down, before the start
         return scope

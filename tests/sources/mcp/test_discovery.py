@@ -118,3 +118,15 @@ async def test_a_server_without_tools_has_none() -> None:
     assert (await list_tools(Scripted(tools__list=UNKNOWN_METHOD), bare)).tools == ()
     with pytest.raises(Refusal):
         await list_tools(Scripted(tools__list=UNKNOWN_METHOD), LEGACY)
+
+
+@pytest.mark.requirement("I5")
+async def test_cursors_count_towards_the_bytes_of_a_list() -> None:
+    def hoard(params: JsonObject) -> JsonObject:
+        here = int(params.get("cursor", "0")[:1])
+        return {"tools": [], "nextCursor": f"{here + 1}{'c' * (3 << 20)}"}
+
+    server = Scripted(tools__list=hoard)
+    listing = await list_tools(server, LEGACY)
+    assert server.count("tools/list") == 3
+    assert listing.cut == "it goes on after 8,388,608 bytes"

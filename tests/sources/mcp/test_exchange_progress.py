@@ -96,3 +96,18 @@ async def test_a_listener_that_fails_ends_the_request(far: Far) -> None:
         far.progress(1, progress=1)
     assert str(asking.ended[0]) == "the caller is gone"
     assert far.replies[0]["params"]["requestId"] == 1
+
+
+@pytest.mark.requirement("I5")
+async def test_what_progress_says_is_bounded(far: Far) -> None:
+    told: list[Progress] = []
+
+    async def report(news: Progress) -> None:
+        await anyio.lowlevel.checkpoint()
+        told.append(news)
+
+    async with Asking(far) as asking:
+        await asking.begin(0, report=report)
+        far.progress(1, message="x" * (1 << 20))
+        far.say(id=1, result={})
+    assert [len(news.message or "") for news in told] == [2_000]

@@ -185,3 +185,36 @@ async def test_what_is_no_address_is_not_dialled(url: str) -> None:
     with pytest.raises(Unsent, match="refused"):
         async with Http(url=url, egress=FREE).dial(Told()):
             pytest.fail("it was dialled")
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.requirement("I5")
+async def test_a_flood_of_events_is_taken_in_turns_with_others(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolcrib.sources.mcp.turns.TURN", 0.0)
+    noise = b"data: 1\n\n" * 20_000
+    right = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
+    body = noise + right
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with raw(saying(HEAD % (STREAM, b"Content-Length: %d\r\n" % len(body)) + body)) as url:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(others)
+            assert await ask(url, era=era) == {}
+            tasks.cancel_scope.cancel()
+    assert turns >= len(noise) // 4096
+
+
+async def test_nobody_is_told_where_we_connected_to(free_port: int) -> None:
+    with pytest.raises(Unsent) as raised:
+        await ask(f"http://localhost:{free_port}/mcp")
+    assert str(free_port) not in str(raised.value)
+    assert "127.0.0.1" not in str(raised.value)
+    assert "::1" not in str(raised.value)
