@@ -236,17 +236,19 @@ async def serve(
                 server,
                 listening,
                 on_listening=on_listening,
-                on_hangup=partial(_reload, house),
+                on_hangup=partial(hung_up, house),
                 drain_seconds=drain_seconds,
             )
 
 
-async def _reload(house: House) -> None:
+async def hung_up(house: House) -> None:
     """What SIGHUP asks for; a config that cannot be used is logged, and the running one stays."""
     try:
         await house.console.servers.reload()
     except ToolcribError as error:
         log.error("SIGHUP: %s", error)  # noqa: TRY400 - the trace would tell nothing more
+    except Exception:  # boundary: a reload that fails as nobody foresaw must not end the gateway
+        log.exception("SIGHUP: the reload failed unexpectedly")
 
 
 def _trace(traceparent: str) -> str | None:

@@ -28,6 +28,9 @@ CASES: dict[Key, float] = {
     ("mcp", "toolcrib"): 600,
     ("list", "echo-list"): 300,
     ("list", "toolcrib-10000"): 200,
+    ("function", "toolcrib-servers"): 2000,
+    ("pipe", "toolcrib-servers"): 1600,
+    ("web", "toolcrib-servers"): 1000,
 }
 
 
@@ -81,6 +84,8 @@ def test_ratios_are_medians_of_rounds_with_their_goals() -> None:
     assert (mcp.value, mcp.reached) == (0.6, False)
     listed = found["list of half of 10,000 tools / the cost of sending its bytes"]
     assert (listed.value, listed.cpu, listed.reached) == (1.5, 1.5, True)
+    piped = found["REST execute over a server's pipe / that of a function"]
+    assert (piped.value, piped.reached) == (0.8, None)
     assert len(found) == len(GOALS) - 1, "FastMCP was not there"
 
 

@@ -343,3 +343,26 @@ def test_another_order_of_keys_is_no_change(definition: JsonObject, random: Rand
         house.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: each}))
         assert house.visible()
     assert len(house.heard) == 1
+
+
+@pytest.mark.requirement("I5")
+def test_of_a_tool_that_is_gone_the_hashes_are_kept_and_nothing_else() -> None:
+    house = Gateway("strict")
+    house.offer({"name": "ask"}, source="other")
+    house.offer(FIRST)
+    house.offer({"name": "write"})
+    kept = house.stored[NAME]
+    assert (kept.definition, kept.seal, kept.trusted) == ({}, seal(FIRST), seal(FIRST))
+    assert house.stored["files:write"].definition == {"name": "write"}
+    assert house.stored["other:ask"].definition == {"name": "ask"}
+    house.offer(SECOND)
+    assert house.changes == [PinChange(NAME, seal(FIRST), seal(SECOND), "strict")]
+    assert house.stored[NAME].definition == SECOND
+
+
+def test_a_tool_that_comes_back_as_it_was_is_remembered_whole_again() -> None:
+    house = Gateway("strict")
+    house.offer(FIRST)
+    house.offer({"name": "write"})
+    house.offer(FIRST)
+    assert (house.stored[NAME].definition, house.changes) == (FIRST, [])

@@ -125,7 +125,13 @@ class ChildSource:
 
     async def run(self, link: Link) -> None:
         command = ("/no/such/program",) if self.trouble == "fails" else ECHO
-        process = await anyio.open_process(command, stderr=None)
+        # asyncio loses a process whose start is cancelled more than once, as anyio does.
+        with anyio.CancelScope(shield=True) as start:
+            process = await anyio.open_process(command, stderr=None)
+            start.shield = False
+            await self._serve(process, link)
+
+    async def _serve(self, process: Process, link: Link) -> None:
         self.started.append(process)
         try:
             while self.trouble == "hangs":  # noqa: ASYNC110 - nobody tells a process to go on

@@ -101,17 +101,26 @@ class Pins:
                 left_out += 1
             elif kept is None:
                 fresh.append(Definition(name=name, definition=definition, seal=mark, trusted=mark, seen=now))
-            elif kept.seal != mark:
+            elif kept.seal != mark or not kept.definition:
                 fresh.append(replace(kept, definition=definition, seal=mark, seen=now))
             elif kept.definition is not definition:
                 # Known by the new object, it need not be hashed when it is looked at again.
                 self._kept[name] = replace(kept, definition=definition)
+        fresh += self._emptied(source, definitions)
         self._kept.update({each.name: each for each in fresh})
         if fresh:
             self._seen(fresh, ())
         if left_out > self._left_out.get(source, 0):
             log.warning("%s: %d definitions are too large or too many to be remembered", source, left_out)
         self._left_out[source] = left_out
+
+    def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[Definition]:
+        """Of what is no longer offered the hashes will do: renaming its tools, a source could fill us up."""
+        return [
+            replace(kept, definition={})
+            for name, kept in self._kept.items()
+            if kept.definition and name not in definitions and name.startswith(f"{source}:")
+        ]
 
     def _room(self, source: str) -> int:
         """How many more a source may have remembered: never more in all than it leaves free for others."""

@@ -71,7 +71,15 @@ def again(document: Document, *, env: Mapping[str, str], overlay: JsonObject) ->
         for each in fields(Sections)
         if each.name not in CHANGEABLE and each.name != "mcp"
     }
-    return replace(read, **settled, contexts={**document.contexts, **read.contexts})
+    servers = {**document.mcp.servers, **read.mcp.servers, **document.mcp.servers}
+    return replace(
+        read,
+        **settled,
+        contexts={**read.contexts, **document.contexts},
+        overrides={**read.overrides, **document.overrides},
+        pins={**read.pins, **document.pins},
+        mcp=replace(document.mcp, servers=servers),
+    )
 
 
 def default_document(env: Mapping[str, str]) -> Document:

@@ -53,6 +53,7 @@ def test_a_tool_is_what_its_server_says() -> None:
             input_schema=schema,
             output_schema={"type": "array"},
             version="2.1",
+            timeout=10.0,
             annotations={"readOnlyHint": True, "idempotentHint": True},
         )
     ]

@@ -385,24 +385,3 @@ async def test_the_next_run_remembers_how_the_server_speaks() -> None:
 async def test_over_sse_a_server_is_greeted_the_old_way() -> None:
     async with running(of(server := old(), transport="sse")):
         assert server.count("server/discover") == 0
-
-
-@pytest.mark.requirement("I5")
-async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.turns.TURN", 0.0)
-    names = [f"t{number}" for number in range(50)]
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await anyio.lowlevel.checkpoint()
-            turns += server.count("tools/list") == 1
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(others)
-        async with running(of(server := old(tools__list=listed(*names)))) as link:
-            seen, offered = turns, link.offers[0]
-        tasks.cancel_scope.cancel()
-    assert seen >= len(names)
-    assert [*offered.examined] == [tool.name for tool in offered.tools] == [f"fs:{name}" for name in names]

@@ -204,11 +204,11 @@ async def test_a_flood_of_events_is_taken_in_turns_with_others(
             await anyio.lowlevel.checkpoint()
             turns += 1
 
-    async with raw(saying(HEAD % (STREAM, b"Content-Length: %d\r\n" % len(body)) + body)) as url:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(others)
-            assert await ask(url, era=era) == {}
-            tasks.cancel_scope.cancel()
+    whole = HEAD % (STREAM, b"Content-Length: %d\r\n" % len(body)) + body
+    async with raw(saying(whole)) as url, anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        assert await ask(url, era=era) == {}
+        tasks.cancel_scope.cancel()
     assert turns >= len(noise) // 4096
 
 

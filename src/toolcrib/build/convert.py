@@ -1,0 +1,95 @@
+"""From the config's spelling to the values of the house, such as seconds for milliseconds."""
+
+from collections.abc import Callable
+from dataclasses import fields
+
+from toolcrib.catalog import Override, Overrides
+from toolcrib.config import Document
+from toolcrib.config.mcp import Defaults, McpServer, McpTool
+from toolcrib.config.sections import Context as ContextSection
+from toolcrib.config.sections import Override as OverrideSection
+from toolcrib.interfaces import Upkeep
+from toolcrib.model import Slow
+from toolcrib.policy import Context
+from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+
+SLOW_MESSAGE = "One moment, please."
+
+
+def contexts_of(document: Document) -> dict[str, Context]:
+    """Return the contexts as the policy reads them."""
+    return {name: _context(each) for name, each in document.contexts.items()}
+
+
+def overrides_of(document: Document) -> Overrides:
+    """Return the overrides as the catalog applies them."""
+    return Overrides({name: _override(each) for name, each in document.overrides.items()})
+
+
+def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:
+    """Return how a server is kept alive."""
+    restart = server.restart
+    return Upkeep(
+        restart=restart.enabled,
+        most_restarts=restart.max_restarts,
+        backoff=restart.backoff_ms / 1000,
+        lazy=server.start == "lazy",
+        idle=_seconds(server.idle_stop_ms),
+        grace=grace_ms / 1000,
+    )
+
+
+def settings_of(id: str, server: McpServer, redact: Callable[[str], str]) -> McpSettings:
+    """Return how a server's tools are treated."""
+    return McpSettings(
+        id=id,
+        transport=server.transport,
+        start_timeout=server.start_timeout_ms / 1000,
+        timeout=server.defaults.timeout_ms / 1000,
+        poll=_seconds(server.poll_ms),
+        slow=_slow(server.defaults),
+        tools={tool.name: _tool(tool, server.defaults) for tool in server.tools},
+        redact=redact,
+    )
+
+
+def _tool(tool: McpTool, defaults: Defaults) -> ToolSettings:
+    return ToolSettings(
+        expose_as=tool.expose_as,
+        description=tool.description,
+        speech_field=tool.speech_field,
+        speech_template=tool.speech_template,
+        timeout=_seconds(tool.timeout_ms),
+        slow=_slow(tool) or _slow(defaults),
+    )
+
+
+def _slow(section: McpTool | Defaults) -> Slow | None:
+    threshold = _seconds(section.slow_response_threshold_ms)
+    if threshold is None:
+        return None
+    return Slow(threshold=threshold, message=section.slow_response_message or SLOW_MESSAGE)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _context(section: ContextSection) -> Context:
+    return Context(
+        tools=section.tools,
+        style=section.style,
+        provider=section.provider,
+        max_tools=section.max_tools,
+        pinned=section.pinned,
+    )
+
+
+def _override(section: OverrideSection) -> Override:
+    """From the config's spelling to the catalog's: milliseconds become seconds."""
+    said = {each.name: getattr(section, each.name) for each in fields(section)}
+    milliseconds = (("timeout_ms", "timeout"), ("slow_response_threshold_ms", "slow_threshold"))
+    for old, new in milliseconds:
+        said[new] = _seconds(said.pop(old))
+    said["slow_message"] = said.pop("slow_response_message")
+    return Override(**said)

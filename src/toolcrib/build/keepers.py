@@ -1,0 +1,91 @@
+"""What keeps memory and store alike in the background: keys read in, claims and definitions written out."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Generic, TypeVar
+
+import anyio
+
+from toolcrib.errors import ToolcribError
+from toolcrib.identity import KeyRing
+from toolcrib.interfaces import Change, Store
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_POLL = 2.0
+_LAST_WRITE = 3.0
+"""How long a slow store may hold up the end of the process, in seconds."""
+
+
+class KeyWatch:
+    """Loads the keys again when another process has changed them: at once if told, else within seconds."""
+
+    def __init__(self, ring: KeyRing, store: Store) -> None:
+        self._ring, self._store = ring, store
+        self._told = anyio.Event()
+
+    def hear(self, change: Change) -> None:
+        """Be told of a change."""
+        del change
+        self._told.set()
+
+    async def run(self) -> None:
+        """Watch until cancelled; while the store does not answer, the keys known so far hold."""
+        failing = False
+        while True:
+            with anyio.move_on_after(_POLL):
+                await self._told.wait()
+            self._told = anyio.Event()
+            try:
+                self._ring.load(await self._store.keys.all())
+                failing = False
+            except ToolcribError as error:
+                if not failing:
+                    log.warning("keys cannot be read now; those known so far hold: %s", error)
+                failing = True
+
+
+class Keeper(Generic[T]):
+    """Writes what has changed to the store, by name, off the path of whoever changed it."""
+
+    def __init__(
+        self,
+        what: str,
+        put: Callable[[Mapping[str, T]], Awaitable[None]],
+        drop: Callable[[Iterable[str]], Awaitable[None]],
+    ) -> None:
+        self._what, self._put, self._drop = what, put, drop
+        self._event = anyio.Event()
+        self._fresh: dict[str, T] = {}
+        self._stale: set[str] = set()
+
+    def note(self, fresh: Mapping[str, T], stale: Collection[str]) -> None:
+        """Remember what to write."""
+        self._stale.update(stale)
+        for name in stale:
+            self._fresh.pop(name, None)
+        self._fresh.update(fresh)
+        self._stale.difference_update(fresh)
+        self._event.set()
+
+    async def run(self) -> None:
+        """Write, once there is something, until cancelled; then what is left."""
+        while True:
+            try:
+                await self._event.wait()
+            finally:
+                with anyio.move_on_after(_LAST_WRITE, shield=True):
+                    await self._write()
+
+    async def _write(self) -> None:
+        self._event = anyio.Event()
+        fresh, stale, self._fresh, self._stale = self._fresh, self._stale, {}, set()
+        try:
+            if stale:
+                await self._drop(stale)
+            if fresh:
+                await self._put(fresh)
+        except ToolcribError as error:
+            log.warning("%s cannot be stored now, and are tried again with the next: %s", self._what, error)
+            self._fresh, self._stale = {**fresh, **self._fresh}, stale | self._stale

@@ -1,0 +1,41 @@
+"""The step order: what every call passes between the door and its source."""
+
+from toolcrib.config import Document
+from toolcrib.interfaces import Shared, Step
+from toolcrib.observe import Journal
+from toolcrib.steps.activate import Activate
+from toolcrib.steps.attempt import Attempt
+from toolcrib.steps.breaker import Breaker
+from toolcrib.steps.bulkhead import Bulkhead
+from toolcrib.steps.cache import Cache
+from toolcrib.steps.deadline import Deadline
+from toolcrib.steps.limit import Limit
+from toolcrib.steps.record import Record
+from toolcrib.steps.recover import Recover
+from toolcrib.steps.retry import Retry
+from toolcrib.steps.shape import Shape
+from toolcrib.steps.validate import Validate
+from toolcrib.steps.verify import Verify
+from toolcrib.supervisor import Supervisor
+
+
+def order(
+    document: Document, journal: Journal, shared: Shared, supervisor: Supervisor, breaker: Breaker
+) -> tuple[Step, ...]:
+    """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
+    limits = document.limits
+    return (
+        Record(journal),
+        Recover(),
+        Deadline(),
+        Limit(shared, limits.per_user, limits.per_tool),
+        Validate(),
+        Shape(limits.result_bytes),
+        Cache(shared),
+        Verify(),
+        Retry(),
+        breaker,
+        Bulkhead(limits.concurrency, limits.waiting),
+        Activate(supervisor.is_up, supervisor.wake),
+        Attempt(supervisor.timeout),
+    )
