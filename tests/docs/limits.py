@@ -85,7 +85,11 @@ def _servers() -> list[Row]:
     return [
         ("message of an MCP server", size(connection.LARGEST), _FIXED),
         ("what it may write without an end of line", size(lines.ENDLESS), _FIXED),
-        ("tools of an MCP server", f"{discovery.MOST_TOOLS:,} on {discovery.MOST_PAGES} pages", _FIXED),
+        (
+            "tools of an MCP server",
+            f"{discovery.MOST_TOOLS:,} on {discovery.MOST_PAGES} pages, {size(discovery.LARGEST_LIST)}",
+            _FIXED,
+        ),
         ("definition of one of them", size(definitions.LARGEST_DEFINITION), _FIXED),
         ("description of one of them", size(definitions.LONGEST_TEXT), _FIXED),
         ("one attempt with an MCP server", f"{timeout:g} s", f"`{own}.defaults.timeout_ms`"),

@@ -7,14 +7,14 @@ from typing import cast
 import orjson
 
 from toolcrib.model import Json
-from toolcrib.sources.mcp.connection import LARGEST, Connection
+from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.envelope import page
 from toolcrib.sources.mcp.faults import Garbled, Refusal
 from toolcrib.sources.mcp.greeting import Greeting
 
 MOST_PAGES = 100
 MOST_TOOLS = 2_000
-LARGEST_LIST = LARGEST
+LARGEST_LIST = 4 << 20
 """The most bytes all pages may have together."""
 
 _UNKNOWN_METHOD = -32601
