@@ -7,7 +7,7 @@ import pytest
 from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, listed
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp import discovery
-from toolcrib.sources.mcp.discovery import Listing, first_page, list_tools
+from toolcrib.sources.mcp.discovery import LARGEST_LIST, Listing, first_page, list_tools
 from toolcrib.sources.mcp.faults import Garbled, Refusal
 from toolcrib.sources.mcp.greeting import Greeting
 
@@ -83,11 +83,11 @@ async def test_a_list_of_exactly_so_many_tools_is_whole_unless_it_goes_on() -> N
 
 
 async def test_a_list_has_so_many_bytes_at_most() -> None:
-    large = {"tools": [{"name": "a", "description": "x" * (5 << 20)}], "nextCursor": "1"}
+    large = {"tools": [{"name": "a", "description": "x" * (LARGEST_LIST * 5 // 8)}], "nextCursor": "1"}
     server = Scripted(tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}])
     listing = await list_tools(server, LEGACY)
     assert server.count("tools/list") == 2
-    assert listing.cut == "it goes on after 8,388,608 bytes"
+    assert listing.cut == f"it goes on after {LARGEST_LIST:,} bytes"
 
 
 async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
@@ -124,9 +124,9 @@ async def test_a_server_without_tools_has_none() -> None:
 async def test_cursors_count_towards_the_bytes_of_a_list() -> None:
     def hoard(params: JsonObject) -> JsonObject:
         here = int(params.get("cursor", "0")[:1])
-        return {"tools": [], "nextCursor": f"{here + 1}{'c' * (3 << 20)}"}
+        return {"tools": [], "nextCursor": f"{here + 1}{'c' * (LARGEST_LIST * 3 // 8)}"}
 
     server = Scripted(tools__list=hoard)
     listing = await list_tools(server, LEGACY)
     assert server.count("tools/list") == 3
-    assert listing.cut == "it goes on after 8,388,608 bytes"
+    assert listing.cut == f"it goes on after {LARGEST_LIST:,} bytes"
