@@ -105,7 +105,7 @@ class ServerMachine(Machine):
 
     def __init__(self) -> None:
         self.new_loop().close()  # the first one may open what stays open for all
-        self._open_before = _files()
+        self._open_before, self._children_before = _files(), children()
         self._folder = TemporaryDirectory()
         super().__init__()
 
@@ -133,8 +133,13 @@ class ServerMachine(Machine):
                 server.clear()
             self._folder.cleanup()
         assert _files() == self._open_before
-        with pytest.raises(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
+        assert children() == self._children_before
+
+
+def children() -> set[int]:
+    """Say which children this process has, the dead that nobody has buried included."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for each in lists for pid in each.read_text().split()}
 
 
 def _files() -> dict[str, str]:
