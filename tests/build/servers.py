@@ -2,12 +2,10 @@
 
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from toolcrib.build import House, build
 from toolcrib.config import load
@@ -57,12 +55,3 @@ async def call(house: House, name: str, **arguments: Any) -> Result:
 def listed(house: House, source: str) -> dict[str, bool]:
     """The tools of a source on the operator's list, and whether each is degraded."""
     return {tool.local: tool.degraded for tool in house.gateway.tools(OPERATOR) if tool.source == source}
-
-
-async def until(come: Callable[[], bool]) -> None:
-    """Wait for something to come about."""
-    with anyio.fail_after(PATIENCE):
-        while True:
-            if come():
-                return
-            await anyio.sleep(0.02)

@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.build.servers import OPERATOR, call, ledger, listed, missing, put, running, until, write
+from tests.build.servers import OPERATOR, call, ledger, listed, missing, put, running, write
+from tests.waiting import until
 from toolcrib.build import build
 from toolcrib.config import listen, load
 from toolcrib.errors import Refused

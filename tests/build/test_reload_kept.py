@@ -7,8 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.build.servers import call, ledger, listed, put, running, until, write
+from tests.build.servers import call, ledger, listed, put, running, write
 from tests.build.test_reload import state
+from tests.waiting import until
 from toolcrib.build.watch import EVERY, watch
 from toolcrib.config import again, default_document, load
 from toolcrib.config.mcp import Mcp, McpServer

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.under import until
 from tests.supervisor.servers import LINUX, ServerSubject
+from tests.waiting import until
 from toolcrib.interfaces import Offer
 from toolcrib.testing import a_tool
 

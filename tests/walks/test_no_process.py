@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.build.servers import ROOT, put, until
+from tests.build.servers import ROOT, put
 from tests.doors import ADMIN, Doors, Reply
+from tests.waiting import until
 from toolcrib.build import build
 from toolcrib.config import load
 from toolcrib.server import Server

@@ -131,9 +131,3 @@ class Linked:
 
     def names(self) -> list[str]:
         return [tool.name for tool in self.offers[-1].tools]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
-        while not condition():  # noqa: ASYNC110 - what is waited for does not know that it is
-            await anyio.sleep(0.001)

@@ -22,8 +22,8 @@ from tests.sources.mcp.upstream import (
     shake_hands,
     stream,
     text,
-    until,
 )
+from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.faults import Garbled, Refusal, Status, Unsent
 from toolcrib.sources.mcp.http import Http

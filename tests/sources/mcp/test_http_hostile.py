@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 from anyio.abc import SocketStream
 
-from tests.sources.mcp.upstream import HEAD, Raw, answer, ask, dialled, event, raw, serving, stream, until
+from tests.sources.mcp.upstream import HEAD, Raw, answer, ask, dialled, event, raw, serving, stream
+from tests.waiting import until
 from toolcrib.sources.mcp.faults import Garbled, Refusal, Status, TooLarge
 
 JSON, STREAM = b"application/json", b"text/event-stream"

@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 from anyio.abc import SocketStream
 
-from tests.sources.mcp.upstream import Told, answer, dialled, event, raw, serving, shake_hands, stream, until
+from tests.sources.mcp.upstream import Told, answer, dialled, event, raw, serving, shake_hands, stream
+from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.faults import Cut, Refusal, Unsent
 

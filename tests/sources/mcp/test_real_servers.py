@@ -9,8 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Linked, until
+from tests.sources.mcp.rehearsed import Linked
 from tests.sources.mcp.upstream import official
+from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.model import Call, Progress

@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern, until
+from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern
+from tests.waiting import until
 from toolcrib.errors import Failed, Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Source
 from toolcrib.model import Call, Origin, Progress, Result

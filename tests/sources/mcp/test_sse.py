@@ -20,8 +20,8 @@ from tests.sources.mcp.upstream import (
     shake_hands,
     stream,
     text,
-    until,
 )
+from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.model import JsonObject, Progress
 from toolcrib.sources.mcp import sse

@@ -9,7 +9,8 @@ import anyio
 import orjson
 import pytest
 
-from tests.sources.mcp.under import Under, ask, files, lost, under, until
+from tests.sources.mcp.under import Under, ask, files, lost, under
+from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp import pipes, stdio
 from toolcrib.sources.mcp.faults import Cut, Garbled, TooLarge, Unsent

@@ -13,7 +13,8 @@ import orjson
 import pytest
 
 from tests.sources.mcp.census import MARK, parent, state, wait_until
-from tests.sources.mcp.under import PATIENT, Under, ask, lost, under, until
+from tests.sources.mcp.under import PATIENT, Under, ask, lost, under
+from tests.waiting import until
 from toolcrib.sources.mcp import process
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.faults import Cut, Fault, Unsent

@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Scripted, listed, until
+from tests.sources.mcp.rehearsed import Scripted, listed
+from tests.waiting import until
 from toolcrib.sources.mcp import watch as module
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, Unsent
 from toolcrib.sources.mcp.greeting import Greeting

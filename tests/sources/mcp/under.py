@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,6 @@ from toolcrib.sources.mcp.stdio import Stdio
 OBEDIENT = Path(__file__).with_name("obedient.py")
 PATIENT = 20.0
 """Longer than any test: a step of stopping that takes so long is one that fails."""
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    with anyio.fail_after(PATIENT):
-        while not condition():  # noqa: ASYNC110 - what is waited for knows nothing of events
-            await anyio.sleep(0.002)
 
 
 def files() -> int:

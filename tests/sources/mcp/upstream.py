@@ -49,12 +49,6 @@ class Told:
         return sum(heard == method for heard, _ in self.heard)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    with anyio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110 -- what a server did is not an event of ours
-            await anyio.sleep(0.002)
-
-
 def params(*, modern: bool = True, **more: Any) -> bytes:
     return orjson.dumps({**more, "_meta": META} if modern else more)
 

@@ -1,0 +1,12 @@
+"""Waiting for something to come about that cannot tell when it does."""
+
+from collections.abc import Callable
+
+import anyio
+
+
+async def until(condition: Callable[[], bool], *, within: float = 60.0) -> None:
+    """Look again and again until it is so; the limit only guards against waiting for ever."""
+    with anyio.fail_after(within):
+        while not condition():  # noqa: ASYNC110 - what is waited for is not always an event
+            await anyio.sleep(0.005)
