@@ -9,14 +9,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.asking import WrongAnswer
-from bench.cores import find_cores
+from bench.cores import find_cores, others_at_work
+from bench.gateways import versions
 from bench.keeping import HERE, keep
 from bench.load import find_load
 from bench.outcome import Outcome
+from bench.parts import PARTS
 from bench.process import NotStarted
 from bench.report import terminal
 from bench.rounds import Plan, measure
-from bench.stage import PARTS, Stage
+from bench.stage import Stage
 
 PASSING = HERE / "results"
 
@@ -25,33 +27,35 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="2 rounds of 1 s, kept out of the docs")
     parser.add_argument("--rounds", type=int, help="how often each case is measured (5)")
-    parser.add_argument("--seconds", type=float, help="how long each time (3)")
-    parser.add_argument("--connections", type=int, nargs="+", default=[1, 16], help="at once (1 16)")
-    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS, help="these parts alone")
+    parser.add_argument("--seconds", type=float, help="how long each time (2)")
+    parser.add_argument("--connections", type=int, nargs="+", help="at once (1 16 64, or 1 16 if quick)")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), help="these parts alone")
     parser.add_argument("--own-client", action="store_true", help="our own client even where wrk is")
-    parser.add_argument("--into", type=Path, help="folder for results.json and bench.svg")
+    parser.add_argument("--into", type=Path, help="folder for results.json and the pictures")
     return parser.parse_args(words)
 
 
 def run(given: argparse.Namespace) -> Outcome:
     """Measure what is asked for."""
-    cores = find_cores()
+    cores, busy = find_cores(), others_at_work()
     load = find_load(cores, own=given.own_client)
     plan = Plan(
         rounds=given.rounds or (2 if given.quick else 5),
-        seconds=given.seconds or (1.0 if given.quick else 3.0),
-        connections=tuple(given.connections),
+        seconds=given.seconds or (1.0 if given.quick else 2.0),
+        connections=tuple(given.connections or ((1, 16) if given.quick else (1, 16, 64))),
     )
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         stage = Stage(stack, Path(folder), cores)
-        stage.set_up(given.only)
+        for part in given.only:
+            PARTS[part](stage)
         measured = measure(stage.cases, load.drive, plan)
         return Outcome(
             plan=plan,
             load=load.name,
             cores=os.cpu_count() or 1,
             pinned=cores.pinned,
-            notes=tuple(note for note in (cores.note, load.note, *stage.notes) if note),
+            notes=tuple(note for note in (cores.note, load.note, busy, *stage.notes) if note),
+            versions=versions(stage.peers),
             peers=dict(stage.peers),
             measured=measured,
         )

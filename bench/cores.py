@@ -35,5 +35,13 @@ def find_cores() -> Cores:
     return Cores(usable[0], usable[1])
 
 
+def others_at_work() -> str:
+    """Say so where the machine had more to do than wait for us."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load < (os.cpu_count() or 1) / 2:
+        return ""
+    return f"the machine had other work when this began (load {load:.1f}): ratios are rougher than usual"
+
+
 def _pinned(core: int | None, command: Sequence[str]) -> list[str]:
     return list(command) if core is None else ["taskset", "-c", str(core), *command]

@@ -1,34 +1,32 @@
-"""Where an outcome is kept: JSON, the picture, and the marked block of the page on speed."""
+"""Where an outcome is kept: JSON, the pictures, and the marked block of the page on speed."""
 
 import json
 from pathlib import Path
 
 from bench.outcome import Outcome
-from bench.picture import picture
+from bench.picture import contest, picture
 from bench.report import markdown
 from tests.parts.place import ROOT
 
 HERE = Path(__file__).resolve().parent
-PICTURE = "![Calls a second, as bars with the goals marked](pictures/bench.svg)"
+PICTURES = {"bench.svg": picture, "bench-gateways.svg": contest}
+SHOWN = (
+    "![Calls a second through gateways, as bars](pictures/bench-gateways.svg)",
+    "![Calls a second beside the bare thing, as bars with the goals marked](pictures/bench.svg)",
+)
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def keep(outcome: Outcome, folder: Path | None) -> list[Path]:
     """Write everything to its place, or into one folder; return what was written."""
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        return [
-            _write(folder / "results.json", _json(outcome)),
-            _write(folder / "bench.svg", picture(outcome)),
-        ]
-    written = [
-        _write(HERE / "results.json", _json(outcome)),
-        _write(ROOT / "docs/pictures/bench.svg", picture(outcome)),
-    ]
+    numbers, pictures = (HERE, ROOT / "docs/pictures") if folder is None else (folder, folder)
+    numbers.mkdir(parents=True, exist_ok=True)
+    written = [_write(numbers / "results.json", _json(outcome))]
+    written += [_write(pictures / name, draw(outcome)) for name, draw in PICTURES.items()]
     page = ROOT / "docs/speed.md"
-    if page.is_file():
+    if folder is None and page.is_file():
         before = page.read_text(encoding="utf-8")
-        after = filled(before, f"{PICTURE}\n\n{markdown(outcome)}")
+        after = filled(before, "\n\n".join((*SHOWN, markdown(outcome))))
         if after != before:
             written.append(_write(page, after))
     return written

@@ -6,6 +6,23 @@ for name, value in os.getenv("BENCH_HEADERS"):gmatch("([^\n:]+): ([^\n]*)") do
   wrk.headers[name] = value
 end
 
+-- Calls of one session need an id each: where the body holds the first, the requests count up from it.
+local first = os.getenv("BENCH_FIRST_ID")
+local from, to = (wrk.body or ""):find(first, 1, true)
+if from then
+  local before, after
+  local number = tonumber(first)
+  request = function()
+    if not before then
+      local whole = wrk.format()
+      from, to = whole:find(first, 1, true)
+      before, after = whole:sub(1, from - 1), whole:sub(to + 1)
+    end
+    number = number + 1
+    return before .. string.format("%d", number) .. after
+  end
+end
+
 done = function(summary, latency, requests)
   local wrong = summary.errors
   io.write(string.format(

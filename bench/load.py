@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.asking import HOST, Ask
+from bench.asking import FIRST_ID, HOST, Ask
 from bench.cores import Cores
 from tests.parts.place import ROOT, Missing
 from tests.parts.shelf import take
@@ -57,6 +57,7 @@ def _wrk(cores: Cores, program: str) -> Drive:
         command = [program, "-t1", f"-c{connections}", f"-d{length}", "-s", str(_SCRIPT)]
         env = {
             "BENCH_METHOD": request.method,
+            "BENCH_FIRST_ID": FIRST_ID,
             "BENCH_HEADERS": "\n".join(f"{name}: {value}" for name, value in request.headers.items()),
         }
         if request.body:

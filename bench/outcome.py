@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.goals import Ratio, ratios
+from bench.goals import Verdict, verdicts
 from bench.process import Peer
 from bench.rounds import Measured, Place, Plan
 
@@ -19,36 +19,39 @@ class Outcome:
     cores: int
     pinned: bool
     notes: tuple[str, ...]
+    versions: Mapping[str, str]
     peers: Mapping[str, Peer]
     measured: Mapping[Place, Measured]
 
     @property
-    def ratios(self) -> tuple[Ratio, ...]:
-        return tuple(ratios(self.measured))
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return tuple(verdicts(self.measured, self.peers))
 
     def as_json(self) -> dict[str, Any]:
         return {
             "python": platform.python_version(),
+            "versions": dict(self.versions),
             "cores": self.cores,
             "pinned": self.pinned,
             "load": self.load,
             "rounds": self.plan.rounds,
             "seconds": self.plan.seconds,
             "notes": list(self.notes),
-            "ratios": [_ratio(each) for each in self.ratios],
+            "goals": [_verdict(each) for each in self.verdicts],
             "cases": [_case(place, found) for place, found in self.measured.items()],
             "servers": {name: _server(peer) for name, peer in self.peers.items()},
         }
 
 
-def _ratio(ratio: Ratio) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
-        "name": ratio.goal.name,
-        "connections": ratio.connections,
-        "value": round(ratio.value, 3),
-        "cpu": _rounded(ratio.cpu, 3),
-        "goal": ratio.goal.wanted,
-        "reached": ratio.reached,
+        "name": verdict.name,
+        "figure": verdict.figure,
+        "connections": verdict.connections,
+        "value": round(verdict.value, 3),
+        "unit": verdict.unit,
+        "goal": verdict.bound.wanted,
+        "reached": verdict.reached,
     }
 
 

@@ -6,9 +6,15 @@ import selectors
 import socket
 import sys
 import time
+from itertools import count
+
+from bench.asking import FIRST_ID
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 _CHUNK = 1 << 18
+_numbers = count(int(FIRST_ID))
 
 
 class Line:
@@ -18,35 +24,44 @@ class Line:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = request
-        self._head, self._missing = b"", -1
+        self._numbered = FIRST_ID.encode() in request
+        self._got, self._ends = b"", 0
         self.status, self.began = 0, 0.0
 
     def send(self) -> None:
-        self._head, self._missing = b"", -1
+        self._got, self._ends = b"", 0
         self.began = time.perf_counter()
-        self.socket.sendall(self._request)
+        request = self._request
+        # In a session no two calls may share an id.
+        self.socket.sendall(
+            request.replace(FIRST_ID.encode(), b"%d" % next(_numbers)) if self._numbered else request
+        )
 
     def is_done(self) -> bool:
         """Read what has come, and say whether the answer is whole."""
         part = self.socket.recv(_CHUNK)
         if not part:
             raise ConnectionError("the server closed a connection in the middle of the load")
-        if self._missing < 0:
-            self._open(part)
-        else:
-            self._missing -= len(part)
-        return self._missing == 0
+        self._got += part
+        if not self._ends:
+            self._open()
+        if self._ends < 0:
+            return self._got.endswith(_LAST_CHUNK)
+        return 0 < self._ends <= len(self._got)
 
-    def _open(self, part: bytes) -> None:
-        self._head += part
-        head, end, body = self._head.partition(b"\r\n\r\n")
+    def _open(self) -> None:
+        """Read in the head where the answer ends: after so many bytes or, below zero, with a last chunk."""
+        head, end, _ = self._got.partition(b"\r\n\r\n")
         if not end:
             return
-        length = _LENGTH.search(head)
-        if length is None:
-            raise ConnectionError("the server does not say how long its answer is")
         self.status = int(head[9:12])
-        self._missing = int(length[1]) - len(body)
+        length = _LENGTH.search(head)
+        if length is not None:
+            self._ends = len(head) + len(end) + int(length[1])
+        elif _CHUNKED.search(head):
+            self._ends = -1
+        else:
+            raise ConnectionError("the server does not say how long its answer is")
 
 
 def drive(port: int, connections: int, seconds: float, request: bytes) -> dict[str, float]:

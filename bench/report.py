@@ -2,34 +2,56 @@
 
 from collections.abc import Iterator, Sequence
 
-from bench.goals import Ratio
+from bench.goals import Verdict
 from bench.outcome import Outcome
+from bench.process import Peer
 from bench.rounds import Measured, Place
+from bench.stage import Key
 
 TITLES = {
     "echo": "bare ASGI echo",
+    "echo-mcp": "bare ASGI echo",
     "echo-list": "bare ASGI echo, same bytes",
     "toolcrib": "Toolcrib",
     "toolcrib-10000": "Toolcrib, 10,000 tools",
-    "toolcrib-servers": "Toolcrib",
-    "upstream": "the server itself",
+    "toolcrib-pipe": "Toolcrib",
+    "toolcrib-web": "Toolcrib",
     "sdk": "mcp SDK, low level",
     "fastmcp": "FastMCP",
+    "upstream": "the server behind them",
+    "direct": "no gateway",
+    "node-proxy": "mcp-proxy of Node",
+    "python-proxy": "mcp-proxy of Python",
+    "hub": "mcp-hub, by REST",
+    "fastmcp-tuned": "FastMCP proxy, tuned",
+    "fastmcp-proxy": "FastMCP proxy",
 }
 WHAT = {
     "rest": "REST execute",
     "mcp": "MCP tools/call",
     "list": "list half of 10,000",
-    "function": "REST, a function",
-    "pipe": "REST, a server's pipe",
-    "web": "REST, a server's HTTP",
+    "web": "call, HTTP server",
+    "pipe": "call, stdio server",
+    "session": "call, stdio, session",
+    "tools": "tools/list of 1,000",
 }
+_THOUSAND = "-1000"
+_GATEWAYS = ("web", "pipe")
 
 _CASES = ("", "server", "connections", "calls/s", "CPU µs/call", "p50 ms", "p99 ms", "failed")
-_RATIOS = ("ratio", "connections", "throughput", "CPU", "goal", "")
+_GOALS = ("goal", "connections", "figure", "measured", "wanted", "")
 _SERVERS = ("server", "start s", "idle MB")
+_WORDS = {"", "server", "goal", "figure", "wanted", "gateway", "before"}
 
 Row = tuple[str, ...]
+Table = tuple[Row, list[Row]]
+
+
+def title(name: str) -> str:
+    """Say the name of a server as people would."""
+    if name in TITLES:
+        return TITLES[name]
+    return f"{TITLES[name.removesuffix(_THOUSAND)]}, 1,000 tools"
 
 
 def terminal(outcome: Outcome) -> str:
@@ -45,48 +67,88 @@ def markdown(outcome: Outcome) -> str:
     plan = outcome.plan
     kept = "one core for the server, another for the load" if outcome.pinned else "nothing pinned"
     pieces = [f"{plan.rounds} rounds of {plan.seconds:g} s each, medians; load by {outcome.load}; {kept}."]
+    if outcome.versions:
+        named = ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
+        pieces.append(f"Measured beside {named}.")
+    pieces += outcome.notes
     for head, rows in _tables(outcome):
-        lines = [head, tuple(_rule(head, place) for place in range(len(head))), *rows]
+        lines = [head, tuple("---" if word in _WORDS else "--:" for word in head), *rows]
         pieces.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join(pieces)
 
 
-def _tables(outcome: Outcome) -> Iterator[tuple[Row, list[Row]]]:
+def _tables(outcome: Outcome) -> Iterator[Table]:
+    yield _GOALS, [_verdict(each) for each in outcome.verdicts]
+    if gateways := list(_gateways(outcome)):
+        rates = tuple(f"calls/s, {count}" for count in outcome.plan.connections)
+        cost = (f"CPU µs/call, {outcome.plan.usual}", "p50 ms, alone", "list ms", "idle MB", "start s")
+        yield ("gateway", "before", *rates, *cost), gateways
     yield _CASES, [_case(place, found) for place, found in outcome.measured.items()]
-    yield (
-        _SERVERS,
-        [
-            (TITLES[name], f"{peer.start_seconds:.2f}", _number(peer.idle_megabytes, 0))
-            for name, peer in outcome.peers.items()
-        ],
+    shown = {name for _, name in _gateway_keys(outcome)}
+    yield _SERVERS, [_server(peer) for name, peer in outcome.peers.items() if name not in shown]
+
+
+def _verdict(verdict: Verdict) -> Row:
+    return (
+        verdict.name,
+        _number(verdict.connections, 0),
+        verdict.figure,
+        f"{figures(verdict.value)} {verdict.unit}",
+        verdict.bound.wanted,
+        {True: "reached", False: "missed", None: ""}[verdict.reached],
     )
-    yield _RATIOS, [_ratio(each) for each in outcome.ratios]
+
+
+def _gateways(outcome: Outcome) -> Iterator[Row]:
+    """Give each gateway one line with all that is known of it."""
+    plan, measured = outcome.plan, outcome.measured
+    for kind, name in _gateway_keys(outcome):
+        found = {count: measured.get(((kind, name), count)) for count in plan.connections}
+        usual, alone = found[plan.usual], found.get(1)
+        listed = measured.get((("tools", f"{name}{_THOUSAND}"), min(plan.connections)))
+        peer = outcome.peers[name]
+        yield (
+            TITLES[name],
+            "HTTP" if kind == "web" else "stdio",
+            *(_number(each and each.rate, 0) for each in found.values()),
+            _cpu(usual),
+            _number(alone and alone.p50, 2),
+            _number(listed and listed.p50, 2),
+            _number(peer.idle_megabytes, 0),
+            f"{peer.start_seconds:.2f}",
+        )
+
+
+def _gateway_keys(outcome: Outcome) -> list[Key]:
+    return list(dict.fromkeys(key for key, _ in outcome.measured if key[0] in _GATEWAYS))
 
 
 def _case(place: Place, found: Measured) -> Row:
     (what, server), connections = place
     return (
         WHAT[what],
-        TITLES[server],
+        title(server),
         str(connections),
         f"{found.rate:,.0f}",
-        _number(found.cpu, 1 if found.cpu and found.cpu < 100 else 0),
+        _cpu(found),
         f"{found.p50:.2f}",
         f"{found.p99:.2f}",
         str(found.failures),
     )
 
 
-def _ratio(ratio: Ratio) -> Row:
-    verdict = {True: "reached", False: "missed", None: ""}[ratio.reached]
-    return (
-        ratio.goal.name,
-        str(ratio.connections),
-        f"{ratio.value:.2f}",
-        _number(ratio.cpu, 2),
-        ratio.goal.wanted,
-        verdict,
-    )
+def _server(peer: Peer) -> Row:
+    return title(peer.name), f"{peer.start_seconds:.2f}", _number(peer.idle_megabytes, 0)
+
+
+def _cpu(found: Measured | None) -> str:
+    spent = found and found.cpu
+    return _number(spent, 1 if spent and spent < 100 else 0)
+
+
+def figures(value: float) -> str:
+    """Spell a number with about three figures."""
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -94,7 +156,8 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text.replace(",", "").replace(".", "").isdigit() or text == "–"
+    digits = text.removesuffix(" ×").removesuffix(" MB").replace(",", "").replace(".", "")
+    return digits.isdigit() or text == "–"
 
 
 def _aligned(rows: Sequence[Row]) -> list[str]:
@@ -109,8 +172,3 @@ def _aligned(rows: Sequence[Row]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def _rule(head: Row, place: int) -> str:
-    words = head[place] in {"", "server", "ratio", "goal"}
-    return "---" if words else "--:"

@@ -10,6 +10,7 @@ from bench.load import Drive
 from bench.stage import Case, Key
 
 _WARM_SECONDS = 1.0
+_USUAL = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,15 @@ class Plan:
     rounds: int
     seconds: float
     connections: tuple[int, ...]
+
+    @property
+    def usual(self) -> int:
+        """Return the number of connections that pictures show: enough to fill a core, few enough to wait."""
+        return _USUAL if _USUAL in self.connections else max(self.connections)
+
+    def counts(self, case: Case) -> list[int]:
+        """Return the numbers of connections a case is measured with."""
+        return [count for count in self.connections if count <= case.most] or [min(self.connections)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +78,19 @@ class Measured:
 
 def measure(cases: Mapping[Key, Case], drive: Drive, plan: Plan) -> dict[Place, Measured]:
     """Run every round."""
-    rows: dict[Place, list[Round]] = {(key, count): [] for key in cases for count in plan.connections}
+    rows: dict[Place, list[Round]] = {
+        (key, count): [] for key, case in cases.items() for count in plan.counts(case)
+    }
     warm = min(_WARM_SECONDS, plan.seconds)
     for case in cases.values():
-        drive(case.peer.port, case.request, max(plan.connections), warm)
+        drive(case.peer.port, case.request, max(plan.counts(case)), warm)
     for number in range(plan.rounds):
         print(f"round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
         # There and back: no case always comes after the same one.
         for key in _turned(list(cases), number):
-            for count in plan.connections:
-                rows[key, count].append(_one(cases[key], drive, count, plan.seconds))
+            for count in plan.counts(cases[key]):
+                seconds = max(plan.seconds, cases[key].seconds)
+                rows[key, count].append(_one(cases[key], drive, count, seconds))
     return {place: Measured(tuple(found)) for place, found in rows.items()}
 
 
@@ -90,12 +103,12 @@ def _one(case: Case, drive: Drive, connections: int, seconds: float) -> Round:
     driven = drive(case.peer.port, case.request, connections, seconds)
     after = case.peer.cpu()
     right = driven.calls - driven.failures
-    if right <= 0:
+    if driven.calls and right <= 0:
         raise WrongAnswer(f"{case.peer.name} gave no right answer in a whole round")
     spent = None if before is None or after is None else after - before
     return Round(
         rate=right / driven.seconds,
-        cpu=None if spent is None else spent / driven.calls * 1e6,
+        cpu=None if spent is None or not driven.calls else spent / driven.calls * 1e6,
         p50=driven.p50,
         p99=driven.p99,
         failures=driven.failures,

@@ -1,4 +1,4 @@
-"""A small MCP server on the official SDK; `servers.yaml` puts it behind a gateway."""
+"""A small MCP server on the official SDK (`pip install mcp`); `servers.yaml` puts it behind a gateway."""
 
 from mcp.server.mcpserver import MCPServer
 

@@ -1,9 +1,8 @@
 """How steps compose: a chain is a handler wrapped in the steps that fit its tool."""
 
 from collections.abc import Sequence
-from functools import partial
 
-from toolcrib.interfaces import Handler, Step
+from toolcrib.interfaces import Handler, Stage, Step
 from toolcrib.model import Tool
 
 
@@ -13,8 +12,13 @@ def compose(steps: Sequence[Step], tool: Tool, last: Handler) -> Handler:
     for step in reversed(steps):
         stage = step.fit(tool)
         if stage is not None:
-            handler = partial(stage, proceed=handler)
+            handler = _before(stage, handler)
     return handler
+
+
+def _before(stage: Stage, proceed: Handler) -> Handler:
+    # Half the price of `partial` with a keyword, for every step of every call.
+    return lambda call: stage(call, proceed)
 
 
 def fitting(steps: Sequence[Step], tool: Tool) -> tuple[str, ...]:

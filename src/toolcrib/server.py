@@ -1,10 +1,9 @@
 """The gateway over HTTP: guard, route, identity, permission, face; every request gets its answer."""
 
 import logging
-from collections.abc import AsyncGenerator, MutableMapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import anyio
 
@@ -35,7 +34,7 @@ from toolcrib.faces.page import Page, Sessions
 from toolcrib.faces.rest import Rest, describe
 from toolcrib.formats.rest import encode
 from toolcrib.model import Credential, Problem
-from toolcrib.observe import new_id, parse, trace_uuid
+from toolcrib.observe import new_id
 
 __all__ = ["PortTaken", "Server", "serve"]
 
@@ -52,18 +51,19 @@ class Server:
         self._gateway, self._identity = house.gateway, house.identity
         hosts = Hosts(host or settings.host, allowed=settings.allowed_hosts, public_url=settings.public_url)
         self._guard, self._clients = Guard(hosts), Clients(settings.trusted_proxies)
-        self._origins = Origins(_trace, new_id)
+        self._origins = Origins(new_id)
         self._sessions = Sessions(house.identity.sign_in, settings.public_url)
-        self._mcp = McpFace(house.gateway)
+        self.mcp = McpFace(house.gateway, house.conversations, house.secret("mcp session"))
         self.draining, self.active = False, 0
         self._idle = anyio.Event()
         rest = Rest(
             house.gateway,
             house.console,
             house.identity,
+            conversations=house.conversations,
             body_bytes=house.document.limits.body_bytes,
             draining=lambda: self.draining,
-            ended=self._mcp.end,
+            ended=self.mcp.end,
             openapi=lambda _: self._description,
         )
         page = Page(self._sessions, settings.public_url)
@@ -80,6 +80,7 @@ class Server:
                 handler=self._speak_mcp,
                 summary=f"MCP {place}: {verb}.",
                 cookie=False,
+                face="mcp",
                 calls=method != "DELETE",
                 stays=method == "GET",
             )
@@ -90,13 +91,13 @@ class Server:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Keep alive what lives as long as the server."""
-        async with self._mcp.run():
+        async with self.mcp.run():
             yield
 
     def drain(self) -> None:
         """Take no new calls from now on; whoever merely listens is let go."""
         self.draining = True
-        self._mcp.end()
+        self.mcp.end()
         if not self.active:
             self._idle.set()
 
@@ -142,7 +143,7 @@ class Server:
             if self.draining:
                 message = "the gateway is stopping; call again in a moment, or elsewhere"
                 raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
-            request.origin = self._origins.of(request, "rest")
+            request.origin = self._origins.of(request, route.face)
         if route.access == "loopback" and self._clients.is_local(request):
             return
         headers = request.headers
@@ -170,24 +171,10 @@ class Server:
             origin = self._origins.of(request, "rest")
         return result_answer(self._gateway.refusal(problem, origin))
 
-    async def _speak_mcp(self, request: Request) -> None:
-        """Hand over to MCP; once it has begun to answer, an error can only end the connection."""
-        begun = False
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            nonlocal begun
-            begun = True
-            await request.send(message)
-
-        scope = request.scope
-        scope["toolcrib.caller"] = self._gateway.enter(request.caller, request.params.get("name"))
-        scope["toolcrib.origin"] = request.origin
-        try:
-            await self._mcp(scope, request.receive, send)
-        except Exception:  # boundary: before the answer it becomes one, after that it can only be logged
-            if not begun:
-                raise
-            log.exception("MCP failed in the middle of an answer")
+    async def _speak_mcp(self, request: Request) -> Answer | None:
+        """Hand over to MCP, in the context the path names."""
+        request.caller = self._gateway.enter(request.caller, request.params.get("name"))
+        return await self.mcp.answer(request)
 
     async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Follow the life of an ASGI server other than ours; refuse what is not HTTP."""
@@ -249,8 +236,3 @@ async def hung_up(house: House) -> None:
         log.error("SIGHUP: %s", error)  # noqa: TRY400 - the trace would tell nothing more
     except Exception:  # boundary: a reload that fails as nobody foresaw must not end the gateway
         log.exception("SIGHUP: the reload failed unexpectedly")
-
-
-def _trace(traceparent: str) -> str | None:
-    found = parse(traceparent)
-    return None if found is None else trace_uuid(found.trace_id)

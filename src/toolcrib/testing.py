@@ -119,6 +119,11 @@ class FakeSource:
         if self._link is not None:
             self._link.down(reason)
 
+    def update(self, uri: str) -> None:
+        """Tell that a resource has changed."""
+        if self._link is not None:
+            self._link.updated(uri)
+
 
 class Recordings:
     """A recorder that keeps what it hears."""
@@ -127,7 +132,7 @@ class Recordings:
         self.heard: list[tuple[Call, Result, float]] = []
         self.refusals: list[str] = []
 
-    def record(self, call: Call, result: Result, seconds: float) -> None:
+    def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
         """Keep one finished call."""
         self.heard.append((call, result, seconds))
 

@@ -10,7 +10,9 @@ from tests.asgi.requests import request
 from toolcrib.asgi import Origins, patience
 from toolcrib.asgi.origins import as_uuid
 
-ORIGINS = Origins(lambda text: "trace-of-it" if text == "good" else None, lambda: "new-id")
+ORIGINS = Origins(lambda: "new-id")
+TRACE = "4bf92f35-77b3-4da6-a3ce-929d0e0e4736"
+SPAN = "00f067aa0ba902b7"
 
 
 def test_nothing_said() -> None:
@@ -22,6 +24,7 @@ def test_nothing_said() -> None:
         "rest",
     )
     assert origin.trace_id == origin.correlation_id == "new-id"
+    assert (origin.parent, origin.sampled) == ("", True)
 
 
 def test_everything_said() -> None:
@@ -31,11 +34,12 @@ def test_everything_said() -> None:
         "x-agent-version": "1.2",
         "x-session-id": "s 1",
         "x-correlation-id": correlation,
-        "traceparent": "good",
+        "traceparent": f"00-{TRACE.replace('-', '')}-{SPAN}-00",
     }
     origin = ORIGINS.of(request(headers=headers), "mcp")
     assert (origin.agent_id, origin.agent_version, origin.session_id) == ("pilot", "1.2", "s 1")
-    assert (origin.trace_id, origin.correlation_id, origin.face) == ("trace-of-it", correlation, "mcp")
+    assert (origin.trace_id, origin.parent, origin.sampled) == (TRACE, SPAN, False)
+    assert (origin.correlation_id, origin.face) == (correlation, "mcp")
 
 
 @pytest.mark.parametrize("value", ["", " x", "x ", "x\ty", "é", "x" * 129, "\x00", "x\x7f"])

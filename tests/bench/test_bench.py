@@ -8,15 +8,17 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench.__main__ import main
-from bench.asking import TEXT, Ask, WrongAnswer, mcp_call, rest_call
+from bench.asking import FIRST_ID, TEXT, Ask, WrongAnswer, legacy_call, mcp_call, rest_call
 from bench.cores import Cores
-from bench.goals import GOALS, ratios
+from bench.gateways import versions
+from bench.goals import GOALS, LIMITS, verdicts
 from bench.keeping import filled, keep
 from bench.load import Driven
 from bench.outcome import Outcome
-from bench.picture import picture
+from bench.parts import PARTS
+from bench.picture import contest, picture
 from bench.process import Peer
-from bench.report import markdown, terminal
+from bench.report import TITLES, WHAT, markdown, terminal, title
 from bench.rounds import Measured, Place, Plan, Round, measure
 from bench.stage import Case, Key
 
@@ -24,47 +26,60 @@ CASES: dict[Key, float] = {
     ("rest", "echo"): 4000,
     ("rest", "toolcrib"): 2000,
     ("rest", "toolcrib-10000"): 1900,
+    ("mcp", "echo-mcp"): 2000,
     ("mcp", "sdk"): 1000,
     ("mcp", "toolcrib"): 600,
     ("list", "echo-list"): 300,
     ("list", "toolcrib-10000"): 200,
-    ("function", "toolcrib-servers"): 2000,
-    ("pipe", "toolcrib-servers"): 1600,
-    ("web", "toolcrib-servers"): 1000,
+    ("web", "direct"): 8000,
+    ("web", "toolcrib-web"): 2000,
+    ("web", "hub"): 100,
+    ("web", "fastmcp-tuned"): 50,
+    ("web", "fastmcp-proxy"): 2,
+    ("pipe", "toolcrib-pipe"): 1000,
+    ("pipe", "node-proxy"): 500,
+    ("pipe", "python-proxy"): 250,
+    ("tools", "direct-1000"): 30,
+    ("tools", "toolcrib-web-1000"): 20,
 }
+SVG = {"svg": "http://www.w3.org/2000/svg"}
 
 
 def a_peer(name: str, port: int = 1) -> Peer:
-    return Peer(name=name, port=port, pid=-1, start_seconds=0.5, idle_megabytes=None)
+    return Peer(name=name, port=port, pids=(), start_seconds=0.5, idle_megabytes=80.5)
 
 
 def parsed(picture: str) -> ET.Element:
     return ET.fromstring(picture)  # noqa: S314 - we have just drawn it
 
 
-def an_outcome() -> Outcome:
+def an_outcome(connections: int = 16) -> Outcome:
     def rounds(rate: float) -> tuple[Round, ...]:
         return tuple(Round(rate=rate * n, cpu=1e6 / rate, p50=1.0, p99=2.0, failures=0) for n in (1, 2, 9))
 
-    measured: dict[Place, Measured] = {(key, 16): Measured(rounds(rate)) for key, rate in CASES.items()}
+    measured: dict[Place, Measured] = {
+        (key, connections): Measured(rounds(rate)) for key, rate in CASES.items()
+    }
     return Outcome(
-        plan=Plan(rounds=3, seconds=1.0, connections=(16,)),
+        plan=Plan(rounds=3, seconds=1.0, connections=(connections,)),
         load="wrk",
         cores=2,
         pinned=True,
-        notes=("FastMCP is left out",),
+        notes=("FastMCP's server is left out",),
+        versions={"mcp-hub": "4.2.1"},
         peers={name: a_peer(name) for _, name in CASES},
         measured=measured,
     )
 
 
+@pytest.mark.slow
 def test_a_tiny_run_compares_toolcrib_with_the_bare_echo(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = "--only rest --own-client --rounds 1 --seconds 0.1 --connections 2 --into"
     assert main([*words.split(), str(tmp_path)]) == 0
     found = json.loads((tmp_path / "results.json").read_text())
-    (ratio,) = found["ratios"]
+    ratio = found["goals"][0]
     assert ratio["connections"] == 2
     assert ratio["value"] > 0
     assert {(case["case"], case["server"]) for case in found["cases"]} == {
@@ -78,19 +93,39 @@ def test_a_tiny_run_compares_toolcrib_with_the_bare_echo(
 
 
 def test_ratios_are_medians_of_rounds_with_their_goals() -> None:
-    found = {each.goal.name: each for each in an_outcome().ratios}
-    rest, mcp = found["REST execute / a bare ASGI echo"], found["MCP tools/call / the bare mcp SDK"]
-    assert (rest.value, rest.cpu, rest.reached) == (0.5, 2.0, True)
-    assert (mcp.value, mcp.reached) == (0.6, False)
-    listed = found["list of half of 10,000 tools / the cost of sending its bytes"]
-    assert (listed.value, listed.cpu, listed.reached) == (1.5, 1.5, True)
-    piped = found["REST execute over a server's pipe / that of a function"]
-    assert (piped.value, piped.reached) == (0.8, None)
-    assert len(found) == len(GOALS) - 1, "FastMCP was not there"
+    found = {(each.name, each.figure): (each.value, each.reached) for each in an_outcome().verdicts}
+    assert found["REST execute / a bare ASGI echo", "throughput"] == (0.5, True)
+    assert found["MCP tools/call / the bare mcp SDK", "throughput"] == (0.6, False)
+    assert found["list of half of 10,000 tools / the cost of sending its bytes", "time"] == (1.5, True)
+    assert found["before a stdio server / mcp-proxy of Node", "throughput"] == (2.0, False)
+    assert found["before a stdio server / mcp-proxy of Python", "throughput"] == (4.0, None)
+    assert found["before an HTTP server / FastMCP's proxy, tuned", "throughput"] == (40.0, True)
+    assert found["before an HTTP server / the server itself", "CPU"] == (4.0, True)
+    assert found["before a stdio server / the HTTP server itself", "CPU"] == (8.0, False)
+    assert found["tools/list of 1,000 tools / the server itself", "time"] == (1.5, True)
+    assert found["Toolcrib before a stdio server", "idle memory"] == (80.5, True)
+    assert len(found) == len(GOALS) + len(LIMITS) - 1, "FastMCP's server was not there"
 
 
-def test_a_run_of_nothing_has_no_ratios() -> None:
-    assert not list(ratios({}))
+def test_a_goal_of_load_is_told_but_not_judged_with_one_connection() -> None:
+    alone = {each.name: each for each in an_outcome(1).verdicts}
+    assert alone["before a stdio server / mcp-proxy of Node"].reached is None
+    assert alone["REST execute / a bare ASGI echo"].reached
+
+
+def test_a_run_of_nothing_has_no_verdicts() -> None:
+    assert not list(verdicts({}, {}))
+
+
+def test_a_round_without_an_answer_spoils_no_ratio() -> None:
+    def rounds(*rates: float) -> Measured:
+        return Measured(tuple(Round(rate=rate, cpu=None, p50=1, p99=1, failures=0) for rate in rates))
+
+    measured: dict[Place, Measured] = {
+        (("web", "toolcrib-web"), 16): rounds(90.0, 100.0),
+        (("web", "fastmcp-proxy"), 16): rounds(0.0, 10.0),
+    }
+    assert [each.value for each in verdicts(measured, {})] == [10.0]
 
 
 def test_the_json_names_no_machine() -> None:
@@ -100,25 +135,43 @@ def test_the_json_names_no_machine() -> None:
 
 def test_the_tables_say_what_was_reached() -> None:
     shown = terminal(an_outcome())
-    assert "note: FastMCP is left out" in shown
-    assert re.search(r"the bare mcp SDK +16 +0\.60 +1\.67 +at least 0\.7 +missed", shown)
-    assert re.search(
-        r"\| REST execute / a bare ASGI echo \| 16 \| 0\.50 .*\| reached \|", markdown(an_outcome())
-    )
+    assert "note: FastMCP's server is left out" in shown
+    assert re.search(r"the bare mcp SDK +16 +throughput +0\.60 × +at least 0\.7 +missed", shown)
+    assert re.search(r"no gateway +HTTP +16,000 +125 +– +1\.00 +80 +0\.50", shown)
+    page = markdown(an_outcome())
+    assert re.search(r"\| REST execute / a bare ASGI echo \| 16 \|.* 0\.50 × .*\| reached \|", page)
+    assert "Measured beside mcp-hub 4.2.1." in page
+
+
+def test_every_goal_and_case_has_a_name_for_people() -> None:
+    for goal in GOALS:
+        for what, server in (goal.ours, goal.other):
+            assert what in WHAT
+            assert title(server)
+    assert {limit.server for limit in LIMITS} <= TITLES.keys()
+    assert title("hub-1000") == "mcp-hub, by REST, 1,000 tools"
 
 
 def test_the_picture_is_whole_and_says_itself_in_words() -> None:
     root = parsed(picture(an_outcome()))
-    space = {"svg": "http://www.w3.org/2000/svg"}
-    assert len(root.findall(".//svg:rect[@class='crib']", space)) == 4
-    assert len(root.findall(".//svg:line[@class='goal']", space)) == 3
-    told = root.findtext("svg:desc", "", space)
-    assert "REST execute, Toolcrib: 4,000 calls a second" in told
+    assert len(root.findall(".//svg:rect[@class='crib']", SVG)) == 4
+    assert len(root.findall(".//svg:line[@class='goal']", SVG)) == 3
+    assert "REST execute, Toolcrib: 4,000 calls a second" in root.findtext("svg:desc", "", SVG)
+
+
+def test_the_other_picture_sets_us_beside_other_gateways() -> None:
+    root = parsed(contest(an_outcome()))
+    assert len(root.findall(".//svg:rect[@class='crib']", SVG)) == 2
+    assert len(root.findall(".//svg:rect[@class='other']", SVG)) == 5
+    notes = [each.text or "" for each in root.findall(".//svg:text[@class='note']", SVG)]
+    assert notes[0] == "2.00 × mcp-proxy of Node (goal at least 5)"
+    edge = max(float(each.get("x1", "0")) for each in root.findall(".//svg:line[@class='goal']", SVG))
+    assert edge <= 700, "a goal out of reach is still inside the picture"
 
 
 def test_an_outcome_goes_into_a_folder_of_its_own(tmp_path: Path) -> None:
     written = keep(an_outcome(), tmp_path / "new")
-    assert [path.name for path in written] == ["results.json", "bench.svg"]
+    assert [path.name for path in written] == ["results.json", "bench.svg", "bench-gateways.svg"]
 
 
 def test_only_the_marked_block_of_a_page_is_written() -> None:
@@ -145,6 +198,20 @@ def test_rounds_take_turns_and_count_right_answers_alone() -> None:
     assert (one.rate, one.cpu, one.failures) == (4.0, None, 4)
 
 
+def test_a_case_may_want_fewer_connections_and_longer_rounds() -> None:
+    driven: list[tuple[int, float]] = []
+
+    def drive(_port: int, _request: Ask, connections: int, seconds: float) -> Driven:
+        driven.append((connections, seconds))
+        return Driven(calls=0, seconds=seconds, p50=0.0, p99=0.0, failures=0)
+
+    cases: dict[Key, Case] = {("web", "slow"): Case(a_peer("slow"), rest_call(), 16, 3.0)}
+    found = measure(cases, drive, Plan(rounds=1, seconds=1.0, connections=(1, 16, 64)))
+    assert driven == [(16, 1.0), (1, 3.0), (16, 3.0)]
+    assert found[("web", "slow"), 16].rate == 0.0
+    assert Plan(rounds=1, seconds=1, connections=(4, 8)).counts(cases["web", "slow"]) == [4, 8]
+
+
 def test_a_server_that_only_errs_ends_the_run() -> None:
     def drive(_port: int, _request: Ask, _connections: int, _seconds: float) -> Driven:
         return Driven(calls=10, seconds=2.0, p50=1.0, p99=2.0, failures=10)
@@ -157,6 +224,16 @@ def test_a_server_that_only_errs_ends_the_run() -> None:
 def test_the_arguments_are_about_two_hundred_bytes() -> None:
     assert 180 < len(json.dumps({"text": TEXT})) < 220
     assert mcp_call().signed("k").raw(80).startswith(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:80\r\n")
+    assert legacy_call().raw(80).count(FIRST_ID.encode()) == 1
+
+
+def test_the_versions_measured_are_those_of_the_locks() -> None:
+    assert versions(["direct", "hub"]).keys() == {"mcp-hub"}
+    assert all(re.fullmatch(r"[0-9]+\.[0-9.]+", each) for each in versions(TITLES).values())
+
+
+def test_the_parts_can_be_asked_for_alone() -> None:
+    assert list(PARTS) == ["rest", "mcp", "list", "lookup", "gateways", "tools"]
 
 
 def test_commands_are_pinned_where_there_are_two_cores() -> None:

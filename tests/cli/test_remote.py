@@ -160,6 +160,10 @@ def test_nobody_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("tools", "--url", "http://127.0.0.1:1", "--json").json["error"]["code"] == "NETWORK_ERROR"
 
 
+ASKS = b"""{"success": true, "message": "Which seat?", "content": "Which seat?",
+    "inputRequired": {"questions": {"q1": {"method": "elicitation/create"}}, "state": "s"}}"""
+
+
 class _Stranger(BaseHTTPRequestHandler):
     """A web server that is no gateway: what it answers depends on the path."""
 
@@ -185,6 +189,7 @@ class _Stranger(BaseHTTPRequestHandler):
                 b'event: result\r\ndata: {"success":true,"message":"","data":1}\r\n\r\n',
                 "text/event-stream",
             ),
+            "asks": (200, ASKS, "application/json"),
             "broken": (200, b"", "application/json"),
         }[kind]
         self.send_response(status)
@@ -236,6 +241,18 @@ def test_a_call_that_is_cut_off_may_have_happened(
     done = shell("call", "x", "--url", f"{stranger}/cut", "--json")
     assert (done.code, done.json["error"]["code"]) == (1, "OUTCOME_UNKNOWN")
     assert shell("call", "x", "--url", f"{stranger}/windows").out == "1\n"
+
+
+def test_a_tool_that_asks_is_shown_and_has_done_nothing_yet(
+    shell: Shell, stranger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_KEY", "some-key")
+    done = shell("call", "x", "--url", f"{stranger}/asks")
+    assert (done.code, done.out.splitlines()[0]) == (1, "Which seat?")
+    assert '"q1"' in done.out
+    assert "asks before it goes on" in done.err
+    asked = shell("call", "x", "--url", f"{stranger}/asks", "--json")
+    assert (asked.code, asked.json["inputRequired"]["state"]) == (1, "s")
 
 
 def test_a_silent_gateway_is_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch, unanswered: str) -> None:

@@ -57,6 +57,16 @@ def test_listening_elsewhere_keeps_the_rest() -> None:
     assert listen(document) == document
 
 
+@pytest.mark.requirement("I3")
+def test_traces_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "traces:\n  endpoint: http://127.0.0.1:4318\n"
+    assert parse(text, "toolcrib.yaml", {}).traces.endpoint == "http://127.0.0.1:4318"
+    monkeypatch.setattr("toolcrib.observe.installed", lambda: False)
+    (fault,) = faults(text)
+    assert fault.startswith("toolcrib.yaml:2 traces.endpoint: needs what is not installed: pip install")
+    assert parse("traces: {sample: 0.5}", "toolcrib.yaml", {}).traces.sample == 0.5
+
+
 def test_an_anonymous_context_must_exist() -> None:
     (fault,) = faults("auth: {anonymous: {context: open}}\n")
     assert fault.startswith(

@@ -72,6 +72,7 @@ def test_servers_have_what_is_said_or_the_usual() -> None:
         None,
     )
     assert (files.pin, files.tools, files.enabled) == ("notify", (), True)
+    assert (files.relay, files.max_connections) == (None, 32)
     assert (document.mcp.enabled, document.mcp.allow_stdio, document.mcp.grace_ms) == (True, False, 600_000)
     assert document.reload.watch is False
     assert document.added == frozenset()
@@ -131,6 +132,8 @@ HTTP = "transport: http, url: 'http://h/'"
         (f"{STDIO}, env: {{A: 5}}", "env.A: must be text; put it in quotes"),
         (f"{STDIO}, start: late", "start: must be 'eager' or 'lazy'"),
         (f"{STDIO}, pin: yes", "pin: must be 'strict', 'notify' or 'off'"),
+        (f"{STDIO}, relay: [secrets]", "relay[0]: must be 'elicitation', 'sampling' or 'roots'"),
+        (f"{STDIO}, max_connections: 0", "max_connections: must be 1 or more"),
         (f"{STDIO}, poll_ms: 5", "poll_ms: must be 100 or more"),
         (f"{STDIO}, start_timeout_ms: 0", "start_timeout_ms: must be 1 or more"),
         (f"{STDIO}, idle_stop_ms: 86400001", "idle_stop_ms: must be 86400000 or less"),

@@ -7,8 +7,9 @@ from toolcrib.asgi import guard, origins, protocol
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
-from toolcrib.faces.mcp import changes, http
+from toolcrib.faces.mcp import http, listening, questions, sessions
 from toolcrib.faces.rest import execute
+from toolcrib.gateway import conversations, seal, talk
 from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas
 from toolcrib.sources import functions
@@ -54,9 +55,15 @@ def _requests() -> list[Row]:
 def _mcp() -> list[Row]:
     return [
         ("body on MCP", size(http.MOST_BYTES), _FIXED),
-        ("MCP sessions", f"{http.MOST_SESSIONS:,}", _FIXED),
-        ("an idle MCP session", f"{http.IDLE_SECONDS / 60:g} min", _FIXED),
-        ("MCP clients that listen for changes", f"{changes.MOST_LISTENERS:,}", _FIXED),
+        ("MCP sessions", f"{sessions.MOST_SESSIONS:,}", _FIXED),
+        ("an idle MCP session", f"{sessions.IDLE_SECONDS / 60:g} min", _FIXED),
+        ("the life of an MCP session", f"{sessions.LONGEST_LIFE / 86_400:g} days", _FIXED),
+        ("MCP clients that listen for changes", f"{listening.MOST_LISTENERS:,}", _FIXED),
+        (
+            "how long an MCP client with a session may take to answer",
+            f"{questions.ANSWER_SECONDS:g} s",
+            _FIXED,
+        ),
     ]
 
 
@@ -70,11 +77,23 @@ def _calls() -> list[Row]:
         ("calls of one source at once", str(limits.concurrency), "`limits.concurrency`"),
         ("calls of one source that wait", str(limits.waiting), "`limits.waiting`"),
         ("how long they wait", f"{Bulkhead().patience:g} s", _FIXED),
+        *_questions(),
         ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
         ("kept answer", size(results.LARGEST), _FIXED),
         ("kept answers together", f"{results.ENTRIES:,}, {size(results.BYTES)}", _FIXED),
+    ]
+
+
+def _questions() -> list[Row]:
+    limits, days = default_document({}).limits, conversations.STATE_SECONDS / 86_400
+    return [
+        ("calls that wait for an answer", f"{limits.parked:,}", "`limits.parked`"),
+        ("those of one user", str(limits.parked_per_user), "`limits.parked_per_user`"),
+        ("how long they wait for it", f"{limits.parked_ms / 1000:g} s", "`limits.parked_ms`"),
+        ("questions of one call that wait", str(talk.MOST_QUESTIONS), _FIXED),
+        ("what a source wants remembered with a question", f"{size(seal.MOST_BYTES)}, {days:g} day", _FIXED),
     ]
 
 
@@ -87,7 +106,7 @@ def _servers() -> list[Row]:
         ("what it may write without an end of line", size(lines.ENDLESS), _FIXED),
         (
             "tools of an MCP server",
-            f"{discovery.MOST_TOOLS:,} on {discovery.MOST_PAGES} pages, {size(discovery.LARGEST_LIST)}",
+            f"{discovery.MOST_LISTED:,} on {discovery.MOST_PAGES} pages, {size(discovery.LARGEST_LIST)}",
             _FIXED,
         ),
         ("definition of one of them", size(definitions.LARGEST_DEFINITION), _FIXED),

@@ -14,7 +14,12 @@ from tests.parts.ports import free_port
 from tests.parts.shelf import may_skip
 from toolcrib.config import ConfigError, parse
 
-ENVIRONMENT = {"TOOLCRIB_ADMIN_KEY": "k" * 40, "DB_PASSWORD": "secret", "SEARCH_TOKEN": "secret"}
+ENVIRONMENT = {
+    "TOOLCRIB_ADMIN_KEY": "k" * 40,
+    "DB_PASSWORD": "secret",
+    "SEARCH_TOKEN": "secret",
+    "COLLECTOR_KEY": "secret",
+}
 
 
 def blocks(language: str) -> list[tuple[Path, Fence]]:

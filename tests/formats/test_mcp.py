@@ -1,12 +1,29 @@
 """How MCP spells results: structured content, blocks, and failures in the tool's own words."""
 
+import json
+from typing import Any
+
 import pytest
 
+from toolcrib.catalog import Override
 from toolcrib.errors import problem
-from toolcrib.formats.mcp import result
-from toolcrib.model import Json, JsonObject, Result
+from toolcrib.formats.mcp import Mcp, encode
+from toolcrib.model import Hints, Json, JsonObject, Metadata, Result, Tool
 
+WHEN = Metadata(
+    tool_version="1.0.0",
+    timestamp="2026-07-28T12:00:00.000Z",
+    execution_time=1.5,
+    service_version="0",
+    trace_id="t",
+    correlation_id="c",
+)
+STAMP = b'{"name":"us"}'
 SAID: JsonObject = {"type": "text", "text": "the tool's own words"}
+
+
+def result(outcome: Result) -> dict[str, Any]:
+    return json.loads(encode(outcome))
 
 
 @pytest.mark.parametrize("structured", [True, False])
@@ -17,8 +34,9 @@ def test_only_a_structured_answer_is_structured_content(structured: bool) -> Non
 
 
 @pytest.mark.parametrize("data", [None, "text", [1], 1])
-def test_what_is_no_object_is_never_structured_content(data: Json) -> None:
+def test_what_is_no_object_is_structured_content_in_the_modern_era_alone(data: Json) -> None:
     assert "structuredContent" not in result(Result(data=data))
+    assert json.loads(encode(Result(data=data), STAMP)).get("structuredContent") == data
 
 
 @pytest.mark.parametrize(
@@ -32,5 +50,72 @@ def test_a_failure_shows_the_blocks_of_the_tool_where_it_has_any(
     spelled = result(Result(problem=problem("TOOL_FAILED", "it failed"), data={"n": 1}, content=blocks))
     assert spelled["isError"] is True
     assert spelled["content"] == shown
-    assert "structuredContent" not in spelled
+    assert spelled.get("structuredContent") == ({"n": 1} if blocks else None)
     assert spelled["_meta"]["toolcrib/error"]["message"] == "it failed"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Result(data="plain", encoded=b'"plain"', message="Done."),
+        Result(data="plain"),
+        Result(data={"n": [1, "é"]}, encoded='{"n":[1,"é"]}'.encode(), meta={"vendor/x": 1}),
+        Result(data={"n": 1}),
+        Result(data=[1, 2], encoded=b"[1,2]"),
+        Result(data={"n": 1}, encoded=b'{"n":1}', content=(SAID,), structured=False),
+        Result(problem=problem("TOOL_FAILED", "it failed"), data="x", encoded=b'"x"'),
+        Result(problem=problem("TOOL_FAILED", "it failed"), content=(SAID,)),
+        Result(data=1, hints=Hints(confidence=0.5), metadata=WHEN),
+        Result(data=1, hints=Hints(confidence=0.5, encoded=b'{"prepared":true}'), metadata=WHEN),
+    ],
+)
+def test_what_was_encoded_before_is_spliced(outcome: Result) -> None:
+    plain = result(outcome.but(encoded=b""))
+    if outcome.hints is not None and outcome.hints.encoded:
+        plain["_meta"]["toolcrib/agentHints"] = {"prepared": True}
+    assert result(outcome) == plain
+    stamped = json.loads(encode(outcome, STAMP))
+    assert stamped.pop("resultType") == "complete"
+    assert stamped["_meta"].pop("io.modelcontextprotocol/serverInfo") == {"name": "us"}
+    stamped.pop("structuredContent", None)
+    plain.pop("structuredContent", None)
+    assert stamped == plain
+
+
+CLAIMS: JsonObject = {"readOnlyHint": True, "destructiveHint": True, "openWorldHint": False, "vendor": 1}
+
+
+def declared(**fields: Any) -> Any:
+    return Mcp().tool(Tool(name="far:read", source="far", **fields), "read").get("annotations")
+
+
+def test_what_a_server_claims_is_shown_and_nothing_is_added_to_it() -> None:
+    assert declared(family="mcp", annotations=CLAIMS) == CLAIMS
+    assert declared(family="mcp") is None
+    assert declared(family="mcp", annotations={"readOnlyHint": "yes", "destructiveHint": None}) is None
+
+
+@pytest.mark.parametrize(
+    "override, hints",
+    [
+        (Override(category="query"), {"readOnlyHint": True, "idempotentHint": False}),
+        (Override(category="mutation"), {"idempotentHint": False}),
+        (Override(idempotent=True), {"readOnlyHint": True, "idempotentHint": True}),
+        (Override(title="Read"), {"readOnlyHint": True, "idempotentHint": False}),
+    ],
+    ids=["it reads", "it writes", "it can be repeated", "nothing of the kind"],
+)
+def test_what_the_operator_knows_better_goes_over_it(override: Override, hints: JsonObject) -> None:
+    claims = {"readOnlyHint": True, "idempotentHint": False}
+    tool = override.apply(Tool(name="far:read", source="far", family="mcp", annotations=claims))
+    assert Mcp().tool(tool, "read").get("annotations") == hints
+
+
+def test_what_an_author_says_is_said_in_full() -> None:
+    said = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
+    assert declared(destructive=True) == said
+    assert declared(category="query", idempotent=True) == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+    }

@@ -148,3 +148,17 @@ def test_an_admin_key_is_made_once_and_kept_for_its_owner(tmp_path: Path) -> Non
     kept.chmod(0o644)
     with pytest.raises(PermissionError, match="chmod 600"):
         admin_key(None, home, new_key)
+
+
+def test_who_has_the_admin_key_has_the_same_secrets_and_nobody_else() -> None:
+    long = "x" * 32
+    secret = Identity(ring(), long).secret("sessions")
+    assert (len(secret), secret) == (32, Identity(KeyRing(), long).secret("sessions"))
+    others = {
+        Identity(ring(), long).secret("states"),
+        Identity(ring(), long + "x").secret("sessions"),
+        Identity(ring(), "short").secret("sessions"),
+        Identity(ring(), "other").secret("sessions"),
+    }
+    assert len({secret, *others}) == 5
+    assert Identity(ring(), "short").secret("sessions") in others

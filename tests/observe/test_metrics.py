@@ -126,6 +126,7 @@ def test_the_names_are_exactly_these() -> None:
         "toolcrib_mcp_tool_latency_seconds": "histogram",
         "toolcrib_refused_total": "counter",
         "toolcrib_dropped_total": "counter",
+        "toolcrib_parked_calls": "gauge",
         "toolcrib_tools": "gauge",
         "toolcrib_source_up": "gauge",
         "toolcrib_mcp_server_up": "gauge",

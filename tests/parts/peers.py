@@ -1,4 +1,4 @@
-"""Other people's MCP clients, each in an environment of its own, because their versions do not agree."""
+"""Other people's MCP clients and proxies, each in an environment of its own: their versions do not agree."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts import browser, load, node, others, peers, postgres, sound
+from tests.parts import browser, conformance, load, node, others, peers, postgres, proxies, sound
 from tests.parts.place import Missing, alone
 
 __all__ = ["PARTS", "Missing", "Part", "may_skip", "require", "take"]
@@ -21,6 +21,8 @@ class Part:
     purpose: str
     find: Callable[[], Path | None]
     fetch: Callable[[], Path]
+    late: bool = False
+    """Fetched when the bench first asks for it: no test does."""
 
 
 PARTS: dict[str, Part] = {
@@ -38,6 +40,17 @@ PARTS: dict[str, Part] = {
         find=peers.find_pydantic_ai,
         fetch=peers.fetch_pydantic_ai,
     ),
+    "langchain": Part(
+        purpose="LangChain's MCP adapters, as a client",
+        find=partial(peers.find, "langchain"),
+        fetch=partial(peers.fetch, "langchain"),
+    ),
+    "openai_agents": Part(
+        purpose="OpenAI's agents SDK, as a client",
+        find=partial(peers.find, "openai_agents"),
+        fetch=partial(peers.fetch, "openai_agents"),
+    ),
+    "conformance": Part(purpose="the protocol's own suite", find=conformance.find, fetch=conformance.fetch),
     "npm_servers": Part(purpose="MCP servers of npm's", find=others.find_npm, fetch=others.fetch_npm),
     "modern_servers": Part(
         purpose="MCP servers of PyPI's, over mcp 2",
@@ -54,6 +67,15 @@ PARTS: dict[str, Part] = {
     ),
     "pipewire": Part(
         purpose="moves a volume, the newer way", find=sound.find_pipewire, fetch=sound.fetch_pipewire
+    ),
+    "mcp_proxy": Part(
+        purpose="mcp-proxy of Python, beside our gateway",
+        find=partial(peers.find, "mcp_proxy"),
+        fetch=partial(peers.fetch, "mcp_proxy"),
+        late=True,
+    ),
+    "proxies": Part(
+        purpose="gateways on Node, beside ours", find=proxies.find, fetch=proxies.fetch, late=True
     ),
     "wrk": Part(purpose="load for the bench", find=load.find, fetch=load.fetch),
 }

@@ -30,6 +30,9 @@ class Listener:
     def down(self, reason: str) -> None:
         raise AssertionError(reason)
 
+    def updated(self, uri: str) -> None:
+        raise AssertionError(uri)
+
 
 async def test_it_offers_its_tools_until_cancelled_and_then_lets_go() -> None:
     closed: list[bool] = []

@@ -1,12 +1,14 @@
 """The outermost steps: everything is recorded once, and nothing but cancellation is raised."""
 
 import logging
+from contextlib import nullcontext
+from typing import ClassVar
 
 import anyio
 import pytest
 
 from toolcrib.errors import Refused
-from toolcrib.model import Call, Result
+from toolcrib.model import Call, JsonObject, Origin, Result
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
 from toolcrib.testing import Recordings, a_call, a_tool, echo
@@ -54,6 +56,68 @@ async def test_a_call_is_recorded_once_with_its_time() -> None:
     assert call.id == "call-1"
     assert result.problem is None
     assert seconds >= 0
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_whether_a_trace_is_kept_is_said_before_the_call_goes_on(sampled: bool, wanted: bool) -> None:
+    heard, passed = Recordings(), list[Call]()
+
+    async def note(call: Call) -> Result:
+        passed.append(call)
+        return Result(data=1)
+
+    call = a_call(origin=Origin(trace_id="t", sampled=sampled))
+    await Record(heard, lambda origin: wanted and origin.trace_id == "t").fit(a_tool())(call, note)
+    ((recorded, _, _),) = heard.heard
+    assert passed == [recorded]
+    assert recorded.origin == call.origin.but(sampled=wanted)
+
+
+class Slow:
+    """A caller that takes five seconds over every answer, on a clock of its own."""
+
+    owner, alone, level = "session", False, None
+    capabilities: ClassVar[JsonObject] = {"elicitation": {}}
+    now = 0.0
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        self.now += 5.0
+        return {"action": "decline"}
+
+    async def log(self, params: JsonObject) -> None:
+        raise NotImplementedError
+
+
+class Times(Recordings):
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[tuple[float, float]] = []
+
+    def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
+        self.times.append((seconds, waited))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_the_time_in_which_the_caller_is_asked_counts_apart(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, caller = Times(), Slow()
+    monkeypatch.setattr("toolcrib.steps.record.perf_counter", lambda: caller.now)
+
+    async def work(call: Call) -> Result:
+        assert call.channel is not None
+        caller.now += 1.0
+        await call.channel.ask("elicitation/create", {})
+        caller.now += 2.0
+        if fails:
+            raise KeyboardInterrupt
+        return Result(data=1)
+
+    tool = a_tool(family="mcp")
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
+        await Record(heard).fit(tool)(a_call(tool, channel=caller), work)
+    assert heard.times == [(3.0, 5.0)]
 
 
 async def test_a_cancelled_call_is_recorded_as_such_and_stays_cancelled() -> None:

@@ -33,6 +33,9 @@ class Heard:
     def down(self, reason: str) -> None:
         self.went_down.set()
 
+    def updated(self, uri: str) -> None:
+        raise AssertionError(uri)
+
 
 @asynccontextmanager
 async def running(subject: ServerSubject) -> AsyncGenerator[Heard]:

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.parts import require
 from tests.served import ADMIN_KEY, Served, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("A2")]
@@ -17,25 +18,30 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("A2")
 PATIENCE = 120
 PROGRAM = str(Path(sys.executable).parent / "toolcrib")
 
+# Each client is one process that goes every way it knows: to import it takes longer than all its calls.
 FASTMCP = """
 import asyncio, json, sys
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 
-kind, mode, *rest = sys.argv[1:]
-if kind == "http":
-    transport = StreamableHttpTransport(rest[0], headers={"Authorization": f"Bearer {rest[1]}"})
-else:
-    transport = StdioTransport(command=rest[0], args=rest[1:], keep_alive=False)
+url, key, program = sys.argv[1:]
 
-async def main():
-    async with Client(transport, mode=mode) as client:
+def transport(kind):
+    if kind == "http":
+        return StreamableHttpTransport(url, headers={"Authorization": f"Bearer {key}"})
+    return StdioTransport(command=program, args=["stdio", "--demo"], keep_alive=False)
+
+async def walk(kind, mode):
+    async with Client(transport(kind), mode=mode) as client:
         names = [tool.name for tool in await client.list_tools()]
         added = await client.call_tool("add_numbers", {"numbers": [2, 3]})
         wrong = await client.call_tool("add_numbers", {"numbers": "two"}, raise_on_error=False)
-        hints = (added.meta or {}).get("toolcrib/agentHints")
-        told = {"names": names, "added": added.structured_content, "wrong": wrong.is_error, "hints": hints}
-        print(json.dumps(told))
+        hinted = bool((added.meta or {}).get("toolcrib/agentHints"))
+        return {"names": names, "added": added.structured_content, "wrong": wrong.is_error, "hinted": hinted}
+
+async def main():
+    ways = [(kind, mode) for kind in ("http", "stdio") for mode in ("legacy", "auto")]
+    print(json.dumps({f"{kind} {mode}": await walk(kind, mode) for kind, mode in ways}))
 
 asyncio.run(main())
 """
@@ -47,18 +53,82 @@ from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 
-kind, *rest = sys.argv[1:]
-if kind == "http":
-    toolset = MCPToolset(rest[0], headers={"Authorization": f"Bearer {rest[1]}"})
-else:
-    toolset = MCPToolset(StdioTransport(command=rest[0], args=rest[1:], keep_alive=False))
+url, key, program = sys.argv[1:]
 
-async def main():
+async def walk(toolset):
     async with toolset:
         names = [tool.name for tool in await toolset.list_tools()]
         added = await toolset.direct_call_tool("add_numbers", {"numbers": [2, 3]})
         ran = await Agent(TestModel(call_tools=["get_datetime"]), toolsets=[toolset]).run("What time is it?")
-        print(json.dumps({"names": names, "added": added, "agent": ran.output}))
+        return {"names": names, "added": added, "agent": ran.output}
+
+async def main():
+    stdio = StdioTransport(command=program, args=["stdio", "--demo"], keep_alive=False)
+    print(json.dumps({
+        "http": await walk(MCPToolset(url, headers={"Authorization": f"Bearer {key}"})),
+        "stdio": await walk(MCPToolset(stdio)),
+    }))
+
+asyncio.run(main())
+"""
+
+LANGCHAIN = """
+import asyncio, json, sys
+from langchain_core.tools import ToolException
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from langchain_mcp_adapters.tools import load_mcp_tools
+
+url, key, program = sys.argv[1:]
+headers = {"Authorization": f"Bearer {key}"}
+client = MultiServerMCPClient({
+    "http": {"transport": "streamable_http", "url": url, "headers": headers},
+    "stdio": {"transport": "stdio", "command": program, "args": ["stdio", "--demo"]},
+})
+
+def called(numbers):
+    return {"type": "tool_call", "id": "1", "name": "add_numbers", "args": {"numbers": numbers}}
+
+async def walk(kind):
+    async with client.session(kind) as session:
+        tools = {tool.name: tool for tool in await load_mcp_tools(session)}
+        added = await tools["add_numbers"].ainvoke(called([2, 3]))
+        try:
+            wrong = (await tools["add_numbers"].ainvoke(called("two"))).status == "error"
+        except ToolException:
+            wrong = True
+        return {"names": list(tools), "added": added.artifact["structured_content"], "wrong": wrong}
+
+async def main():
+    print(json.dumps({kind: await walk(kind) for kind in ("http", "stdio")}))
+
+asyncio.run(main())
+"""
+
+OPENAI_AGENTS = """
+import asyncio, json, sys
+from agents.mcp import MCPServerStdio, MCPServerStreamableHttp, MCPUtil
+
+url, key, program = sys.argv[1:]
+
+async def walk(server):
+    async with server:
+        tools = await server.list_tools()
+        for tool in tools:
+            MCPUtil.to_function_tool(tool, server, convert_schemas_to_strict=True)
+        added = await server.call_tool("add_numbers", {"numbers": [2, 3]})
+        wrong = await server.call_tool("add_numbers", {"numbers": "two"})
+        return {
+            "names": [tool.name for tool in tools],
+            "added": added.structured_content,
+            "wrong": wrong.is_error,
+        }
+
+async def main():
+    headers = {"Authorization": f"Bearer {key}"}
+    print(json.dumps({
+        "http": await walk(MCPServerStreamableHttp(params={"url": url, "headers": headers})),
+        "stdio": await walk(MCPServerStdio(params={"command": program, "args": ["stdio", "--demo"]})),
+    }))
 
 asyncio.run(main())
 """
@@ -87,6 +157,15 @@ async def told_by(*command: str | Path, cwd: Path | None = None) -> Any:
     code, out, err = await run(*command, cwd=cwd)
     assert code == 0, f"{out}\n{err}"
     return json.loads(out[out.index("{") :])
+
+
+async def walked(part: str, script: str, gateway: Served, home: Path) -> dict[str, Any]:
+    """What a client of Python's tells of each way it went, all of which have listed and added."""
+    ways = await told_by(require(part), "-c", script, f"{gateway.url}/mcp", ADMIN_KEY, PROGRAM, cwd=home)
+    for told in ways.values():
+        assert {"add_numbers", "get_datetime"} <= set(told["names"])
+        assert told["added"] == {"total": 5.0}
+    return ways
 
 
 def environment() -> list[str]:
@@ -121,33 +200,25 @@ async def test_the_inspector_over_stdio(inspector: list[str], home: Path) -> Non
 
 
 @pytest.mark.needs("fastmcp")
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_fastmcp_over_http(fastmcp_python: Path, gateway: Served, mode: str) -> None:
-    told = await told_by(fastmcp_python, "-c", FASTMCP, "http", mode, f"{gateway.url}/mcp", ADMIN_KEY)
-    assert {"add_numbers", "get_datetime"} <= set(told["names"])
-    assert (told["added"], told["wrong"]) == ({"total": 5.0}, True)
-    assert told["hints"]["confidence"] > 0
-
-
-@pytest.mark.needs("fastmcp")
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_fastmcp_over_stdio(fastmcp_python: Path, home: Path, mode: str) -> None:
-    told = await told_by(fastmcp_python, "-c", FASTMCP, "stdio", mode, PROGRAM, "stdio", "--demo", cwd=home)
-    assert {"add_numbers", "get_datetime"} <= set(told["names"])
-    assert (told["added"], told["wrong"]) == ({"total": 5.0}, True)
+async def test_fastmcp(gateway: Served, home: Path) -> None:
+    ways = await walked("fastmcp", FASTMCP, gateway, home)
+    assert set(ways) == {"http legacy", "http auto", "stdio legacy", "stdio auto"}
+    assert all(told["wrong"] and told["hinted"] for told in ways.values())
 
 
 @pytest.mark.needs("pydantic_ai")
-async def test_pydantic_ai_over_http(pydantic_ai_python: Path, gateway: Served) -> None:
-    told = await told_by(pydantic_ai_python, "-c", PYDANTIC_AI, "http", f"{gateway.url}/mcp", ADMIN_KEY)
-    assert {"add_numbers", "get_datetime"} <= set(told["names"])
-    assert told["added"] == {"total": 5.0}
-    assert "iso" in told["agent"]
+async def test_pydantic_ai(gateway: Served, home: Path) -> None:
+    ways = await walked("pydantic_ai", PYDANTIC_AI, gateway, home)
+    assert set(ways) == {"http", "stdio"}
+    assert all("iso" in told["agent"] for told in ways.values())
 
 
-@pytest.mark.needs("pydantic_ai")
-async def test_pydantic_ai_over_stdio(pydantic_ai_python: Path, home: Path) -> None:
-    told = await told_by(pydantic_ai_python, "-c", PYDANTIC_AI, "stdio", PROGRAM, "stdio", "--demo", cwd=home)
-    assert {"add_numbers", "get_datetime"} <= set(told["names"])
-    assert told["added"] == {"total": 5.0}
-    assert "iso" in told["agent"]
+@pytest.mark.parametrize(
+    "part, script",
+    [("langchain", LANGCHAIN), ("openai_agents", OPENAI_AGENTS)],
+    ids=["langchain", "openai_agents"],
+)
+async def test_an_agent_framework(part: str, script: str, gateway: Served, home: Path) -> None:
+    ways = await walked(part, script, gateway, home)
+    assert set(ways) == {"http", "stdio"}
+    assert all(told["wrong"] for told in ways.values())

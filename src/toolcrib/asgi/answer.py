@@ -18,10 +18,6 @@ JSON: Headers = ((b"content-type", b"application/json"), *SAFE)
 EVENTS: Headers = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"), *SAFE)
 
 
-Whole = Callable[[int, bytes, bytes], bool]
-"""Our own protocol's way to write an answer in one piece: status, head, body; whether it could."""
-
-
 class Answer(NamedTuple):
     """What goes back. A stream is given the way to write, and ends when it returns."""
 
@@ -46,7 +42,7 @@ async def send_answer(request: Request, answer: Answer) -> None:
     if answer.stream is not None:
         return await _send_stream(request.send, answer, answer.stream)
     body = answer.body
-    whole: Whole | None = request.scope.get("toolcrib.whole")
+    whole = request.whole
     if whole is not None and request.method != "HEAD":
         head = _rendered(answer.headers) + b"content-length: %d\r\n" % len(body)
         if whole(answer.status, head, body):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from toolcrib.asgi.request import Request
+from toolcrib.asgi.traceparent import Joined, joined
 from toolcrib.model import Origin
 
 LONGEST_WAIT = 300.0
@@ -15,10 +16,10 @@ _FIELDS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-i
 
 
 class Origins:
-    """Reads the headers of a call; `trace` makes an id of a `traceparent`, or None where that is not one."""
+    """Reads the headers of a call."""
 
-    def __init__(self, trace: Callable[[str], str | None], new_id: Callable[[], str]) -> None:
-        self._trace, self._new_id = trace, new_id
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
 
     def of(self, request: Request, face: str) -> Origin:
         """Return where a request comes from. A value that is malformed or too long counts as not given."""
@@ -27,15 +28,17 @@ class Origins:
             trace = self._new_id()
             return _UNSAID.but(face=face, trace_id=trace, correlation_id=trace)
         given = {name: found for name in _FIELDS if (found := _plain(headers.get(name))) is not None}
-        trace = self._trace(given.get(b"traceparent", "")) or self._new_id()
+        place = joined(given.get(b"traceparent", "")) or Joined(self._new_id(), "", sampled=True)
         correlation = given.get(b"x-correlation-id")
         return Origin(
             face=face,
             agent_id=given.get(b"x-agent-id", "unknown"),
             agent_version=given.get(b"x-agent-version", "0"),
             session_id=given.get(b"x-session-id"),
-            trace_id=trace,
-            correlation_id=trace if correlation is None else as_uuid(correlation),
+            trace_id=place.trace_id,
+            parent=place.parent,
+            sampled=place.sampled,
+            correlation_id=place.trace_id if correlation is None else as_uuid(correlation),
         )
 
 

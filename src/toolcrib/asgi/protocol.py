@@ -1,39 +1,37 @@
 """uvicorn's HTTP protocol with bounds: on the head, on the time to arrive, on work for nobody."""
 
 import asyncio
-from typing import Any, Protocol, cast
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from toolcrib.asgi.request import Receive, Scope, Send
+from toolcrib.asgi.cycle import App, Cycle, Usual
 
 HEAD_BYTES = 64 << 10
 """Where the parser stops; the guard refuses less than this, but needs a head that is whole."""
 ARRIVAL_SECONDS = 60.0
 """How long a request may take to arrive, head and body."""
 
-
-class App(Protocol):
-    """What the protocol needs of the application, beside its answers: words for what it never sees."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
-
-    def malformed(self, message: str) -> bytes:
-        """Return the body of the answer to what is not a request."""
-        ...
-
-    async def interrupted(self, send: Send) -> None:
-        """Answer a request whose work was cut short because the gateway stops."""
-        ...
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_LONGEST_KEPT = 256
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. What a request costs here beyond uvicorn's own work is two flags and a wrapped call."""
+    """One connection. What comes with every request is done here, more cheaply; what is rare is uvicorn's."""
 
+    cycle: Cycle | None
+    parser: Any
     _arrived = False
     _head = 0
     _late: asyncio.TimerHandle | None = None
+    _idle: asyncio.TimerHandle | None = None
+    _since = 0.0
     _task: asyncio.Task[None] | None = None
+    _usual: Usual = ([], b"")
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Give the first request its time."""
@@ -41,35 +39,122 @@ class BoundedProtocol(HttpToolsProtocol):
         self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the work for a client that left: nobody is there to hear the answer."""
+        """Cancel the work for a client that left: nobody is there to hear the answer.
+
+        Some may not be cut short by that alone, and says so in its scope.
+        """
         self._set_timer(running=False)
+        if self._idle is not None:
+            self._idle.cancel()
         super().connection_lost(exc)
-        if self._task is not None and self.cycle.disconnected:
+        cycle = self.cycle
+        if self._task is None or cycle is None or not cycle.disconnected:
+            return
+        if "toolcrib.outlives" not in cycle.scope:
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Watch over a request that does not arrive in one piece."""
-        super().data_received(data)
+        """Read on, and watch over a request that does not arrive in one piece."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        except httptools.HttpParserUpgrade:
+            pass  # It is answered as if it had not asked for another protocol.
         if self._arrived:
             if self._late is not None:
                 self._set_timer(running=False)
         elif not self.transport.is_closing():
             self._count(len(data))
 
+    # What the parser finds
+
     def on_message_begin(self) -> None:
         """Start anew."""
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
         self._arrived, self._head = False, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note a header."""
+        name = name.lower()
+        if name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, or wait until the request before has been answered."""
+        parser, before = self.parser, self.cycle
+        path, raw, query = _place(self.url) if len(self.url) <= _LONGEST_KEPT else _parsed(self.url)
+        version = parser.get_http_version()
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": parser.get_method().decode("ascii"),
+            "path": path,
+            "raw_path": raw,
+            "query_string": query,
+            "headers": self.headers,
+        }
+        self._head = -1
+        cycle = Cycle(scope, self.transport, self.flow, self._headers(), self.on_response_complete)
+        cycle.keep_alive = version != "1.0" and parser.should_keep_alive()
+        cycle.waiting_for_100_continue = self.expect_100_continue
+        self.cycle = cycle  # pyright: ignore[reportIncompatibleVariableOverride] - of ours, and None at first
+        if before is None or before.response_complete:
+            self._start(cycle)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, cast("Any", self.app)))
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a part of the body."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.take(body)
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """Note that the request is whole."""
-        super().on_message_complete()
-        self._arrived = True
+        self._arrived, cycle = True, self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.end()
+
+    def on_response_complete(self) -> None:
+        """Go on to the request that waits, or rest."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, _ = self.pipeline.pop()
+            self._start(cast("Cycle", cycle))
+            return
+        self._since = self.loop.time()
+        if self._idle is None:
+            self._idle = self.loop.call_later(self.timeout_keep_alive, self._rested)
+
+    # Time
+
+    def _rested(self) -> None:
+        """Hang up after a long rest. One timer serves all rests of a connection: it looks how long it was."""
+        left = self._since + self.timeout_keep_alive - self.loop.time()
+        resting = self._arrived and self.cycle is not None and self.cycle.response_complete
+        if resting and left <= 0 and not self.transport.is_closing():
+            self.transport.close()
+        else:
+            self._idle = self.loop.call_later(left if left > 0 else self.timeout_keep_alive, self._rested)
 
     def _count(self, size: int) -> None:
         if self._late is None:
             self._set_timer(running=True)
-        if self.scope is None or "path" not in self.scope:  # pyright: ignore[reportUnnecessaryComparison] - None at first
+        if self._head >= 0:
             self._head += size
             if self._head > HEAD_BYTES:
                 self.send_400_response(f"the headers are over the limit of {HEAD_BYTES} bytes; send less")
@@ -86,6 +171,8 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self._arrived and not self.transport.is_closing():
             self.transport.close()
 
+    # Answers
+
     def send_400_response(self, msg: str) -> None:
         """Answer in the shape of all our errors, and hang up."""
         body = cast("App", self.config.app).malformed(msg)
@@ -96,50 +183,29 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(head % len(body) + body)
         self.transport.close()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered as if it had not asked for another protocol."""
+    def _headers(self) -> Usual:
+        """Return uvicorn's own headers; it makes another list of them once a second."""
+        headers = self.server_state.default_headers
+        if self._usual[0] is not headers:
+            self._usual = (headers, b"".join(b"%b: %b\r\n" % pair for pair in headers))
+        return self._usual
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+    def _start(self, cycle: Cycle) -> None:
         """Start as uvicorn does, and remember the task, to cancel it where the client leaves."""
-        watched: Any = _Watched(cycle, app)
-        task = self.loop.create_task(cycle.run_asgi(watched))
-        task.add_done_callback(self.tasks.discard)
+        cycle.scope["toolcrib.whole"] = cycle.whole
+        task = self._task = self.loop.create_task(cycle.run(cast("App", self.app)))
         self.tasks.add(task)
-        self._task = task
+        task.add_done_callback(self.tasks.discard)
         if self._late is not None:
             # What waited behind another request is read on from here, so its time starts here.
             self._set_timer(running=True)
 
 
-class _Watched:
-    """The application, for one request: a cancellation ends here, quietly or with a last word."""
+def _parsed(url: bytes) -> tuple[str, bytes, bytes]:
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
 
-    __slots__ = ("app", "cycle")
 
-    def __init__(self, cycle: RequestResponseCycle, app: App) -> None:
-        self.cycle, self.app = cycle, app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["toolcrib.whole"] = self.whole
-        try:
-            await self.app(scope, receive, send)
-        except asyncio.CancelledError:
-            # The task ends with this request, and only a lost client or the end of the process cancels it.
-            if not (self.cycle.disconnected or self.cycle.response_started):
-                await self.app.interrupted(send)
-
-    def whole(self, status: int, head: bytes, body: bytes) -> bool:
-        """Write an answer in one piece, at a third of the price of ASGI's two; False where that cannot be."""
-        cycle = self.cycle
-        if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
-            return False
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = False
-        usual = b"".join(b"%b: %b\r\n" % pair for pair in cycle.default_headers)
-        last = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        cycle.transport.write(b"".join((STATUS_LINE[status], usual, head, last, body)))
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            cycle.transport.close()
-        cycle.on_response()
-        return True
+_place = lru_cache(maxsize=1024)(_parsed)
+"""The same addresses are asked for again and again."""

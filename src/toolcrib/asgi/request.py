@@ -11,6 +11,8 @@ from toolcrib.model import Caller, Json, Origin
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Whole = Callable[[int, bytes, bytes], bool]
+"""Our own protocol's way to write an answer in one piece: status, head, body; whether it could."""
 
 BODY_BYTES = 4 << 20
 _MOST_PARAMETERS = 50
@@ -36,10 +38,13 @@ class Request:
         "receive",
         "scope",
         "send",
+        "whole",
     )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope, self.receive, self.send = scope, receive, send
+        # Taken out: it leads back to the scope, and such a circle waits for the garbage collector.
+        self.whole: Whole | None = scope.pop("toolcrib.whole", None)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query_string: bytes = scope["query_string"]

@@ -32,6 +32,8 @@ class Route:
     """Whether the web page's session counts as a credential here."""
     calls: bool = False
     """Whether it runs tools, and so is refused while the gateway stops."""
+    face: str = "rest"
+    """Whose requests they are, in the record of calls."""
     stays: bool = False
     """Whether its answer stays open, so that nobody waits for its end."""
     document: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -49,6 +49,8 @@ def settings_of(id: str, server: McpServer, redact: Callable[[str], str]) -> Mcp
         poll=_seconds(server.poll_ms),
         slow=_slow(server.defaults),
         tools={tool.name: _tool(tool, server.defaults) for tool in server.tools},
+        relay=None if server.relay is None else frozenset(server.relay),
+        most_lanes=server.max_connections,
         redact=redact,
     )
 

@@ -1,7 +1,7 @@
 """Puts a gateway together from its document and runs it."""
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,17 +14,27 @@ from toolcrib.build.convert import contexts_of, overrides_of
 from toolcrib.build.keepers import Keeper, KeyWatch
 from toolcrib.build.order import order
 from toolcrib.build.reload import Reloader, pin_modes, placed
+from toolcrib.build.traces import exporting
 from toolcrib.build.watch import watch
 from toolcrib.catalog import Catalog
 from toolcrib.config import Document, again, home
 from toolcrib.console import Console, Servers
 from toolcrib.core import core_tools
-from toolcrib.gateway import Completion, Gateway
+from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
 from toolcrib.identity import Anonymous, Identity, KeyRing, TrustHeader, admin_key, new_key
 from toolcrib.interfaces import Definition, Handler, Shared, Source, Step, Store
 from toolcrib.local import SearchSettings, local_tools
-from toolcrib.model import Tool
-from toolcrib.observe import Journal, Log, Metrics, RecentCalls, Redactor, Sink, UsageTally, new_id
+from toolcrib.model import Origin, Tool
+from toolcrib.observe import (
+    Journal,
+    Log,
+    Metrics,
+    RecentCalls,
+    Redactor,
+    Sink,
+    UsageTally,
+    new_id,
+)
 from toolcrib.pipeline import compose
 from toolcrib.policy import Contexts, Disabled, Permissions, Pinned, Policy, Removed
 from toolcrib.sdk import AnyTool
@@ -43,8 +53,14 @@ class House:
 
     document: Document
     gateway: Gateway
+    conversations: Conversations
+    """The way to the gateway for callers that have no stream of their own to be asked on."""
     console: Console
     identity: Identity
+
+    def secret(self, purpose: str) -> bytes:
+        """Return a key for a purpose, the same on every replica and after a restart."""
+        return self.identity.secret(purpose)
 
     async def settled(self, within: float) -> bool:
         """Wait until every source has come up or failed to; whether all have, in so many seconds."""
@@ -75,6 +91,7 @@ async def build(
         redactor.learn(*current.secrets)
         shared = open_shared(document.shared)
         stack.push_async_callback(shared.close)
+        spans = await stack.enter_async_context(exporting(current, env, redactor))
         tasks = await stack.enter_async_context(_background())
         parts = _Parts(
             first=document,
@@ -86,8 +103,11 @@ async def build(
             before=_own_sources(document, tools),
             after=_our_sources(document, demo=demo),
             redactor=redactor,
+            wants=None if spans is None else spans.choice,
         )
-        yield await parts.assemble((journal_to,) if journal_to is not None else ())
+        house = await parts.assemble([sink for sink in (journal_to, spans) if sink is not None])
+        stack.push_async_callback(house.conversations.close)
+        yield house
 
 
 @asynccontextmanager
@@ -118,26 +138,21 @@ class _Parts:
     before: tuple[Source, ...]
     after: tuple[Source, ...]
     redactor: Redactor
+    wants: Callable[[Origin], bool] | None
 
     async def assemble(self, sinks: Sequence[Sink]) -> House:
         """Put everything in its place and start what runs."""
         document, store = self.document, self.store
         catalog = await self._catalog()
         supervisor = Supervisor(catalog)
-        metrics = Metrics(document.metrics.prefix, sources=supervisor.states)
+        places = Places(document.limits.parked, document.limits.parked_per_user)
+        metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
         journal = Journal(metrics, (*sinks, UsageTally(store.usage), RecentCalls(store.calls)))
         breaker = Breaker()
-        steps = order(document, journal, self.shared, supervisor, breaker)
+        steps = order(document, journal, self.shared, supervisor, breaker, wants=self.wants)
         contexts = Contexts(contexts_of(document))
         policy = Policy((contexts, Disabled(), Pinned(), Permissions(), Removed()))
-        gateway = Gateway(
-            policy,
-            partial(_chain, steps, supervisor),
-            Completion(journal.history.rate),
-            journal,
-            new_id=new_id,
-            contexts=lambda: contexts.contexts,
-        )
+        gateway = _gateway(policy, contexts, steps, supervisor, journal)
         catalog.listen(gateway.adopt)
         config = self._config(catalog, contexts, gateway, supervisor, breaker)
         servers = Servers(catalog=catalog, supervisor=supervisor, breaker=breaker, config=config)
@@ -158,7 +173,18 @@ class _Parts:
         )
         await self.tasks.start(journal.run)
         await self._start(supervisor, config, servers)
-        return House(document=document, gateway=gateway, console=console, identity=identity)
+        return House(
+            document=document,
+            gateway=gateway,
+            conversations=self._conversations(gateway, identity, places),
+            console=console,
+            identity=identity,
+        )
+
+    def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
+        wait = self.document.limits.parked_ms / 1000
+        seal = Seal(partial(identity.secret, "states of calls"))
+        return Conversations(gateway, seal, places=places, wait=wait)
 
     def _config(
         self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor, breaker: Breaker
@@ -222,6 +248,24 @@ class _Parts:
             trust_header=TrustHeader() if auth.mode == "trust_header" else None,
             anonymous=Anonymous(auth.anonymous.context) if auth.anonymous is not None else None,
         )
+
+
+def _gateway(
+    policy: Policy, contexts: Contexts, steps: Sequence[Step], supervisor: Supervisor, journal: Journal
+) -> Gateway:
+    gateway = Gateway(
+        policy,
+        partial(_chain, steps, supervisor),
+        Completion(journal.history.rate),
+        journal,
+        new_id=new_id,
+        contexts=lambda: contexts.contexts,
+        servers=lambda: [state.id for state in supervisor.states() if state.family == "mcp"],
+    )
+    following = gateway.library.following
+    supervisor.news.attend(following.wanted, following.updated)
+    following.spare = supervisor.refollow
+    return gateway
 
 
 def _chain(steps: Sequence[Step], supervisor: Supervisor, tool: Tool) -> Handler:

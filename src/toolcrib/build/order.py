@@ -1,7 +1,10 @@
 """The step order: what every call passes between the door and its source."""
 
+from collections.abc import Callable
+
 from toolcrib.config import Document
 from toolcrib.interfaces import Shared, Step
+from toolcrib.model import Origin
 from toolcrib.observe import Journal
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import Attempt
@@ -20,12 +23,18 @@ from toolcrib.supervisor import Supervisor
 
 
 def order(
-    document: Document, journal: Journal, shared: Shared, supervisor: Supervisor, breaker: Breaker
+    document: Document,
+    journal: Journal,
+    shared: Shared,
+    supervisor: Supervisor,
+    breaker: Breaker,
+    *,
+    wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
     limits = document.limits
     return (
-        Record(journal),
+        Record(journal, wants),
         Recover(),
         Deadline(),
         Limit(shared, limits.per_user, limits.per_tool),

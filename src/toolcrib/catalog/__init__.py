@@ -1,14 +1,32 @@
 """What tools there are, now: one immutable snapshot, replaced whole."""
 
 from toolcrib.catalog.catalog import Catalog
+from toolcrib.catalog.doors import (
+    BESIDE,
+    DOORS,
+    FOLLOW,
+    GET,
+    GET_COMPLETE,
+    READ,
+    READ_COMPLETE,
+    Holding,
+)
 from toolcrib.catalog.entry import Examined, examine
 from toolcrib.catalog.overrides import Override, Overrides
 from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
 from toolcrib.catalog.snapshot import Snapshot
 
 __all__ = [
+    "BESIDE",
+    "DOORS",
+    "FOLLOW",
+    "GET",
+    "GET_COMPLETE",
+    "READ",
+    "READ_COMPLETE",
     "Catalog",
     "Examined",
+    "Holding",
     "Mode",
     "Override",
     "Overrides",

@@ -106,10 +106,11 @@ class Catalog:
         repaired = {name: done for each in stock for name, done in each.repaired.items()}
         names = {tool.name for tool in named}
         changed = {name: pin for each in stock for name, pin in each.changed.items() if name in names}
+        holdings = [each.holding for each in stock if each.holding is not None]
         now = self.snapshot
-        # Compared as a list, because the order of tools counts.
-        same_tools = list(now.tools.values()) == named
-        if same_tools and (now.withheld, now.repaired, now.changed) == (withheld, repaired, changed):
+        # Compared as lists, because the order of tools and sources counts.
+        same = list(now.tools.values()) == named and list(now.holdings.values()) == holdings
+        if same and (now.withheld, now.repaired, now.changed) == (withheld, repaired, changed):
             return
         self._report(withheld, changed)
         self.snapshot = Snapshot(
@@ -119,6 +120,8 @@ class Catalog:
             repaired=repaired,
             changed=changed,
             spellings=spellings(named),
+            holdings={each.source: each for each in holdings},
+            doors={door.name: door for each in holdings for door in each.doors.values()},
         )
         for hear in self._listeners:
             hear(self.snapshot)

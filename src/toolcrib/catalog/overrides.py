@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from toolcrib.model import Category, Deprecation, RateLimit, ResponseTime, Slow, Speech, Tool
+from toolcrib.model import Category, Deprecation, JsonObject, RateLimit, ResponseTime, Slow, Speech, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,12 @@ class Override:
             changes["slow"] = Slow(
                 threshold=self.slow_threshold, message=self.slow_message or "One moment, please."
             )
-        return replace(tool, **changes)
+        return replace(tool, annotations=self._unsaid(tool.annotations), **changes)
+
+    def _unsaid(self, claims: JsonObject) -> JsonObject:
+        """What a server claims, but for what the operator says otherwise."""
+        said = {"readOnlyHint": self.category, "idempotentHint": self.idempotent}
+        return {key: value for key, value in claims.items() if said.get(key) is None}
 
 
 class Overrides:

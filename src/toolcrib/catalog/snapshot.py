@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from toolcrib.catalog.doors import Holding
 from toolcrib.catalog.pins import PinChange
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
@@ -23,6 +24,10 @@ class Snapshot:
     """The tools whose definition is not the one that was trusted or approved."""
     spellings: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
     """Every name a tool answers to, as spelled and folded. A flat name may stand for several tools."""
+    holdings: Mapping[str, Holding] = field(default_factory=dict[str, Holding])
+    """What each source has besides tools, in the order of the sources; a source not here was never asked."""
+    doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """The doors to these by canonical name. They look like tools, and are none: neither listed nor called."""
 
     def find(self, name: str) -> tuple[Tool, ...]:
         """Return the tools this name may mean: one, or several that share a flat name, or none."""

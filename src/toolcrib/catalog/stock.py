@@ -1,8 +1,9 @@
-"""What one source has in the catalog: its offer, and what became of every tool of it."""
+"""What one source has in the catalog: its offer, what became of every tool of it, and what it has besides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from toolcrib.catalog.doors import Holding, hold
 from toolcrib.catalog.entry import Entry, Examined, enter
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import PinChange, Pins
@@ -21,6 +22,8 @@ class Stock:
     withheld: tuple[Withheld, ...]
     repaired: Mapping[str, tuple[str, ...]]
     changed: Mapping[str, PinChange]
+    holding: Holding | None
+    """What it has besides tools, where that is known."""
 
 
 def take(
@@ -31,6 +34,7 @@ def take(
     fit = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
     definitions = {tool.name: offer.definitions[tool.name] for tool in fit if tool.name in offer.definitions}
     changed = pins.look(source, definitions)
+    besides = offer.materials
     return Stock(
         offer=offer,
         degraded=degraded,
@@ -39,6 +43,7 @@ def take(
         withheld=withheld,
         repaired=_repaired(offer, entries),
         changed=changed,
+        holding=None if besides is None else hold(source, besides, overrides, degraded=degraded),
     )
 
 

@@ -50,11 +50,13 @@ def command(
     result = at_desk(place, work)
     if as_json:
         show_json(result)
-    elif result["success"]:
-        _show(result)
-    else:
+    elif not result["success"]:
         _show_error(result["error"], local=place.url is None)
-    return 0 if result["success"] else 1
+    elif "inputRequired" in result:
+        _show_questions(result)
+    else:
+        _show(result)
+    return 0 if result["success"] and "inputRequired" not in result else 1
 
 
 async def _fitted(desk: Desk, name: str, pairs: Sequence[tuple[str, str]], view: View) -> JsonObject:
@@ -64,12 +66,19 @@ async def _fitted(desk: Desk, name: str, pairs: Sequence[tuple[str, str]], view:
 
 def _show(result: JsonObject) -> None:
     """Print what can be said, then what came back, unless that is the same."""
-    value: Any = result.get("inputRequired", result.get("data"))
+    value: Any = result.get("data")
     if value is None:
         value = result["content"]
     if result["message"] and result["message"] != value:
         say(result["message"])
     show_value(value)
+
+
+def _show_questions(result: JsonObject) -> None:
+    """Print what the tool wants to know before it goes on."""
+    say(result["message"])
+    show_value(result["inputRequired"]["questions"])
+    complain("the tool asks before it goes on; answer it over MCP or REST, see docs/questions.md")
 
 
 def _show_error(error: JsonObject, *, local: bool) -> None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from toolcrib.config import Document
 
+_PATIENCE = 5.0
+"""How many seconds the first list waits for servers that are starting; what comes later is announced."""
+
 LOCAL = Caller(id="local", key="local", permissions=frozenset({"*"}))
 
 
@@ -46,7 +49,12 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
     async with anyio.create_task_group() as tasks:
         async with running_house(document, demo=demo) as house:
             caller = house.gateway.enter(LOCAL, context)
-            told = await _served(partial(serve_stdio, house.gateway, caller), tasks)
+            told = await _served(
+                partial(
+                    serve_stdio, house.gateway, house.conversations, caller, partial(house.settled, _PATIENCE)
+                ),
+                tasks,
+            )
         if told:
             # A thread still waits for the client's next line, and only the client could wake it.
             os._exit(0)

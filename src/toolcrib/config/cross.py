@@ -18,6 +18,8 @@ SHORTEST_ADMIN_KEY = 32
 def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
     """Find what does not fit together. The document still has what is too broken to be in the sections."""
     yield from exposed(sections)
+    if sections.traces.endpoint is not None:
+        yield from _traces()
     anonymous = sections.auth.anonymous
     if anonymous is not None and not _is_context(anonymous.context, document):
         yield ("auth", "anonymous", "context"), "names a context that is not under contexts; add it there"
@@ -62,6 +64,13 @@ def remarks(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding
     for name, context in sections.contexts.items():
         if context.provider in FORMATS_LATER - FORMATS.keys():
             yield ("contexts", name, "provider"), "names a format that this version does not speak yet"
+
+
+def _traces() -> Iterator[Finding]:
+    from toolcrib.observe import INSTALL, installed
+
+    if not installed():
+        yield ("traces", "endpoint"), f"needs what is not installed: {INSTALL}"
 
 
 def _is_context(name: str, document: Mapping[str, Any]) -> bool:

@@ -133,6 +133,15 @@ class McpServer:
         BLANK,
         "how often to ask for the tools; without it every minute where the server tells of no changes",
     ] = None
+    relay: Annotated[
+        tuple[Literal["elicitation", "sampling", "roots"], ...] | None,
+        BLANK,
+        "what it may ask callers; without it everything, but a program may not ask for their roots",
+    ] = None
+    max_connections: Annotated[
+        Annotated[Whole, Field(ge=1, le=1_000)],
+        "connections for callers that can be asked, beside the one that all others share",
+    ] = 32
     restart: Annotated[Restart, "what happens when it dies"] = Restart()
     defaults: Annotated[Defaults, "what holds for all of its tools"] = Defaults()
     pin: Annotated[

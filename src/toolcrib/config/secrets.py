@@ -49,6 +49,7 @@ _query = _found("[?&](?:[^=&#]{0,200}=)?(?P<secret>[^&#]+)")
 _key_in_path = _found(
     "(?<=/)(?P<secret>(?=[^/?#]*[0-9])[^/?#]*(?:[a-z0-9_]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-)[^/?#]*)"
 )
+_ADDRESS = (_password, _user, _query, _key_in_path)
 _named = _found(rf"(?:{_TELLING.pattern})[\w-]{{0,40}}\s{{0,8}}[:=]\s{{0,8}}(?P<secret>\S.*)")
 _flag_in_text = _found(
     rf"(?<!\S)--?[\w.-]{{0,60}}?(?:{_TELLING.pattern})[\w.-]{{0,40}}\s{{1,8}}(?P<secret>[^\s-]\S*)"
@@ -93,14 +94,16 @@ def _covered(text: str, find: Finder) -> str:
 
 def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
     """Return what to look for in the text at this place."""
-    if where == ("auth", "admin_key") or where in flagged:
+    if where == ("auth", "admin_key") or where[:2] == ("traces", "headers") or where in flagged:
         return (_whole,)
+    if where == ("traces", "endpoint"):
+        return _ADDRESS
     if where[:2] != ("mcp", "servers") or len(where) < 4:
         return (_password,)
     if where[3] in ("headers", "env"):
         return (_whole,)
     if where[3] == "url":
-        return (_password, _user, _query, _key_in_path)
+        return _ADDRESS
     return (_password, _named, _flag_in_text) if where[3] == "command" else (_password,)
 
 

@@ -16,6 +16,8 @@ from toolcrib.config.values import (
     Count,
     Entry,
     HeaderHost,
+    HeaderName,
+    HeaderValue,
     Host,
     MetricPrefix,
     Milliseconds,
@@ -26,6 +28,7 @@ from toolcrib.config.values import (
     Port,
     Rate,
     SafeName,
+    Share,
     SharedAddress,
     SourceName,
     StoreAddress,
@@ -145,6 +148,9 @@ class Limits:
     concurrency: Annotated[Count, "calls of one source that run at once"] = 32
     waiting: Annotated[Annotated[int, Field(ge=0)], "calls of one source that may wait for their turn"] = 64
     process: Annotated[Count, "calls that are under way in the whole process"] = 1024
+    parked: Annotated[Count, "calls that wait for the answer to a question"] = 1000
+    parked_per_user: Annotated[Count, "calls of one user that wait for the answer to a question"] = 16
+    parked_ms: Annotated[Milliseconds, "how long a call waits for the answer to a question"] = 600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +166,24 @@ class Log:
 
     level: Annotated[Literal["debug", "info", "warning", "error"], "the least that is written"] = "info"
     file: Annotated[Text | None, BLANK, "file to write to; without one to standard error"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """Where spans of calls go. What is left out, the environment's OTEL_ variables say."""
+
+    endpoint: Annotated[
+        WebAddress | None,
+        BLANK,
+        "an OpenTelemetry collector, such as http://127.0.0.1:4318; needs the extra otel",
+    ] = field(default=None, repr=False)
+    headers: Annotated[Mapping[HeaderName, HeaderValue], "headers the collector asks for"] = field(
+        default_factory=dict[str, str], repr=False
+    )
+    sample: Annotated[
+        Share | None, BLANK, "how many of the traces that begin here are exported; 1 for all"
+    ] = None
+    service_name: Annotated[Text | None, BLANK, "what the gateway is called in traces; else toolcrib"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +228,7 @@ class Sections:
     limits: Annotated[Limits, "how much is too much"] = Limits()
     metrics: Annotated[Metrics, "what Prometheus reads"] = Metrics()
     log: Annotated[Log, "what is written down"] = Log()
+    traces: Annotated[Traces, "where spans of calls go"] = field(default_factory=Traces)
     search: Annotated[Search, "where the web search tool looks"] = Search()
     mcp: Annotated[Mcp, "MCP servers"] = field(default_factory=Mcp)
     reload: Annotated[Reload, "when the config is read again"] = Reload()

@@ -74,7 +74,8 @@ class Console:
         }
 
     def _idle_entries(self) -> list[str]:
-        idle = self.contexts.idle_entries(self.catalog.snapshot.tools)
+        snapshot = self.catalog.snapshot
+        idle = self.contexts.idle_entries({**snapshot.tools, **snapshot.doors})
         return [f"contexts.{context}.tools: {entry} matches no tool (yet)" for context, entry in idle]
 
     def explain(self, name: str, caller: Caller, *, everything: bool = False) -> dict[str, Any]:
@@ -82,7 +83,8 @@ class Console:
 
         Without `everything`, a tool hidden from the caller stays unknown; one denied to it does not.
         """
-        found = self.catalog.snapshot.find(name)
+        snapshot = self.catalog.snapshot
+        found = snapshot.find(name) or tuple(filter(None, [snapshot.doors.get(name)]))
         reasons = {tool.name: self.policy.why_not(tool, caller) for tool in found}
         shown = [tool for tool in found if everything or not _hidden(reasons[tool.name])]
         shown.sort(key=lambda tool: reasons[tool.name] is not None)

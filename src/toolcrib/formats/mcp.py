@@ -1,13 +1,24 @@
 """How the Model Context Protocol spells a tool and a result."""
 
+from collections.abc import Sequence
 from typing import Any
 
-import orjson
+from orjson import Fragment, dumps
 
 from toolcrib.errors import spell
 from toolcrib.model import Json, JsonObject, Result, Tool
 
 HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
+MESSAGE = "toolcrib/message"
+SERVER = "io.modelcontextprotocol/serverInfo"
+_ANNOTATIONS: dict[str, type] = {
+    "title": str,
+    "readOnlyHint": bool,
+    "destructiveHint": bool,
+    "idempotentHint": bool,
+    "openWorldHint": bool,
+}
+"""What the protocol says of these; a value of another kind breaks the clients that check."""
 
 
 class Mcp:
@@ -21,36 +32,74 @@ class Mcp:
             "name": name,
             "description": tool.description,
             "inputSchema": tool.input_schema,
-            "annotations": annotations(tool),
         }
+        said = annotations(tool)
+        if said:
+            spelled["annotations"] = said
         if tool.title is not None:
             spelled["title"] = tool.title
-        if tool.output_schema is not None and tool.output_schema.get("type") == "object":
+        if tool.output_schema is not None:
             spelled["outputSchema"] = tool.output_schema
+        if tool.icons:
+            spelled["icons"] = list(tool.icons)
+        if tool.meta:
+            spelled["_meta"] = tool.meta
         return spelled
 
 
 def annotations(tool: Tool) -> dict[str, Any]:
-    """What operator or author vouch for, over what an external server merely claims."""
-    return {
-        **tool.annotations,
-        "readOnlyHint": tool.read_only,
-        "destructiveHint": tool.destructive,
-        "idempotentHint": tool.idempotent,
-    }
+    """What an external server claims is shown, but for what the operator knows better; authors are believed.
+
+    Nothing is added to claims: a hint that is left out has a meaning, and for some it is the cautious one.
+    """
+    claimed = {key: value for key, value in tool.annotations.items() if _is_right(key, value)}
+    vouched = {"readOnlyHint": tool.read_only, "idempotentHint": tool.idempotent}
+    if tool.family == "mcp":
+        return {**claimed, **{key: True for key, value in vouched.items() if value}}
+    return {**claimed, **vouched, "destructiveHint": tool.destructive}
 
 
-def result(outcome: Result) -> dict[str, Any]:
-    """Spell a completed result as the answer to `tools/call`."""
-    spelled: dict[str, Any] = {
-        "content": _content(outcome),
-        "isError": outcome.problem is not None,
-        "_meta": meta(outcome),
-    }
+def _is_right(key: str, value: Json) -> bool:
+    kind = _ANNOTATIONS.get(key)
+    return kind is None or type(value) is kind
+
+
+def encode(outcome: Result, stamp: bytes = b"") -> bytes:
+    """Spell a completed result as the answer to `tools/call`, splicing what was encoded before.
+
+    With a stamp, the server's identity as JSON, it is complete and stamped as the modern era wants it.
+    """
+    carried: dict[str, Any] = {**outcome.meta} if outcome.meta else {}
+    hints, metadata, problem = outcome.hints, outcome.metadata, outcome.problem
     data: Json = outcome.data
-    if outcome.problem is None and outcome.structured and type(data) is dict:
-        spelled["structuredContent"] = data
-    return spelled
+    if hints is not None:
+        carried[HINTS] = Fragment(hints.encoded) if hints.encoded else hints.as_json()
+    if metadata is not None:
+        carried[METADATA] = metadata.as_json()
+    carried[MESSAGE] = outcome.message
+    spelled: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": carried}
+    if problem is not None:
+        carried[ERROR] = spell(problem)
+    # A tool that failed may say so in its own words and structure; what we say has neither.
+    if outcome.structured and (problem is None or outcome.content) and _is_structure(data, bool(stamp)):
+        spelled["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data
+    if stamp:
+        spelled["resultType"] = "complete"
+        carried[SERVER] = Fragment(stamp)
+    return dumps(spelled)
+
+
+def _is_structure(data: Json, modern: bool) -> bool:  # noqa: FBT001 - which era is all there is to say
+    """Before the modern era only an object could be structured content."""
+    return type(data) is dict or (modern and data is not None)
+
+
+def _blocks(outcome: Result) -> Sequence[Json]:
+    """What a model reads; text that is the whole answer is not encoded again."""
+    encoded = outcome.encoded
+    if outcome.content or outcome.problem is not None or not encoded or type(outcome.data) is not str:
+        return _content(outcome)
+    return ({"type": "text", "text": Fragment(encoded)},)
 
 
 def meta(outcome: Result) -> dict[str, Any]:
@@ -60,7 +109,7 @@ def meta(outcome: Result) -> dict[str, Any]:
         carried[HINTS] = outcome.hints.as_json()
     if outcome.metadata is not None:
         carried[METADATA] = outcome.metadata.as_json()
-    carried["toolcrib/message"] = outcome.message
+    carried[MESSAGE] = outcome.message
     if outcome.problem is not None:
         carried[ERROR] = spell(outcome.problem)
     return carried
@@ -73,4 +122,4 @@ def _content(outcome: Result) -> list[Json]:
         return [{"type": "text", "text": outcome.problem.message}]
     if isinstance(outcome.data, str):
         return [{"type": "text", "text": outcome.data}]
-    return [{"type": "text", "text": (outcome.encoded or orjson.dumps(outcome.data)).decode()}]
+    return [{"type": "text", "text": (outcome.encoded or dumps(outcome.data)).decode()}]

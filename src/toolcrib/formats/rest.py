@@ -110,7 +110,7 @@ def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
 def _content(result: Result, data: Any) -> Any:
     """Text where there is only text, the blocks where there are others, else the data itself."""
     if not result.content:
-        return data
+        return data if result.ask is None else result.message
     if all(block.get("type") == "text" for block in result.content):
         return _text(result)
     return list(result.content)

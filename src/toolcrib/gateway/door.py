@@ -1,6 +1,6 @@
 """Finds the tool a caller means, asks the policy, runs the tool's chain, and completes the result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeVar, cast
@@ -8,8 +8,10 @@ from typing import Any, TypeVar, cast
 from toolcrib.catalog import Snapshot
 from toolcrib.errors import Refused
 from toolcrib.gateway.complete import Completion
+from toolcrib.gateway.library import Library
+from toolcrib.gateway.ways import Denied, Way
 from toolcrib.interfaces import Handler, Recorder
-from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Report, Result, Tool
+from toolcrib.model import Call, Caller, Channel, JsonObject, Origin, Problem, Report, Result, Tool
 from toolcrib.names import near, split
 from toolcrib.policy import Policy
 from toolcrib.search import Index
@@ -17,14 +19,6 @@ from toolcrib.search import Index
 T = TypeVar("T")
 _MOST_VIEWS = 512
 UNKNOWN = Origin()
-
-
-class Denied(Refused):
-    """A tool was found, and this caller may not use it."""
-
-    def __init__(self, code: str, message: str, tool: Tool) -> None:
-        super().__init__(code, message)
-        self.tool = tool
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class _Book:
 
 
 class Gateway:
-    """Two verbs, `tools` and `call`; every face uses these and nothing deeper."""
+    """Two verbs, `tools` and `call`, and a library beside them; every face uses these and nothing deeper."""
 
     def __init__(
         self,
@@ -49,20 +43,24 @@ class Gateway:
         *,
         new_id: Callable[[], str],
         contexts: Callable[[], Mapping[str, Any]],
+        servers: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
         self._book = _Book()
+        self.library = Library(policy, self._fetch, servers)
+        """What sources have besides tools; `servers` are those which may have something, up or not."""
         self._listeners: list[Callable[[], None]] = []
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over a new catalog: chains of unchanged tools stay, others are composed when first called."""
-        chains = {
-            name: kept
-            for name, kept in self._book.chains.items()
-            if name in snapshot.tools and kept[0] == _definition(snapshot.tools[name])
-        }
+        chains: dict[str, tuple[str, Handler]] = {}
+        for name, kept in self._book.chains.items():
+            now = snapshot.tools.get(name) or snapshot.doors.get(name)
+            if now is not None and kept[0] == _definition(now):
+                chains[name] = kept
         self._book = _Book(snapshot, chains)
+        self.library.adopt(snapshot)
         self._completion.forget()
         for hear in self._listeners:
             hear()
@@ -147,36 +145,62 @@ class Gateway:
         origin: Origin = UNKNOWN,
         deadline: float | None = None,
         answers: JsonObject | None = None,
+        state: str = "",
         report: Report | None = None,
+        channel: Channel | None = None,
+        meta: JsonObject | None = None,
     ) -> Result:
         """Carry out one call. Never raises but for cancellation; every outcome is a completed result."""
         started = perf_counter()
-        if not (origin.trace_id and origin.correlation_id):
-            origin = self._identified(origin)
-        denied: Problem | None = None
+        origin = origin if origin.trace_id and origin.correlation_id else self.identified(origin)
         try:
-            tool = self.tool(name, caller)
+            tool, denied = self.tool(name, caller), None
         except Denied as error:
             tool, denied = error.tool, error.problem
         except Refused as error:
             return self.refusal(error.problem, origin)
-        call = Call(
-            id=self._new_id(),
-            tool=tool,
-            arguments=arguments if arguments is not None else {},
-            caller=caller,
-            origin=origin,
-            deadline=deadline,
-            answers=answers or {},
-            report=report,
+        call = Call.of(
+            {
+                "id": self._new_id(),
+                "tool": tool,
+                "arguments": arguments if arguments is not None else {},
+                "caller": caller,
+                "origin": origin,
+                "deadline": deadline,
+                "answers": answers or {},
+                "state": state,
+                "report": report,
+                "channel": channel,
+                "meta": meta or {},
+            }
         )
         result = await self._chain(tool)(call) if denied is None else self._denied(call, denied)
         return self._completion.complete(result, tool, origin, perf_counter() - started)
 
+    async def _fetch(
+        self, door: Tool, params: JsonObject, caller: Caller, way: Way, denied: Problem | None = None
+    ) -> Result:
+        """Carry out what is no call of a tool, by the steps of the door it goes through."""
+        started = perf_counter()
+        origin = self.identified(way.get("origin", UNKNOWN))
+        carried: Way = {**way, "origin": origin}
+        call = Call(id=self._new_id(), tool=door, arguments=params, caller=caller, **carried)
+        result = await self._chain(door)(call) if denied is None else self._denied(call, denied)
+        return self._completion.complete(result, door, origin, perf_counter() - started)
+
     def refusal(self, problem: Problem, origin: Origin = UNKNOWN) -> Result:
         """Return a completed result for a request that never reached a tool."""
         self._recorder.refused(problem.code)
-        return self._completion.complete(Result(problem=problem), None, self._identified(origin), 0.0)
+        return self._completion.complete(Result(problem=problem), None, self.identified(origin), 0.0)
+
+    def completed(self, result: Result, tool: Tool, origin: Origin, seconds: float) -> Result:
+        """Return a result that did not come out of a chain, as if it had."""
+        return self._completion.complete(result, tool, origin, seconds)
+
+    def identified(self, origin: Origin) -> Origin:
+        """Return the origin with a trace and a correlation id, made up where it has none."""
+        trace = origin.trace_id or self._new_id()
+        return origin.but(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
 
     def _denied(self, call: Call, problem: Problem) -> Result:
         """A call that may not be made is recorded all the same: it is what an operator looks for."""
@@ -191,10 +215,6 @@ class Gateway:
         chain = self._compose(tool)
         self._book.chains[tool.name] = (_definition(tool), chain)
         return chain
-
-    def _identified(self, origin: Origin) -> Origin:
-        trace = origin.trace_id or self._new_id()
-        return origin.but(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
 
     def _unknown(self, name: str, caller: Caller) -> Refused:
         names = [tool.name for tool in self.tools(caller)]

@@ -36,6 +36,13 @@ _AFTER: dict[Kind, tuple[str, str, str]] = {
 _ASTRAY = ("check-address", "high", "Look at the name or the address again; this one leads nowhere.")
 
 
+_ANSWER: JsonObject = {
+    "action": "answer-questions",
+    "priority": "high",
+    "description": "Have the questions answered, then make the same call again with answers and state.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
     """How a tool has done lately: rate of success, usual seconds, number of calls seen."""
@@ -55,28 +62,32 @@ def confidence(quality: Quality, past: Past, problem: Problem | None, *, cached:
     return round(min(1.0, max(0.0, trust)), 2)
 
 
-def for_outcome(tool: Tool | None, past: Past, problem: Problem | None, *, cached: bool) -> Hints:
+def for_outcome(
+    tool: Tool | None, past: Past, problem: Problem | None, *, cached: bool, asks: bool = False
+) -> Hints:
     """Put together the eleven fields, with their JSON bytes prepared."""
     quality: Quality = "high" if tool is not None and tool.family in ("function", "core") else "medium"
     trust = confidence(quality, past, problem, cached=cached)
     effort = _EFFORT[tool.response_time] if tool is not None else 0.1
     benefit = trust if problem is None else 0.0
     hints = Hints(
-        suggested_next_actions=_actions(tool, problem),
+        suggested_next_actions=_actions(tool, problem, asks=asks),
         confidence=trust,
         source_quality=quality,
-        validity_period=_validity(tool, problem),
+        validity_period=_validity(tool, problem) if not asks else "immediate",
         assumptions=("The answer was kept from an earlier, equal call.",) if cached else (),
         risk_factors=_risks(tool, past),
         estimated_impact={"benefit": benefit, "effort": effort, "roi": round(benefit / effort, 2)},
-        reasoning=_reasoning(past, problem),
+        reasoning=_reasoning(past, problem, asks=asks),
         warnings=_warnings(tool),
     )
     return replace(hints, encoded=dumps(hints.as_json(), ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _actions(tool: Tool | None, problem: Problem | None) -> tuple[JsonObject, ...]:
+def _actions(tool: Tool | None, problem: Problem | None, *, asks: bool) -> tuple[JsonObject, ...]:
     actions: list[JsonObject] = []
+    if asks:
+        actions.append(dict(_ANSWER))
     if problem is not None:
         action, priority, description = _ASTRAY if problem.code == "NOT_FOUND" else _AFTER[problem.kind]
         actions.append(
@@ -123,10 +134,12 @@ def _warnings(tool: Tool | None) -> tuple[JsonObject, ...]:
     return ({"type": "deprecation", "severity": "medium", "message": said},)
 
 
-def _reasoning(past: Past, problem: Problem | None) -> str:
+def _reasoning(past: Past, problem: Problem | None, *, asks: bool) -> str:
     record = (
         f"{past.success:.0%} of the latest calls succeeded"
         if past.calls
         else "there are no earlier calls to go by"
     )
+    if asks:
+        return f"The call waits for an answer; {record}."
     return f"{'The call succeeded' if problem is None else 'The call failed'}; {record}."

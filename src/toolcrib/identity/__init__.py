@@ -1,16 +1,27 @@
 """From a credential to a Caller: in memory, so that no call waits to know who is asking."""
 
 from dataclasses import replace
+from functools import partial
 
 from toolcrib.errors import Refused
-from toolcrib.identity.admin import admin_key
+from toolcrib.identity.admin import admin_key, derive
 from toolcrib.identity.anonymous import Anonymous
 from toolcrib.identity.keys import KeyRing, digest, new_key
 from toolcrib.identity.sign_in import SignIn
 from toolcrib.identity.trust_header import TrustHeader
 from toolcrib.model import Caller, Credential
 
-__all__ = ["Anonymous", "Identity", "KeyRing", "SignIn", "TrustHeader", "admin_key", "digest", "new_key"]
+__all__ = [
+    "Anonymous",
+    "Identity",
+    "KeyRing",
+    "SignIn",
+    "TrustHeader",
+    "admin_key",
+    "derive",
+    "digest",
+    "new_key",
+]
 
 ADMIN = Caller(id="admin", key="admin", permissions=frozenset({"*"}), act_as=True)
 _LONGEST_USER = 200
@@ -29,8 +40,12 @@ class Identity:
         anonymous: Anonymous | None = None,
     ) -> None:
         self.ring, self.sign_in = ring, SignIn()
-        self._admin = digest(admin)
+        self._admin, self._derive = digest(admin), partial(derive, admin)
         self._trust_header, self._anonymous = trust_header, anonymous
+
+    def secret(self, purpose: str) -> bytes:
+        """Return a key for one purpose, which every gateway with the same admin key has."""
+        return self._derive(purpose)
 
     def caller(self, credential: Credential) -> Caller:
         """Return who this is; refuse whoever cannot show it."""

@@ -3,7 +3,17 @@
 from toolcrib.interfaces.calls import Format, Handler, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Shared
-from toolcrib.interfaces.sources import Link, Offer, Source, SourceState, State, Upkeep, Withheld
+from toolcrib.interfaces.sources import (
+    Follows,
+    Link,
+    Materials,
+    Offer,
+    Source,
+    SourceState,
+    State,
+    Upkeep,
+    Withheld,
+)
 from toolcrib.interfaces.store import (
     LATENCY_BOUNDS,
     CallRow,
@@ -28,11 +38,13 @@ __all__ = [
     "Definition",
     "Definitions",
     "Demand",
+    "Follows",
     "Format",
     "Handler",
     "KeyRecord",
     "Keys",
     "Link",
+    "Materials",
     "Offer",
     "Overlay",
     "Plan",

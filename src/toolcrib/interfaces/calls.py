@@ -68,8 +68,8 @@ class Format(Protocol):
 class Recorder(Protocol):
     """Hears of every call exactly once. Must not wait for anything."""
 
-    def record(self, call: Call, result: Result, seconds: float) -> None:
-        """Take note and return at once."""
+    def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
+        """Take note and return at once; `waited` is how long the caller was asked, no part of `seconds`."""
         ...
 
     def refused(self, code: str) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from toolcrib.errors import ToolcribError
 from toolcrib.model import Call, Family, JsonObject, Result, Tool
 
 
@@ -14,6 +15,22 @@ class Withheld:
     name: str
     source: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materials:
+    """What a source has besides tools: resources and prompts, as its server spelled them, and found fit."""
+
+    resources: Sequence[JsonObject] = ()
+    templates: Sequence[JsonObject] = ()
+    prompts: Sequence[JsonObject] = ()
+    has_resources: bool = False
+    """Whether something can be read at all, listed or not."""
+    has_prompts: bool = False
+    tells: bool = False
+    """Whether it can tell when a resource has changed."""
+    completes: bool = False
+    """Whether it can say how an argument that was begun may go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +45,8 @@ class Offer:
     """By canonical name: each tool as its server spelled it, to be hashed whole and remembered."""
     examined: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
     """By canonical name: what the catalog found a tool to be, where a source had it look ahead of time."""
+    materials: Materials | None = None
+    """None where there are none, or nobody has asked yet."""
 
 
 class Link(Protocol):
@@ -39,6 +58,10 @@ class Link(Protocol):
 
     def down(self, reason: str) -> None:
         """I have just lost my server; clearing up may take a moment."""
+        ...
+
+    def updated(self, uri: str) -> None:
+        """A resource that is followed has changed."""
         ...
 
 
@@ -79,6 +102,18 @@ class Source(Protocol):
 
     def details(self) -> Mapping[str, Any]:
         """Say what operators should know of it besides its state. Never holds a secret."""
+        ...
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """A source that can tell when one of its resources has changed."""
+
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
+        """Tell of these and no others, from now on; return what cannot be told, and why.
+
+        Only called while `run` is live, and again by whoever runs it after every start.
+        """
         ...
 
 

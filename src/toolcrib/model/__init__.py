@@ -2,8 +2,10 @@
 
 from toolcrib.model.call import Call, Origin, Progress, Report
 from toolcrib.model.caller import Caller, Credential, permits
+from toolcrib.model.channel import Channel, Unanswered
 from toolcrib.model.hints import Hints
 from toolcrib.model.json import Json, JsonObject
+from toolcrib.model.overheard import Overheard
 from toolcrib.model.result import Ask, Kind, Metadata, Problem, Result, Voice
 from toolcrib.model.tool import (
     Category,
@@ -23,6 +25,7 @@ __all__ = [
     "Call",
     "Caller",
     "Category",
+    "Channel",
     "Credential",
     "Deprecation",
     "Example",
@@ -33,6 +36,7 @@ __all__ = [
     "Kind",
     "Metadata",
     "Origin",
+    "Overheard",
     "Problem",
     "Progress",
     "RateLimit",
@@ -42,6 +46,7 @@ __all__ = [
     "Slow",
     "Speech",
     "Tool",
+    "Unanswered",
     "Voice",
     "fingerprint",
     "permits",

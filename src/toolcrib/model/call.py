@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.model.caller import Caller
+from toolcrib.model.channel import Channel
 from toolcrib.model.json import JsonObject
 from toolcrib.model.tool import Tool
 from toolcrib.model.value import Value
@@ -32,15 +33,19 @@ class Origin(Value):
     agent_version: str = "0"
     session_id: str | None = None
     trace_id: str = ""
+    parent: str = ""
+    """The caller's span in that trace, 16 hex digits; empty where the trace begins here."""
+    sampled: bool = True
+    """Whether the trace is being kept, as its flags say."""
     correlation_id: str = ""
     face: str = "library"
     provider: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One request. Never changed; a step that needs another one makes it with `replace`."""
+@dataclass(frozen=True, kw_only=True)
+class Call(Value):
+    """One request. Never changed; a step that needs another one makes it with `but`."""
 
     id: str
     tool: Tool
@@ -50,4 +55,11 @@ class Call:
     deadline: float | None = None
     """When the caller stops waiting, on the event loop's clock."""
     answers: JsonObject = field(default_factory=dict[str, Any])
+    """What the caller says to the questions of an earlier try, by the names they were asked under."""
+    state: str = ""
+    """What the source gave along with those questions, to know the call again by."""
     report: Report | None = None
+    channel: Channel | None = None
+    """The way back to the caller; None where it can neither be asked nor told anything."""
+    meta: JsonObject = field(default_factory=dict[str, Any])
+    """Vendor data that came with the call and passes through."""

@@ -84,6 +84,9 @@ class Tool:
     energy_cost: float | None = None
     aliases: tuple[str, ...] = ()
     annotations: JsonObject = field(default_factory=dict[str, Any])
+    icons: tuple[JsonObject, ...] = ()
+    meta: JsonObject = field(default_factory=dict[str, Any])
+    """Vendor data in the definition, which passes through: what a tool's page looks like, and the like."""
     hidden: bool = False
     expose_as: str | None = None
     exposed: str = ""

@@ -7,11 +7,13 @@ from toolcrib.observe.journal import Journal
 from toolcrib.observe.log import Log, setup
 from toolcrib.observe.metrics import CONTENT_TYPE, Metrics
 from toolcrib.observe.redact import MASK, Redactor
-from toolcrib.observe.traces import Trace, new_id, new_trace, parse, trace_uuid
+from toolcrib.observe.spans import INSTALL, Sampling, Spans, installed
+from toolcrib.observe.traces import new_id
 from toolcrib.observe.usage import ToolUsage, UsageTally, quantile, summary
 
 __all__ = [
     "CONTENT_TYPE",
+    "INSTALL",
     "MASK",
     "Entry",
     "History",
@@ -20,15 +22,14 @@ __all__ = [
     "Metrics",
     "RecentCalls",
     "Redactor",
+    "Sampling",
     "Sink",
+    "Spans",
     "ToolUsage",
-    "Trace",
     "UsageTally",
+    "installed",
     "new_id",
-    "new_trace",
-    "parse",
     "quantile",
     "setup",
     "summary",
-    "trace_uuid",
 ]

@@ -26,6 +26,8 @@ class Entry(NamedTuple):
     seconds: float
     at: float
     """When it ended, as seconds since the epoch."""
+    waited: float = 0.0
+    """How long the caller was asked something meanwhile: no part of `seconds`."""
 
 
 class Sink(Protocol):

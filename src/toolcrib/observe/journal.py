@@ -42,11 +42,12 @@ class Journal:
         self._lost = 0
         self._lanes = tuple(_Lane(sink) for sink in sinks)
 
-    def record(self, call: Call, result: Result, seconds: float) -> None:
+    def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
         """Take note and return at once; where too much waits to be written, count what is dropped."""
         tool, problem, entries = call.tool, result.problem, self._entries
         if len(entries) < self._limit:
-            parts = (call.id, tool, call.caller, call.origin, problem, result.cached, seconds, time())
+            cached = result.cached
+            parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited)
             entries.append(_entry(Entry, parts))
         else:
             self._lost += 1

@@ -36,7 +36,7 @@ def level_of(entry: Entry) -> int:
 
 def call_event(entry: Entry, redactor: Redactor) -> dict[str, Any]:
     """What the log says about a call, once, when it has ended."""
-    call_id, tool, caller, origin, problem, cached, seconds, at = entry
+    call_id, tool, caller, origin, problem, cached, seconds, at, _ = entry
     event = {
         "ts": datetime.fromtimestamp(at, UTC),
         "level": _LEVELS[level_of(entry)],

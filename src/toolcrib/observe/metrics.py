@@ -5,23 +5,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from prometheus_client import (
-    CollectorRegistry,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-
 from toolcrib.errors import CODES
 from toolcrib.interfaces import SourceState
 from toolcrib.model import Tool
 from toolcrib.observe.entry import BLAMELESS, Entry
-from toolcrib.observe.series import BOUNDS, PER_TOOL, Series, counts, family
+from toolcrib.observe.series import BOUNDS, PER_TOOL, Series, counts, family, number
 from toolcrib.version import VERSION
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MOST_TOOLS = 20_000
 OTHER = "other"
@@ -36,6 +27,7 @@ class Metrics:
         prefix: str = "toolcrib",
         *,
         sources: Callable[[], Iterable[SourceState]] | None = None,
+        parked: Callable[[], int] = int,
         limit: int = MOST_TOOLS,
     ) -> None:
         if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", prefix):
@@ -43,17 +35,14 @@ class Metrics:
                 f"metrics.prefix: {prefix!r} must start with a letter and hold letters, digits and _ only"
             )
         self._prefix = prefix
-        self._sources = sources
+        self._sources, self._parked = sources, parked
         self._limit = limit
         self._tools: dict[str, Series] = {}
         self._refused: Counter[str] = Counter()
-        self._process = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self._process)
 
     def take(self, batch: Sequence[Entry]) -> None:
         """Count a batch in, at once."""
-        for _, tool, _, _, problem, cached, seconds, _ in batch:
+        for _, tool, _, _, problem, cached, seconds, _, _ in batch:
             series = self._tools.get(tool.name) or self._begin(tool)
             series.spelled = ()
             series.ends[tool.category, problem.code if problem else ""] += 1
@@ -80,9 +69,12 @@ class Metrics:
                 f"{name}_refused_total", "counter", "Requests that never had a tool.", "code", self._refused
             ),
             counts(f"{name}_dropped_total", "counter", "What a sink could not keep.", "sink", dropped),
+            number(f"{name}_parked_calls", "gauge", "Calls that wait for an answer.", self._parked()),
             *self._source_states(list(self._sources() if self._sources else ())),
         )
-        return "".join(parts).encode() + generate_latest(self._process)
+        from toolcrib.observe.process import process_metrics
+
+        return "".join(parts).encode() + process_metrics()
 
     def _source_states(self, states: Sequence[SourceState]) -> Iterator[str]:
         name = self._prefix

@@ -1,6 +1,5 @@
 """The JSON line of a call, quickly: what is the same for many calls is spelled, and cleaned, once."""
 
-import re
 from datetime import UTC, datetime
 
 import orjson
@@ -10,7 +9,6 @@ from toolcrib.observe.lines import call_event, json_line
 from toolcrib.observe.redact import Redactor
 
 _MOST_KEPT = 10_000
-_PLAIN_IDS = re.compile(r"[0-9a-f\n-]*")
 _CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms")
 
 
@@ -25,9 +23,10 @@ class QuickLines:
 
     def line(self, entry: Entry) -> bytes:
         """Return one call's line."""
-        call_id, tool, caller, origin, problem, cached, seconds, at = entry
-        ids = f"{call_id}\n{origin.trace_id}\n{origin.correlation_id}"
-        if not _PLAIN_IDS.fullmatch(ids) or self._redactor.text(ids) != ids:
+        call_id, tool, caller, origin, problem, cached, seconds, at, _ = entry
+        trace, correlation = origin.trace_id, origin.correlation_id
+        ids = f"{call_id}\n{trace}" if trace == correlation else f"{call_id}\n{trace}\n{correlation}"
+        if not self._redactor.is_id(ids):
             return json_line(call_event(entry, self._redactor))
         if self._learned != self._redactor.learned or len(self._kept) >= _MOST_KEPT:
             self._learned, self._kept = self._redactor.learned, {}
@@ -38,8 +37,8 @@ class QuickLines:
         if rest is None:
             rest = self._kept[key] = self._unchanging(entry)
         return (
-            f'{{"ts":"{self._spelled(at)}","call_id":"{call_id}","trace_id":"{origin.trace_id}",'
-            f'"correlation_id":"{origin.correlation_id}","duration_ms":{seconds * 1000.0:.3f},{rest}\n'
+            f'{{"ts":"{self._spelled(at)}","call_id":"{call_id}","trace_id":"{trace}",'
+            f'"correlation_id":"{correlation}","duration_ms":{seconds * 1000.0:.3f},{rest}\n'
         ).encode()
 
     def _unchanging(self, entry: Entry) -> str:

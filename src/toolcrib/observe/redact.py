@@ -55,6 +55,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._known: dict[str, None] = {}
         self._longest_first: tuple[str, ...] = ()
+        self._like_ids: tuple[str, ...] = ()
         self._values = re.compile("")
         self._passed: set[tuple[str | None, ...]] = set()
         self.learned = 0
@@ -84,6 +85,12 @@ class Redactor:
             return text
         return _SHAPES.sub(_mask_shape, text)
 
+    def is_id(self, text: str) -> bool:
+        """Whether a text is made of what ids are made of, and holds no secret; most often it is one."""
+        if not _NO_SIGN.fullmatch(text):
+            return False
+        return not (self._like_ids and any(secret in text for secret in self._like_ids))
+
     def passes(self, words: tuple[str | None, ...]) -> bool:
         """Whether none of these words holds a secret. Remembered: for names that come again and again."""
         if words in self._passed:
@@ -108,6 +115,7 @@ class Redactor:
         while len(self._known) > _MOST_KNOWN:
             del self._known[next(iter(self._known))]
         self._longest_first = tuple(sorted(self._known, key=len, reverse=True))
+        self._like_ids = tuple(filter(_NO_SIGN.fullmatch, self._longest_first))
         self._values = re.compile("|".join(map(re.escape, self._longest_first)))
         self._passed.clear()
         self.learned += 1

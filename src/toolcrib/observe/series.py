@@ -112,6 +112,11 @@ def counts(name: str, kind: str, what: str, label: str, numbers: Mapping[str, fl
     )
 
 
+def number(name: str, kind: str, what: str, value: float) -> str:
+    """A family without labels."""
+    return family(name, kind, what, (f"{name} {value}\n",))
+
+
 def _lines(name: str, numbers: Iterable[tuple[Labels, float]]) -> str:
     return "".join(f"{name}{{{_inner(labels)}}} {number}\n" for labels, number in numbers)
 

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import cast
 
 from toolcrib.errors import Lost
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import Call, Overheard, Result, Tool
 
 BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
 TICK = 0.02
@@ -17,10 +18,22 @@ TICK = 0.02
 class _Try:
     """One running try: whose task it is, until when it may run, how often it has been told to stop."""
 
-    __slots__ = ("task", "told", "until")
+    __slots__ = ("deadline", "left", "task", "told", "until")
 
-    def __init__(self, task: "asyncio.Task[object]", until: float) -> None:
-        self.task, self.until, self.told = task, until, 0
+    def __init__(self, task: "asyncio.Task[object]", until: float, deadline: float) -> None:
+        self.task, self.told, self.deadline = task, 0, deadline
+        self.until = until if until < deadline else deadline  # noqa: FURB136 - half the price of `min`, on every call
+        self.left = 0.0
+        """What remains of the limit, while it stands still."""
+
+    def stand_still(self) -> None:
+        """Stop counting: the caller is being asked, and people take their time. Its deadline holds."""
+        self.left = self.until - self.task.get_loop().time()
+        self.until = self.deadline
+
+    def go_on(self) -> None:
+        """Count on from where it stood."""
+        self.until = min(self.task.get_loop().time() + self.left, self.deadline)
 
     def is_over(self) -> bool:
         """Take back what we told the task; whether that was all anybody told it."""
@@ -42,11 +55,8 @@ class _Watch:
     def begin(self, limit: float, deadline: float | None) -> _Try:
         """Watch the current task from now on."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + limit
-        try_ = _Try(
-            cast("asyncio.Task[object]", asyncio.current_task(loop)),
-            until if deadline is None or deadline > until else deadline,
-        )
+        task = cast("asyncio.Task[object]", asyncio.current_task(loop))
+        try_ = _Try(task, loop.time() + limit, inf if deadline is None else deadline)
         self._tries.add(try_)
         if not self._ticking:
             self._ticking = True
@@ -56,7 +66,8 @@ class _Watch:
     def end(self, try_: _Try) -> None:
         """Watch it no longer; a function that took no notice of the limit and answered has answered."""
         self._tries.discard(try_)
-        try_.is_over()
+        if try_.told:
+            try_.is_over()
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         """Stop what is past its limit, again and again until it does."""
@@ -84,9 +95,13 @@ class Attempt:
     def fit(self, tool: Tool) -> Stage:
         """Every try is bounded."""
         limit, watch = self.limit(tool), self._watch
+        local = tool.family in ("function", "core")
 
         async def attempt(call: Call, proceed: Handler) -> Result:
             try_ = watch.begin(limit, call.deadline)
+            channel = None if local else call.channel
+            if channel is not None and channel.capabilities:
+                call = call.but(channel=Overheard(channel, try_.stand_still, try_.go_on))
             try:
                 return await proceed(call)
             except asyncio.CancelledError:

@@ -8,7 +8,7 @@ import anyio
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import Call, Overheard, Result, Tool
 
 BreakerState = Literal["closed", "open", "half_open"]
 Verdict = Literal["good", "bad", "neither"]
@@ -70,7 +70,7 @@ class _Circuit:
         self._failed_at = float("-inf")
         self._rest = settings.rest
         self._until = 0.0
-        self._probing = False
+        self._probing: Call | None = None
 
     def judge(self, error: ToolcribError, call: Call) -> Verdict:
         """Say what an error tells of the source."""
@@ -96,22 +96,31 @@ class _Circuit:
     async def probe(self, call: Call, proceed: Handler) -> Result:
         """Let one call through when the rest is over, and go by what becomes of it."""
         now = self._settings.clock()
-        if self._probing or now < self._until:
+        if self._probing is not None or now < self._until:
             raise self._refusal(now)
-        self.state, self._probing = "half_open", True
+        self.state, self._probing = "half_open", call
         verdict: Verdict = "neither"
         try:
-            result = await proceed(call)
+            result = await proceed(self._listening(call))
             verdict = "good"
             return result
         except ToolcribError as error:
             verdict = self.judge(error, call)
             raise
         finally:
-            self._probing = False
-            self._conclude(verdict)
+            self._conclude(call, verdict)
 
-    def _conclude(self, verdict: Verdict) -> None:
+    def _listening(self, call: Call) -> Call:
+        """A source that asks something is well: others need not wait until somebody has answered it."""
+        if call.channel is None:
+            return call
+        return call.but(channel=Overheard(call.channel, lambda: self._conclude(call, "good")))
+
+    def _conclude(self, call: Call, verdict: Verdict) -> None:
+        if self._probing is not call:
+            self.count(verdict)
+            return
+        self._probing = None
         if verdict == "good":
             self.close()
         elif verdict == "bad":

@@ -7,22 +7,26 @@ import anyio
 
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import Call, Overheard, Result, Tool
 
 
 @dataclass
 class _Room:
-    """The places of one source."""
+    """The places of one source. Fewer than none are free where calls came back to theirs."""
 
     free: int
     waiting: deque[anyio.Event] = field(default_factory=deque[anyio.Event])
 
     def leave(self) -> None:
         """Hand the place to whoever waits longest, else free it."""
-        if self.waiting:
+        if self.waiting and self.free >= 0:
             self.waiting.popleft().set()
         else:
             self.free += 1
+
+    def come_back(self) -> None:
+        """Take a place again; a call that has begun is not made to wait for one."""
+        self.free -= 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,9 @@ class Bulkhead:
                 room.free -= 1
             else:
                 await self._wait(room, tool)
+            if call.channel is not None:
+                # Whoever waits for its caller's answer does nothing, and must not keep others from working.
+                call = call.but(channel=Overheard(call.channel, room.leave, room.come_back))
             try:
                 return await proceed(call)
             finally:

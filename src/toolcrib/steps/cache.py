@@ -1,12 +1,14 @@
 """The same question by the same caller is answered once per time-to-live, and asked once at a time."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 
 import orjson
 
 from toolcrib.interfaces import Handler, Shared, Stage
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import Call, Channel, Overheard, Result, Tool
 
 _LARGEST = 1024 * 1024
 
@@ -23,22 +25,39 @@ class Cache:
         if not ttl or tool.category == "mutation":
             return None
 
+        local = tool.family in ("function", "core")
+
         async def cache(call: Call, proceed: Handler) -> Result:
+            if call.answers or call.state:
+                return await proceed(call)
             key = _key(call)
             kept = await self.shared.recall(key)
             if kept is not None:
                 return kept.but(cached=True)
-
-            async def ask() -> Result:
-                result = await proceed(call)
-                if _keepable(result):
-                    await self.shared.keep(key, result, ttl)
-                return result
-
-            result, by_another = await self.shared.once(key, ask)
-            return result.but(cached=True) if by_another else result
+            ask = partial(self._ask, call, proceed, key, ttl)
+            channel = None if local else call.channel
+            return await (ask(channel) if channel and channel.capabilities else self._together(key, ask))
 
         return cache
+
+    async def _together(self, key: str, ask: Callable[[], Awaitable[Result]]) -> Result:
+        """Ask once for all who want to know the same now; a question goes to each of them."""
+        result, by_another = await self.shared.once(key, ask)
+        if not by_another:
+            return result
+        return result.but(cached=True) if result.ask is None else await ask()
+
+    async def _ask(
+        self, call: Call, proceed: Handler, key: str, ttl: float, channel: Channel | None = None
+    ) -> Result:
+        """Ask and keep the answer, unless it is this caller's alone: it was asked something meanwhile."""
+        asked: list[bool] = []
+        if channel is not None:
+            call = call.but(channel=Overheard(channel, lambda: asked.append(True)))
+        result = await proceed(call)
+        if not asked and _keepable(result):
+            await self.shared.keep(key, result, ttl)
+        return result
 
 
 def _key(call: Call) -> str:

@@ -26,18 +26,26 @@ class Shape:
 
         async def shape(call: Call, proceed: Handler) -> Result:
             result = await proceed(call)
-            if result.ask is not None:
-                return result
-            size = len(result.encoded) + sum(map(_weight, result.content)) + _weight(result.meta)
+            size = len(result.encoded)
+            if result.content or result.meta or result.ask is not None:
+                size += _rest(result)
             if result.problem is not None:
                 # What failed has failed, however much the tool says about it.
                 return result if size <= self.result_bytes else result.but(content=(), meta={})
             if size > self.result_bytes:
                 cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
                 raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {cap}")
-            return result if result.message else result.but(message=speak(result))
+            return result if result.message or result.ask is not None else result.but(message=speak(result))
 
         return shape
+
+
+def _rest(result: Result) -> int:
+    """What an answer holds beside its data."""
+    size = sum(map(_weight, result.content)) + _weight(result.meta)
+    if result.ask is not None:
+        size += len(result.ask.state) + sum(map(_weight, result.ask.questions.values()))
+    return size
 
 
 def _weight(value: Json) -> int:

@@ -17,6 +17,7 @@ from toolcrib.interfaces import Offer, Source, SourceState, State, Upkeep
 from toolcrib.model import Call, Result
 from toolcrib.supervisor.display import Display, Later
 from toolcrib.supervisor.flights import Flight, Flights, lost
+from toolcrib.supervisor.news import News
 from toolcrib.supervisor.reasons import one_line, reason
 from toolcrib.supervisor.shelf import Shelf
 
@@ -39,21 +40,27 @@ class Home:
     """Told when it has settled, and whenever it goes down."""
     patience: float
     """The pause between two tries of a source in a crash loop."""
+    news: News
+    """What of its resources others follow, and who hears of these."""
 
 
 class _Link:
     """What one run of a source holds on to; it means nothing any more once that run is given up."""
 
-    def __init__(self, up: Callable[[Offer], None], down: Callable[[str], None]) -> None:
-        self._up, self._down, self.held = up, down, True
+    def __init__(self, life: "Life") -> None:
+        self._life, self.held = life, True
 
     def up(self, offer: Offer) -> None:
         if self.held:
-            self._up(offer)
+            self._life.came_up(offer)
 
     def down(self, reason: str) -> None:
         if self.held:
-            self._down(one_line(reason))
+            self._life.was_lost(one_line(reason))
+
+    def updated(self, uri: str) -> None:
+        if self.held:
+            self._life.was_updated(uri)
 
 
 class Life:
@@ -78,7 +85,7 @@ class Life:
         self._watchful = upkeep.idle is not None
         """Whether anyone wants to know when a call has ended."""
         self._scope, self._run_scope = anyio.CancelScope(), anyio.CancelScope()
-        self._link = _Link(self._came_up, self._was_lost)
+        self._link = _Link(self)
         self._stir, self._turn = anyio.Event(), anyio.Event()
         self._waiting = 0
         self._deaths, self._dead = 0, False
@@ -217,7 +224,7 @@ class Life:
         self._dead = False
         if self.state != "crash_loop":
             self._starting()
-        link = self._link = _Link(self._came_up, self._was_lost)
+        link = self._link = _Link(self)
         died = ""
         with anyio.CancelScope() as self._run_scope:
             died = await self._lived(link)
@@ -254,7 +261,7 @@ class Life:
         if self._turn.is_set():
             self._turn = anyio.Event()
 
-    def _came_up(self, offer: Offer) -> None:
+    def came_up(self, offer: Offer) -> None:
         """Show what the source offers; again whenever that changes."""
         if self._retiring:
             return
@@ -264,6 +271,8 @@ class Life:
             self._up_at = _now()
             self._dead = False
             self._move("up")
+            if self._home.news.wanted(self.id):
+                self._home.news.agree(self.source)
         self.display.show(offer)
         self._settle()
         learnt, self._learning = self._learning, False
@@ -273,7 +282,12 @@ class Life:
             self._last_call = _now()
             self._doze_later(self.upkeep.idle)
 
-    def _was_lost(self, reason: str) -> None:
+    def was_updated(self, uri: str) -> None:
+        """Pass on that a resource has changed."""
+        if not self._retiring:
+            self._home.news.updated(self.id, uri)
+
+    def was_lost(self, reason: str) -> None:
         """The source has lost its server, and may yet find it again."""
         self._again_at = _now() + self.upkeep.backoff
         self._lapse()
@@ -339,7 +353,7 @@ class Life:
         """Go to sleep unless there is, or was lately, something to do."""
         idle = cast("float", self.upkeep.idle)
         left = self._last_call + idle - _now()
-        if self.flights or self._waiting:
+        if self.flights or self._waiting or self._home.news.wanted(self.id):
             self._doze_later(idle)
         elif left > 0:
             self._doze_later(left)

@@ -1,6 +1,6 @@
 """Knows every source and who holds its place: starts, swaps, retires, and finds the one a call goes to."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, cast
 
 import anyio
@@ -10,6 +10,7 @@ from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Handler, Offer, Source, SourceState, Upkeep
 from toolcrib.model import Call, Result, Tool
 from toolcrib.supervisor.life import Home, Life
+from toolcrib.supervisor.news import News
 from toolcrib.supervisor.shelf import Shelf
 
 PATIENCE = 60.0
@@ -21,7 +22,9 @@ class Supervisor:
     """Owns the liveness of every source."""
 
     def __init__(self, shelf: Shelf, *, patience: float = PATIENCE) -> None:
-        self._home = Home(shelf=shelf, later=self._later, hear=self._heard, patience=patience)
+        self.news = News(self._soon)
+        """What sources tell of their resources."""
+        self._home = Home(shelf=shelf, later=self._later, hear=self._heard, patience=patience, news=self.news)
         self._lives: dict[str, Life] = {}
         """Who gets the calls, by source."""
         self._heirs: dict[str, Life] = {}
@@ -150,6 +153,18 @@ class Supervisor:
             if life.state not in ("asleep", "starting"):
                 raise life.unavailable()
             await life.rouse()
+
+    # --- resources that are followed ---
+
+    def refollow(self, id: str) -> None:
+        """Let a source know that what is followed has changed; one that is not up learns it when it is."""
+        life = self._lives.get(id)
+        if life is not None and life.serving:
+            self.news.agree(life.source)
+
+    def _soon(self, do: Callable[[Source], Coroutine[Any, Any, None]], source: Source) -> None:
+        if self._tasks is not None:
+            self._tasks.start_soon(do, source)
 
     # --- what operators ask ---
 

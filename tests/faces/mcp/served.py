@@ -12,12 +12,13 @@ from mcp import Client
 from pydantic import BaseModel, Field
 
 from toolcrib import BusinessRuleError, ToolContext, tool
-from toolcrib.asgi import Receive, Scope, Send
+from toolcrib.asgi import Receive, Request, Scope, Send, send_answer
+from toolcrib.asgi.protocol import BoundedProtocol
 from toolcrib.build import House, build
 from toolcrib.config import default_document
 from toolcrib.config.sections import Context
 from toolcrib.faces.mcp import McpFace
-from toolcrib.faces.mcp.era import MODERN
+from toolcrib.faces.mcp.revisions import MODERN
 from toolcrib.interfaces import Offer
 from toolcrib.model import Caller, Origin, Tool
 
@@ -164,16 +165,19 @@ async def served(**options: Any) -> AsyncGenerator[Place]:
     """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
     happened = Happened()
     async with a_house(happened, **CONTEXTS) as house:
-        face = McpFace(house.gateway, **options)
+        face = McpFace(house.gateway, house.conversations, b"0" * 32, **options)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            scope["toolcrib.caller"] = CALLERS[scope["path"].split("/")[1]]
-            agent = dict(scope["headers"]).get(b"x-agent-id")
+            if scope["type"] != "http":
+                return
+            request = Request(scope, receive, send)
+            request.caller = CALLERS[request.path.split("/")[1]]
+            agent = request.headers.get(b"x-agent-id")
             if agent is not None:
-                scope["toolcrib.origin"] = Origin(
-                    face="rest", agent_id=agent.decode(), session_id="s", trace_id="t"
-                )
-            await face(scope, receive, send)
+                request.origin = Origin(face="rest", agent_id=agent.decode(), session_id="s", trace_id="t")
+            answer = await face.answer(request)
+            if answer is not None:
+                await send_answer(request, answer)
 
         async with face.run(), listening(app) as port:
             try:
@@ -201,7 +205,9 @@ class _Quiet(uvicorn.Server):
 @asynccontextmanager
 async def listening(app: Any) -> AsyncGenerator[int]:
     """Run an ASGI application on a port of the system's choice."""
-    config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        app, lifespan="off", ws="none", http=BoundedProtocol, log_config=None, access_log=False
+    )
     config.timeout_graceful_shutdown = 5
     server = _Quiet(config)
     with socket() as listener:

@@ -1,14 +1,13 @@
-"""The face without a socket: clients that leave early, streams that end before they begin, odd headers."""
+"""The face without a socket: clients that leave early, odd headers, answers that turn into streams."""
 
 import json
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.faces.mcp.served import CALLERS, Place, served
 from tests.faces.mcp.wire import ENVELOPE, message, modern_headers
-from toolcrib.asgi import Receive
+from toolcrib.asgi import Disconnected, Receive, Request, send_answer
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +24,11 @@ async def speak(place: Place, method: str, receive: Receive, **headers: str) -> 
     given = {"content-type": "application/json", "accept": "text/event-stream", **headers}
     pairs = [(name.encode(), value.encode()) for name, value in given.items()]
     scope = {"type": "http", "method": method, "path": "/mcp", "query_string": b"", "headers": pairs}
-    await place.face({**scope, "toolcrib.caller": CALLERS["bob"]}, receive, send)
+    request = Request(scope, receive, send)
+    request.caller = CALLERS["bob"]
+    answer = await place.face.answer(request)
+    if answer is not None:
+        await send_answer(request, answer)
     return said
 
 
@@ -34,36 +37,38 @@ async def test_nobody_is_answered_who_left_before_the_end_of_the_request() -> No
         return {"type": "http.disconnect"}
 
     async with served() as place:
-        assert await speak(place, "POST", leave) == []
+        with pytest.raises(Disconnected):
+            await speak(place, "POST", leave)
 
 
-async def test_a_stream_that_is_ended_before_it_began_is_refused() -> None:
-    waiting, said = anyio.Event(), Said()
-    async with served() as place, anyio.create_task_group() as tasks:
+async def ask(place: Place, sent: dict[str, Any], **headers: str) -> Said:
+    async def give() -> dict[str, Any]:
+        return {"type": "http.request", "body": json.dumps(sent).encode(), "more_body": False}
 
-        async def wait() -> dict[str, Any]:
-            waiting.set()
-            await anyio.sleep_forever()
-            return {}
-
-        async def open_stream() -> None:
-            said.extend(await speak(place, "GET", wait))
-
-        tasks.start_soon(open_stream)
-        await waiting.wait()
-        place.face.end("bob")
-    assert said[0]["status"] == 503
-    assert b"open it again" in said[1]["body"]
+    return await speak(place, "POST", give, **headers)
 
 
 async def test_white_space_around_a_header_is_no_part_of_it() -> None:
-    sent = json.dumps(message("tools/call", name="say_hello", _meta=ENVELOPE)).encode()
-    headers = modern_headers("tools/call", " say_hello\t")
-
-    async def give() -> dict[str, Any]:
-        return {"type": "http.request", "body": sent, "more_body": False}
-
+    sent = message("tools/call", name="say_hello", _meta=ENVELOPE)
     async with served() as place:
-        said = await speak(place, "POST", give, **headers)
+        said = await ask(place, sent, **modern_headers("tools/call", " say_hello\t"))
         assert said[0]["status"] == 200
         assert json.loads(said[1]["body"])["result"]["content"][0]["text"] == "hello"
+
+
+async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
+    async with served() as place:
+        for token in (None, "the token"):
+            meta = {**ENVELOPE, **({} if token is None else {"progressToken": token})}
+            sent = message("tools/call", name="take_steps", _meta=meta)
+            start, *parts = await ask(place, sent, **modern_headers("tools/call", "take_steps"))
+            kind = dict(start["headers"])[b"content-type"]
+            if token is None:
+                assert kind == b"application/json"
+                continue
+            assert kind == b"text/event-stream"
+            events = [json.loads(part["body"].partition(b"data: ")[2]) for part in parts if part["body"]]
+            assert [event.get("method") for event in events] == ["notifications/progress"] * 3 + [None]
+            assert {event["params"]["progressToken"] for event in events[:3]} == {"the token"}
+            assert events[-1]["result"]["content"][0]["text"] == "done"
+            assert [part["more_body"] for part in parts[:-1]] == [True] * 4

@@ -99,8 +99,9 @@ def test_what_was_asked_is_answered_although_the_input_has_ended(command: StdioS
         "this is no message",
         message("tools/call", 2, name="make_noise"),
     )
-    assert [answer["id"] for answer in answers] == [1, 2]
-    assert answers[1]["result"]["structuredContent"] == {"agent": "pipe"}
+    assert [answer["id"] for answer in answers] == [1, None, 2]
+    assert answers[1]["error"]["code"] == -32700
+    assert answers[2]["result"]["structuredContent"] == {"agent": "pipe"}
     assert "noise on standard output" in stderr
 
 

@@ -115,6 +115,11 @@ async def test_wrong_arguments(crib: Doors, arguments: Any, says: str) -> None:
         ({"name": "add", "arguments": {}, "idempotencyKey": "k"}, "leave idempotencyKey out"),
         ({"name": "add", "arguments": {}, "state": 1}, "state must be text"),
         ({"name": "add", "arguments": {}, "answers": []}, "answers must be an object"),
+        ({"name": "add", "arguments": {}, "capabilities": True}, "capabilities must be an object"),
+        (
+            {"name": "add", "arguments": {}, "capabilities": {"roots": 1}},
+            "capabilities.roots must be an object",
+        ),
     ],
 )
 async def test_a_wrong_body(crib: Doors, body: Any, says: str) -> None:
@@ -128,8 +133,9 @@ async def test_the_context_decides_again_when_a_tool_is_called(crib: Doors) -> N
     few = await crib.key("few", contexts=["few"])
     seen = {"name": "add", "arguments": {"a": 1}, "context": "few"}
     assert (await crib.ask("POST", "/api/tools/execute", body=seen)).status == 200
-    for more in ({}, {"arguments": None}, {"state": "x"}):
-        unseen = {"name": "who", "context": "few", **more}
+    able: dict[str, Any] = {"capabilities": {"roots": {}}}
+    for more in ({}, {"arguments": None}, {"state": "x"}, able):
+        unseen: dict[str, Any] = {"name": "who", "context": "few", **more}
         assert (await crib.ask("POST", "/api/tools/execute", body=unseen)).code == "TOOL_NOT_FOUND"
     assert (await crib.call("who", key=few)).code == "TOOL_NOT_FOUND"
     for context in ("default", "nowhere"):
@@ -184,6 +190,7 @@ def events(body: bytes) -> list[tuple[str, Any]]:
 STREAM = {"accept": "text/event-stream"}
 
 
+@pytest.mark.requirement("D14")
 async def test_events_while_it_runs(crib: Doors) -> None:
     reply = await crib.call("count", {"to": 2}, headers=STREAM)
     assert reply.status == 200

@@ -1,4 +1,4 @@
-"""A server on the official SDK with pages, headers and a growing list: `real_server.py stdio|PORT both|old`.
+"""A server on the official SDK with pages, headers, growth, a resource: `real_server.py stdio|PORT both|old`.
 
 `old` speaks as servers did before 2026: it does not know the modern way and says so.
 """
@@ -16,7 +16,12 @@ from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.message import SessionMessage
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -42,8 +47,10 @@ TOOLS = {
         tool("steps"),
         tool("die"),
         tool("route", REGION),
+        tool("touch"),
     )
 }
+NOTE = "real://note"
 bus = InMemorySubscriptionBus()
 
 
@@ -63,6 +70,24 @@ async def grow(ctx: Any, _arguments: dict[str, Any]) -> t.CallToolResult:
     await bus.publish(ToolsListChanged())
     await ctx.session.send_tool_list_changed()
     return said("grown")
+
+
+async def touch(ctx: Any, _arguments: dict[str, Any]) -> t.CallToolResult:
+    await bus.publish(ResourceUpdated(uri=NOTE))
+    await ctx.session.send_resource_updated(NOTE)
+    return said("touched")
+
+
+async def list_resources(_ctx: Any, _params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
+    return t.ListResourcesResult(resources=[t.Resource(uri=NOTE, name="note")])
+
+
+async def read_resource(_ctx: Any, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
+    return t.ReadResourceResult(contents=[t.TextResourceContents(uri=params.uri, text="noted")])
+
+
+async def subscribe(_ctx: Any, _params: t.SubscribeRequestParams) -> t.EmptyResult:
+    return t.EmptyResult()
 
 
 async def steps(ctx: Any, _arguments: dict[str, Any]) -> t.CallToolResult:
@@ -94,7 +119,7 @@ async def plain(ctx: Any, params: t.CallToolRequestParams) -> t.CallToolResult:
 
 
 async def call_tool(ctx: Any, params: t.CallToolRequestParams) -> t.CallToolResult:
-    special = {"grow": grow, "steps": steps, "add": add}.get(params.name)
+    special = {"grow": grow, "steps": steps, "add": add, "touch": touch}.get(params.name)
     if special is None:
         return await plain(ctx, params)
     return await special(ctx, params.arguments or {})
@@ -114,6 +139,9 @@ server = Told(
     version="1.2.3",
     on_list_tools=list_tools,
     on_call_tool=call_tool,
+    on_list_resources=list_resources,
+    on_read_resource=read_resource,
+    on_subscribe_resource=subscribe,
     on_subscriptions_listen=ListenHandler(bus),
     get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in TOOLS else None,
 )

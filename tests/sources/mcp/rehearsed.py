@@ -8,8 +8,9 @@ import anyio
 import orjson
 
 from toolcrib.interfaces import Offer
-from toolcrib.model import JsonObject, Report
+from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Era, Heard
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Refusal
 
 Answer = Callable[[JsonObject], Any]
@@ -50,6 +51,7 @@ class Scripted:
         self.sent: list[dict[str, Any]] = []
         self.told: list[str] = []
         self.spoken: list[tuple[Era, str]] = []
+        self.relayed: list[JsonObject] = []
         self.dials = 0
         self.closed = 0
         self.heard: Heard = lambda _method, _params: None
@@ -75,6 +77,9 @@ class Scripted:
     def speak(self, era: Era, revision: str) -> None:
         self.spoken.append((era, revision))
 
+    def relay(self, capabilities: JsonObject) -> None:
+        self.relayed.append(capabilities)
+
     async def request(
         self,
         method: str,
@@ -82,11 +87,11 @@ class Scripted:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        ear: Ear | None = None,
     ) -> JsonObject:
         decoded = orjson.loads(params)
         self.asked.append((method, decoded))
-        self.sent.append({"name": name, "headers": headers, "report": report})
+        self.sent.append({"name": name, "headers": headers, "ear": ear})
         await anyio.lowlevel.checkpoint()
         answer = self._next(method, decoded)
         if answer is None:
@@ -122,12 +127,16 @@ class Linked:
     def __init__(self) -> None:
         self.offers: list[Offer] = []
         self.downs: list[str] = []
+        self.updates: list[str] = []
 
     def up(self, offer: Offer) -> None:
         self.offers.append(offer)
 
     def down(self, reason: str) -> None:
         self.downs.append(reason)
+
+    def updated(self, uri: str) -> None:
+        self.updates.append(uri)
 
     def names(self) -> list[str]:
         return [tool.name for tool in self.offers[-1].tools]

@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
-from toolcrib.model import Result, Tool
-from toolcrib.sources.mcp.answers import LONGEST_MESSAGE, error_of, result_of
+from toolcrib.model import Ask, JsonObject, Result, Tool
+from toolcrib.sources.mcp.answers import (
+    LARGEST_STATE,
+    LONGEST_MESSAGE,
+    MOST_QUESTIONS,
+    error_of,
+    raw_of,
+    result_of,
+)
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
 from toolcrib.testing import a_tool
 
@@ -107,9 +114,103 @@ def test_what_a_server_adds_passes_but_for_the_protocols_own_keys() -> None:
     assert read(text("a")).meta == {}
 
 
-def test_a_question_to_the_user_is_refused_in_words() -> None:
-    with pytest.raises(Failed, match="fs:read has to ask the user something first"):
+def test_a_question_to_who_cannot_be_asked_is_refused_in_words() -> None:
+    with pytest.raises(Failed, match="fs:read has to ask the user something first, and this caller cannot"):
         result_of({"resultType": "input_required", "inputRequests": {}}, TOOL)
+
+
+CAN: JsonObject = {"elicitation": {}, "roots": {}}
+FORM: JsonObject = {"method": "elicitation/create", "params": {"message": "Who?"}}
+
+
+def asks(questions: Any, state: Any = None) -> JsonObject:
+    return {"resultType": "input_required", "inputRequests": questions, "requestState": state}
+
+
+@pytest.mark.requirement("D14")
+@pytest.mark.parametrize("read", [result_of, raw_of])
+def test_an_answer_that_is_a_question_is_asked(read: Any) -> None:
+    meta = {"_meta": {"progressToken": 1, "vendor/x": 1}}
+    form = {"method": "elicitation/create", "params": {"message": "Who?", **meta}}
+    found = read(asks({"who": form, "where": {"method": "roots/list"}}, "s"), TOOL, CAN)
+    expected: dict[str, Any] = {
+        "who": {"method": "elicitation/create", "params": {"message": "Who?", "_meta": {"vendor/x": 1}}},
+        "where": {"method": "roots/list", "params": {}},
+    }
+    assert found.ask == Ask(questions=expected, state="s")
+    assert (found.problem, found.data) == (None, None)
+    assert read(asks(None, "later"), TOOL, {}).ask == Ask(questions={}, state="later")
+
+
+@pytest.mark.requirement("D14")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        asks(None),
+        asks({}),
+        asks([FORM]),
+        asks("who", "s"),
+        asks({"a": FORM}, 7),
+        asks({"a": FORM}, "s" * (LARGEST_STATE + 1)),
+        asks({str(number): FORM for number in range(MOST_QUESTIONS + 1)}),
+        asks({"a" * 300: FORM}),
+        asks({"a": "who?"}),
+        asks({"a": {"method": 7}}),
+        asks({"a": {**FORM, "params": []}}),
+        asks({"a": {**FORM, "params": {"message": "x" * (1 << 20)}}}),
+        asks({"a": {"method": "sampling/createMessage", "params": {}}}),
+        asks({"a": {"method": "tools/call", "params": {}}}),
+        asks({"a": {**FORM, "params": {"mode": "url"}}}),
+    ],
+)
+def test_a_question_that_is_none_breaks_the_contract(answer: JsonObject) -> None:
+    for read in (result_of, raw_of):
+        with pytest.raises(Broken) as caught:
+            read(answer, TOOL, CAN)
+        assert caught.value.problem.code == "CONTRACT_VIOLATION"
+
+
+def test_a_raw_answer_is_data_without_what_it_says_to_us() -> None:
+    contents = [{"uri": "file:///a", "text": "x", "_meta": {"vendor/x": 1}}]
+    answer = {"resultType": "complete", "contents": contents, "ttlMs": 1, "cacheScope": "private"}
+    meta = {"io.modelcontextprotocol/serverInfo": {"name": "x"}, "vendor/y": 2}
+    assert raw_of({**answer, "_meta": meta}, TOOL).data == {"contents": contents, "_meta": {"vendor/y": 2}}
+    assert raw_of(answer, TOOL).data == {"contents": contents}
+
+
+def test_all_kinds_of_content_pass_as_they_are() -> None:
+    annotated = {"annotations": {"audience": ["user"], "priority": 0.5}, "_meta": {"vendor/x": [1]}}
+    blocks = [
+        {**text("see"), **annotated},
+        {**IMAGE, **annotated},
+        {"type": "audio", "data": "eA==", "mimeType": "audio/wav", **annotated},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": "eA=="}, **annotated},
+        {"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3, **annotated},
+    ]
+    result = read(*blocks, structuredContent=[1, None], _meta={"vendor/y": {"z": 1}})
+    assert (list(result.content), result.data, result.meta) == (blocks, [1, None], {"vendor/y": {"z": 1}})
+    failed = read(*blocks, isError=True, structuredContent={"why": 7})
+    assert (list(failed.content), failed.data) == (blocks, {"why": 7})
+    assert failed.problem is not None
+
+
+@pytest.mark.requirement("D14")
+@pytest.mark.parametrize(
+    "data, kept",
+    [
+        ({"requiredCapabilities": {"sampling": {}}}, {"requiredCapabilities": {"sampling": {}}}),
+        (0, 0),
+        ("s3cret", "***"),
+        (None, None),
+        ("x" * (1 << 20), None),
+    ],
+)
+def test_what_a_refusal_says_is_kept_for_who_speaks_its_language(data: Any, kept: Any) -> None:
+    refusal = Refusal(-32021, "not with s3cret", data)
+    problem = error_of(refusal, TOOL, lambda said: said.replace("s3cret", "***")).problem
+    expected = {"code": -32021, "message": "not with ***", "data": kept}
+    assert problem.tool_code == "-32021"
+    assert problem.details == {key: each for key, each in expected.items() if each is not None}
 
 
 @pytest.mark.parametrize("kind", ["task", 7, {}])

@@ -7,7 +7,7 @@ import pytest
 from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, listed
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp import discovery
-from toolcrib.sources.mcp.discovery import LARGEST_LIST, Listing, first_page, list_tools
+from toolcrib.sources.mcp.discovery import LARGEST_LIST, Listing, first_page, listing
 from toolcrib.sources.mcp.faults import Garbled, Refusal
 from toolcrib.sources.mcp.greeting import Greeting
 
@@ -24,24 +24,24 @@ def pages(params: JsonObject) -> JsonObject:
     return found if start == 4 else {**found, "nextCursor": str(start + 2)}
 
 
-def names(listing: Listing) -> list[str]:
-    return [tool["name"] for tool in listing.tools]
+def names(found: Listing) -> list[str]:
+    return [tool["name"] for tool in found.entries]
 
 
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("greeting", [LEGACY, MODERN])
 async def test_every_page_is_read(greeting: Greeting) -> None:
     server = Scripted(tools__list=pages)
-    listing = await list_tools(server, greeting)
-    assert names(listing) == ["t0", "t1", "t2", "t3", "t4", "t5"]
-    assert listing.cut is None
+    found = await listing(server, greeting)
+    assert names(found) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+    assert found.cut is None
     assert [params.get("cursor") for _, params in server.asked] == [None, "2", "4"]
 
 
 async def test_a_modern_list_is_asked_for_as_one_who_can_do_everything() -> None:
     server = Scripted(tools__list=listed("a"))
-    await list_tools(server, MODERN)
-    await list_tools(server, LEGACY)
+    await listing(server, MODERN)
+    await listing(server, LEGACY)
     (_, asked), (_, plain) = server.asked
     assert asked["_meta"]["io.modelcontextprotocol/clientCapabilities"]["sampling"] == {}
     assert plain == {}
@@ -49,10 +49,10 @@ async def test_a_modern_list_is_asked_for_as_one_who_can_do_everything() -> None
 
 async def test_a_cursor_that_comes_again_ends_the_list() -> None:
     server = Scripted(tools__list={**listed("a"), "nextCursor": "x"})
-    listing = await list_tools(server, LEGACY)
-    assert names(listing) == ["a", "a"]
-    assert listing.cut is not None
-    assert "read before" in listing.cut
+    found = await listing(server, LEGACY)
+    assert names(found) == ["a", "a"]
+    assert found.cut is not None
+    assert "read before" in found.cut
 
 
 async def test_no_list_goes_on_for_ever() -> None:
@@ -61,38 +61,38 @@ async def test_no_list_goes_on_for_ever() -> None:
         return {**listed(f"t{here}"), "nextCursor": str(here + 1)}
 
     server = Scripted(tools__list=endless)
-    listing = await list_tools(server, LEGACY)
-    assert len(listing.tools) == server.count("tools/list") == discovery.MOST_PAGES
-    assert listing.cut == "it goes on after 100 pages"
+    found = await listing(server, LEGACY)
+    assert len(found.entries) == server.count("tools/list") == discovery.MOST_PAGES
+    assert found.cut == "it goes on after 100 pages"
 
 
 @pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
 async def test_a_list_has_so_many_tools_at_most(more: dict[str, Any]) -> None:
-    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_TOOLS + 1)))
-    listing = await list_tools(Scripted(tools__list={**crowd, **more}), LEGACY)
-    assert len(listing.tools) == discovery.MOST_TOOLS
-    assert listing.cut == "it holds more than 2,000 tools"
+    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED + 1)))
+    found = await listing(Scripted(tools__list={**crowd, **more}), LEGACY)
+    assert len(found.entries) == discovery.MOST_LISTED
+    assert found.cut == "it holds more than 2,000 tools"
 
 
 async def test_a_list_of_exactly_so_many_tools_is_whole_unless_it_goes_on() -> None:
-    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_TOOLS)))
-    assert (await list_tools(Scripted(tools__list=crowd), LEGACY)).cut is None
+    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED)))
+    assert (await listing(Scripted(tools__list=crowd), LEGACY)).cut is None
     more = Scripted(tools__list={**crowd, "nextCursor": "1"})
-    assert (await list_tools(more, LEGACY)).cut == "it goes on after 2,000 tools"
+    assert (await listing(more, LEGACY)).cut == "it goes on after 2,000 tools"
     assert more.count("tools/list") == 1
 
 
 async def test_a_list_has_so_many_bytes_at_most() -> None:
     large = {"tools": [{"name": "a", "description": "x" * (LARGEST_LIST * 5 // 8)}], "nextCursor": "1"}
     server = Scripted(tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}])
-    listing = await list_tools(server, LEGACY)
+    found = await listing(server, LEGACY)
     assert server.count("tools/list") == 2
-    assert listing.cut == f"it goes on after {LARGEST_LIST:,} bytes"
+    assert found.cut == f"it goes on after {LARGEST_LIST:,} bytes"
 
 
 async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
     async def seal(*tools: JsonObject) -> bytes:
-        return (await list_tools(Scripted(tools__list={"tools": [*tools]}), LEGACY)).seal
+        return (await listing(Scripted(tools__list={"tools": [*tools]}), LEGACY)).seal
 
     first = await seal({"name": "a", "description": "d"})
     assert await seal({"description": "d", "name": "a"}) == first
@@ -109,15 +109,15 @@ async def test_a_list_that_is_none_is_a_fault(answer: JsonObject) -> None:
 @pytest.mark.parametrize("cursor", [7, "", None])
 async def test_a_cursor_that_is_no_text_is_the_end(cursor: Any) -> None:
     server = Scripted(tools__list={**listed("a"), "nextCursor": cursor})
-    assert (await list_tools(server, LEGACY)).cut is None
+    assert (await listing(server, LEGACY)).cut is None
     assert server.count("tools/list") == 1
 
 
 async def test_a_server_without_tools_has_none() -> None:
     bare = Greeting(era="legacy", revision="2025-06-18")
-    assert (await list_tools(Scripted(tools__list=UNKNOWN_METHOD), bare)).tools == ()
+    assert (await listing(Scripted(tools__list=UNKNOWN_METHOD), bare)).entries == ()
     with pytest.raises(Refusal):
-        await list_tools(Scripted(tools__list=UNKNOWN_METHOD), LEGACY)
+        await listing(Scripted(tools__list=UNKNOWN_METHOD), LEGACY)
 
 
 @pytest.mark.requirement("I5")
@@ -127,6 +127,6 @@ async def test_cursors_count_towards_the_bytes_of_a_list() -> None:
         return {"tools": [], "nextCursor": f"{here + 1}{'c' * (LARGEST_LIST * 3 // 8)}"}
 
     server = Scripted(tools__list=hoard)
-    listing = await list_tools(server, LEGACY)
+    found = await listing(server, LEGACY)
     assert server.count("tools/list") == 3
-    assert listing.cut == f"it goes on after {LARGEST_LIST:,} bytes"
+    assert found.cut == f"it goes on after {LARGEST_LIST:,} bytes"

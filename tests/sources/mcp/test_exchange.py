@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sources.mcp.far import Asking, Far, Message
+from tests.sources.mcp.far import Asking, Far, Message, settle
 from toolcrib.sources.mcp.faults import Cut, Garbled, Refusal, TooLarge, Unsent
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +24,7 @@ async def ended(far: Far, act: Callable[[], object], method: str = "tools/call")
     async with Asking(far) as asking:
         await asking.begin(0, method)
         act()
-        await anyio.wait_all_tasks_blocked()
+        await settle()
         asking.cancel()
     return asking.ended.get(0)
 
@@ -70,12 +69,12 @@ async def test_whatever_happens_every_request_ends_once_and_nothing_is_kept(
             await asking.begin(number)
         for number, event in events:
             happen(far, asking, number, event)
-            await anyio.wait_all_tasks_blocked()
+            await settle()
             if number in open_ones and event not in {"wrong", "noise"}:
                 open_ones.discard(number)
                 expected[number] = event
         far.exchange.close(Cut("over"))
-        await anyio.wait_all_tasks_blocked()
+        await settle()
     kinds = {"answer": dict, "refuse": Refusal, "spoil": TooLarge}
     for number, event in expected.items():
         assert (

@@ -5,10 +5,11 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.far import Asking, Far
+from tests.sources.mcp.far import Asking, Far, settle
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.exchange import MOST_NEWS
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Cut, Refusal
+from toolcrib.sources.mcp.hearing import MOST_NEWS
 
 pytestmark = pytest.mark.anyio
 
@@ -26,10 +27,10 @@ async def test_progress_is_passed_on_before_the_result(far: Far) -> None:
         told.append(news)
 
     async with Asking(far) as asking:
-        await asking.begin(0, report=report)
+        await asking.begin(0, ear=Ear(report))
         assert far.sent[0]["params"] == {"number": 0, "_meta": {"progressToken": 1}}
         far.progress(1, progress=1, total=2.5, message="half")
-        await anyio.wait_all_tasks_blocked()
+        await settle()
         assert told == [Progress(done=1, total=2.5, message="half")]
         far.progress(1, progress="x", total=True, message=3)
         far.progress(1, progress=3)
@@ -48,7 +49,7 @@ async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far
         await anyio.lowlevel.checkpoint()
 
     async with Asking(far) as asking:
-        await asking.begin(0, report=report)
+        await asking.begin(0, ear=Ear(report))
         for step in range(1_000):
             far.progress(1, progress=step)
         far.say(id=1, result={})
@@ -74,12 +75,12 @@ async def test_a_refusal_and_a_cancellation_reach_a_caller_that_listens_to_progr
         await anyio.sleep_forever()
 
     async with Asking(far) as asking:
-        await asking.begin(0, report=report)
-        await asking.begin(1, report=report)
-        await asking.begin(2, report=report)
+        await asking.begin(0, ear=Ear(report))
+        await asking.begin(1, ear=Ear(report))
+        await asking.begin(2, ear=Ear(report))
         far.say(id=1, error={"code": 1, "message": "no"})
         far.progress(2, progress=1)
-        await anyio.wait_all_tasks_blocked()
+        await settle()
         asking.scopes[1].cancel()
         asking.scopes[2].cancel()
     assert isinstance(asking.ended.pop(0), Refusal)
@@ -92,7 +93,7 @@ async def test_a_listener_that_fails_ends_the_request(far: Far) -> None:
         raise Cut("the caller is gone")
 
     async with Asking(far) as asking:
-        await asking.begin(0, report=report)
+        await asking.begin(0, ear=Ear(report))
         far.progress(1, progress=1)
     assert str(asking.ended[0]) == "the caller is gone"
     assert far.replies[0]["params"]["requestId"] == 1
@@ -107,7 +108,7 @@ async def test_what_progress_says_is_bounded(far: Far) -> None:
         told.append(news)
 
     async with Asking(far) as asking:
-        await asking.begin(0, report=report)
+        await asking.begin(0, ear=Ear(report))
         far.progress(1, message="x" * (1 << 20))
         far.say(id=1, result={})
     assert [len(news.message or "") for news in told] == [2_000]

@@ -25,6 +25,7 @@ from tests.sources.mcp.upstream import (
 )
 from tests.waiting import until
 from toolcrib.model import Progress
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Garbled, Refusal, Status, Unsent
 from toolcrib.sources.mcp.http import Http
 
@@ -72,7 +73,7 @@ async def test_progress_and_changes_of_the_official_server(official_url: str) ->
 
     async with anyio.create_task_group() as tasks, dialled(official_url, told) as modern:
         asked = params(name="steps", arguments={"count": 2})
-        assert text(await modern.request("tools/call", asked, name="steps", report=report)) == "done"
+        assert text(await modern.request("tools/call", asked, name="steps", ear=Ear(report))) == "done"
         assert seen == STEPS
         wanted = params(notifications={"toolsListChanged": True})
         tasks.start_soon(modern.request, "subscriptions/listen", wanted)
@@ -93,7 +94,7 @@ async def test_progress_questions_and_changes_in_the_legacy_era(official_url: st
         await shake_hands(legacy)
         tasks.start_soon(legacy.hear)
         asked = params(modern=False, name="steps", arguments={"count": 2})
-        assert text(await legacy.request("tools/call", asked, report=report)) == "done"
+        assert text(await legacy.request("tools/call", asked, ear=Ear(report))) == "done"
         assert seen == STEPS
         assert text(await call(legacy, "ask", modern=False)) == "decline"
         with anyio.fail_after(10):

@@ -10,6 +10,7 @@ from anyio.abc import SocketStream
 from tests.sources.mcp.upstream import Told, answer, dialled, event, raw, serving, shake_hands, stream
 from tests.waiting import until
 from toolcrib.model import Progress
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Cut, Refusal, Unsent
 
 
@@ -52,7 +53,7 @@ async def test_a_stream_is_sorted_until_the_answer_comes() -> None:
 
     async with serving(handle) as url, dialled(url, told) as legacy:
         legacy.speak("legacy", "2025-11-25")
-        assert await legacy.request("x", b"{}", report=report) == {}
+        assert await legacy.request("x", b"{}", ear=Ear(report)) == {}
         await until(lambda: len(replies) == 4)
         assert legacy.details()["unclaimed"] == 7
     heard = ["notifications/message", "notifications/odd", "notifications/late"]

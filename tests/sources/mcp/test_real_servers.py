@@ -20,12 +20,14 @@ from toolcrib.sources.mcp.settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.sse import Sse
 from toolcrib.sources.mcp.stdio import Stdio
-from toolcrib.testing import a_call
+from toolcrib.testing import a_call, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PROGRAM = str(Path(__file__).with_name("real_server.py"))
-NAMES = [f"real:{name}" for name in ("echo", "add", "fail", "grow", "linger", "steps", "die", "route")]
+NAMES = [
+    f"real:{name}" for name in ("echo", "add", "fail", "grow", "linger", "steps", "die", "route", "touch")
+]
 FREE = Egress(guarded=False)
 ERAS = pytest.mark.parametrize("era", ["both", "old"])
 WAYS = pytest.mark.parametrize("way", ["stdio", "http"])
@@ -133,6 +135,18 @@ async def test_a_list_that_grows_is_seen(way: str, era: str, free_port: int) -> 
                 await it.source.call(it.call("grow"))
                 await anyio.sleep(0.1)
         assert it.link.names() == [*NAMES, "real:grown"]
+        await follows(it)
+
+
+async def follows(it: Running) -> None:
+    """A resource is read, and followed on whatever way the server tells by."""
+    door = a_tool("real:resources/read", family="mcp")
+    read = await it.source.call(a_call(door, arguments={"uri": "real://note"}))
+    assert read.data == {"contents": [{"uri": "real://note", "text": "noted"}]}
+    follow = a_tool("real:resources/subscribe", family="mcp")
+    assert (await it.source.call(a_call(follow, arguments={"uri": "real://note"}))).data == {}
+    await it.source.call(it.call("touch"))
+    await until(lambda: it.link.updates == ["real://note"])
 
 
 @ERAS

@@ -175,7 +175,7 @@ async def test_a_legacy_call_carries_what_is_needed(
         await source.call(read(arguments={"n": [1, "é"]}, **fields))
     expected = {"name": "read", "arguments": {"n": [1, "é"]}}
     assert server.asked[-1] == ("tools/call", expected if meta is None else {**expected, "_meta": meta})
-    assert server.sent[-1] == {"name": "read", "headers": None, "report": None}
+    assert server.sent[-1] == {"name": "read", "headers": None, "ear": None}
 
 
 async def test_a_modern_call_carries_the_envelope_and_claims_no_capabilities() -> None:
@@ -210,7 +210,7 @@ async def test_who_wants_progress_gets_it() -> None:
     source = of(server := old())
     async with running(source):
         await source.call(read(report=report))
-    assert server.sent[-1]["report"] is report
+    assert server.sent[-1]["ear"].report is report
 
 
 async def test_arguments_that_are_not_json_are_refused() -> None:

@@ -26,6 +26,7 @@ from toolcrib.egress import Egress
 from toolcrib.model import JsonObject, Progress
 from toolcrib.sources.mcp import sse
 from toolcrib.sources.mcp.connection import Connection
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Cut, Garbled, Status, TooLarge, Unsent
 from toolcrib.sources.mcp.sse import Sse
 
@@ -48,7 +49,7 @@ async def test_the_official_server(free_port: int) -> None:
             assert (await shake_hands(connection))["protocolVersion"] == "2025-11-25"
             assert text(await call(connection, "add", modern=False, a=2, b=3)) == "5"
             asked = params(modern=False, name="steps", arguments={"count": 2})
-            assert text(await connection.request("tools/call", asked, report=report)) == "done"
+            assert text(await connection.request("tools/call", asked, ear=Ear(report))) == "done"
             assert [progress.message for progress in seen] == ["step 1", "step 2"]
             assert text(await call(connection, "ask", modern=False)) == "decline"
             await call(connection, "change", modern=False)

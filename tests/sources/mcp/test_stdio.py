@@ -13,6 +13,7 @@ from tests.sources.mcp.under import Under, ask, files, lost, under
 from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp import pipes, stdio
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Cut, Garbled, TooLarge, Unsent
 
 __all__ = ["under"]
@@ -194,7 +195,7 @@ async def test_progress_is_passed_on(under: Under) -> None:
         told.append(news)
 
     async with under.dial() as connection:
-        answer = await connection.request("progress", b"{}", report=report)
+        answer = await connection.request("progress", b"{}", ear=Ear(report))
     assert answer["token"] == 1
     assert told == [Progress(done=step, total=3, message=f"step {step}") for step in range(3)]
 

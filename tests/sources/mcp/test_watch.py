@@ -1,6 +1,6 @@
 """Changes are noticed however the server tells of them, and a server that is gone is noticed too."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +11,9 @@ from tests.sources.mcp.rehearsed import Scripted, listed
 from tests.waiting import until
 from toolcrib.sources.mcp import watch as module
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, Unsent
+from toolcrib.sources.mcp.following import Following
 from toolcrib.sources.mcp.greeting import Greeting
+from toolcrib.sources.mcp.holdings import Part
 from toolcrib.sources.mcp.settings import McpSettings
 from toolcrib.sources.mcp.watch import Watch
 
@@ -20,6 +22,8 @@ pytestmark = pytest.mark.anyio
 LEGACY = Greeting(era="legacy", revision="2025-06-18", has_tools=True, tells=True)
 MODERN = Greeting(era="modern", revision="2026-07-28", has_tools=True, tells=True)
 SILENT = Greeting(era="modern", revision="2026-07-28", has_tools=True)
+
+Refresh = Callable[[], Awaitable[None]]
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CHANGED = "notifications/tools/list_changed"
@@ -38,29 +42,46 @@ class Refreshes:
             raise fault
 
 
+class Kept:
+    """A life that counts what it is asked to do."""
+
+    def __init__(
+        self, server: Scripted, greeting: Greeting, refresh: Refresh, behind: Collection[Part] = ()
+    ) -> None:
+        self.refresh, self.behind = refresh, behind
+        self.updates: list[str] = []
+        self.following = Following(server, greeting.era, self.updates.append)
+        self.listed: list[set[Part]] = []
+        self.failing: list[Collection[Part]] = []
+        """What cannot be listed, time after time."""
+
+    async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+        self.listed.append(set(parts))
+        return self.failing.pop(0) if self.failing else ()
+
+
 @asynccontextmanager
 async def watched(
     server: Scripted,
     greeting: Greeting,
-    refresh: Callable[[], Awaitable[None]],
+    refresh: Refresh | Kept,
     **settings: Any,
 ) -> AsyncGenerator[Watch]:
+    kept = refresh if isinstance(refresh, Kept) else Kept(server, greeting, refresh)
     watch = Watch(McpSettings(id="fs", **settings))
     server.heard = watch.heard
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch.keep, server, greeting, refresh)
+        tasks.start_soon(watch.keep, server, greeting, kept)
         yield watch
         tasks.cancel_scope.cancel()
 
 
-async def death(
-    server: Scripted, greeting: Greeting, refresh: Callable[[], Awaitable[None]], **settings: Any
-) -> str:
+async def death(server: Scripted, greeting: Greeting, refresh: Refresh, **settings: Any) -> str:
     """Wait until the watch ends; return what it says of that."""
     watch = Watch(McpSettings(id="fs", **settings))
     watch.doubt()
     with pytest.RaisesGroup(ConnectionError) as caught, anyio.fail_after(5):
-        await watch.keep(server, greeting, refresh)
+        await watch.keep(server, greeting, Kept(server, greeting, refresh))
     return str(caught.value.exceptions[0])
 
 
@@ -271,3 +292,79 @@ async def test_a_flood_of_changes_brings_ever_fewer_lists(monkeypatch: pytest.Mo
             await anyio.wait_all_tasks_blocked()
     assert naps == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 10.0, 0.1]
     assert refresh.count == len(naps)
+
+
+# --- what is no tool ---
+
+ALL = Greeting(
+    era="legacy",
+    revision="2025-06-18",
+    has_tools=True,
+    tells=True,
+    has_resources=True,
+    tells_resources=True,
+    has_prompts=True,
+)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_lists_of_which_nothing_is_told_are_asked_for() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, refresh := Refreshes())
+    async with watched(server, ALL, kept):
+        await until(lambda: len(kept.listed) > 2)
+    assert kept.listed[0] == {"prompts"}
+    assert refresh.count == 0
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_an_operator_can_have_all_asked_for() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, Refreshes())
+    async with watched(server, ALL, kept, poll=0.005):
+        await until(lambda: {"resources", "prompts"} in kept.listed)
+
+
+async def test_what_was_late_at_the_start_is_asked_for_again() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, Refreshes(), behind=("prompts",))
+    async with watched(server, ALL, kept):
+        await until(lambda: kept.listed == [{"prompts"}])
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_what_failed_is_asked_for_again_and_costs_no_web_server_its_life() -> None:
+    server = Scripted(tools__list=listed())
+    kept = Kept(server, ALL, Refreshes())
+    kept.failing = [("resources",)] * 5
+    async with watched(server, ALL, kept, transport="http", poll=600):
+        server.heard("notifications/resources/list_changed", {})
+        await until(lambda: len(kept.listed) == 6)
+    assert kept.listed == [{"resources"}] * 6
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_list_that_hangs_is_given_up_and_asked_for_again() -> None:
+    class Hanging(Kept):
+        async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+            self.listed.append(set(parts))
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    server = Scripted()
+    kept = Hanging(server, ALL, Refreshes())
+    async with watched(server, ALL, kept, start_timeout=0.005, poll=600):
+        server.heard("notifications/prompts/list_changed", {})
+        await until(lambda: kept.listed[:2] == [{"prompts"}] * 2)
+
+
+async def test_what_is_told_of_a_resource_nobody_follows_is_not_passed_on() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, Refreshes())
+    server.heard("notifications/resources/updated", {"uri": "x://1"})
+    async with watched(server, ALL, kept) as watch:
+        watch.heard("notifications/resources/updated", {"uri": "x://1"})
+        watch.heard(ACKNOWLEDGED, {"notifications": {"resourceSubscriptions": []}})
+        watch.heard("notifications/unheard/of", {})
+        await anyio.wait_all_tasks_blocked()
+    assert (kept.updates, kept.listed) == ([], [])

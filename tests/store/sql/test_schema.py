@@ -8,15 +8,17 @@ from typing import Any
 
 import anyio
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from tests.store.sql.conftest import Opened
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.store import open_store
+from toolcrib.store.sql.engine import database_of
 from toolcrib.store.sql.migrations import REVISIONS, VERSION_TABLE
 from toolcrib.store.sql.tables import metadata
 
@@ -33,21 +35,63 @@ def differences(connection: Connection) -> list[object]:
     return list(compare_metadata(MigrationContext.configure(connection, opts=options), metadata))
 
 
+def migrations() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "toolcrib.store.sql:migrations")
+    return config
+
+
+def migrate(connection: Connection) -> None:
+    """Go through the whole history, which a fresh database is spared."""
+    config = migrations()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def shape(connection: Connection) -> list[tuple[str, ...]]:
+    """Everything the database knows of its columns and what is unique in them."""
+    known = inspect(connection)
+    return sorted(
+        (table, str(column["name"]), str(column["type"]), str(column["nullable"]), str(column["default"]))
+        for table in known.get_table_names()
+        for column in known.get_columns(table)
+    ) + sorted(
+        (table, str(known.get_pk_constraint(table)), str(known.get_indexes(table)))
+        for table in known.get_table_names()
+    )
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_the_migrations_lead_to_the_tables_of_the_code(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
+@pytest.mark.parametrize("history", [True, False], ids=["by migrations", "at once"])
+async def test_both_ways_lead_to_the_tables_of_the_code(
+    kind: str, history: bool, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
 ) -> None:
     fresh = f"sqlite:///{tmp_path}/x.db"
     url: str = request.getfixturevalue("fresh_database") if kind == "postgres" else fresh
+    if history:
+        database = database_of(url)
+        async with database.write() as connection:
+            await connection.run_sync(migrate)
+        await database.close()
     store = await opened(url)
     async with store.database.read() as connection:
         assert await connection.run_sync(differences) == []
 
 
+async def test_both_ways_lead_to_the_same(tmp_path: Path, opened: Opened) -> None:
+    migrated, made = database_of(f"sqlite:///{tmp_path}/migrated.db"), f"sqlite:///{tmp_path}/made.db"
+    async with migrated.write() as connection:
+        await connection.run_sync(migrate)
+    async with migrated.read() as connection:
+        wanted = await connection.run_sync(shape)
+    await migrated.close()
+    store = await opened(made)
+    async with store.database.read() as connection:
+        assert await connection.run_sync(shape) == wanted
+
+
 def test_the_list_of_revisions_is_the_one_in_the_files() -> None:
-    config = Config()
-    config.set_main_option("script_location", "toolcrib.store.sql:migrations")
-    scripts = ScriptDirectory.from_config(config)
+    scripts = ScriptDirectory.from_config(migrations())
     assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == REVISIONS
     assert scripts.get_heads() == [REVISIONS[-1]]
 
@@ -110,10 +154,11 @@ print([name for name in ("alembic", "sqlalchemy.dialects.postgresql", "asyncpg")
 """
 
 
-async def test_a_second_start_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
+async def test_a_start_loads_no_more_than_it_needs(tmp_path: Path, first: bool) -> None:
     url = f"sqlite:///{tmp_path}/toolcrib.db"
-    store = await open_store(url)
-    await store.close()
-    command = [sys.executable, "-W", "error", "-c", LIGHT_START, url]
-    done = await anyio.run_process(command)
+    if not first:
+        store = await open_store(url)
+        await store.close()
+    done = await anyio.run_process([sys.executable, "-W", "error", "-c", LIGHT_START, url])
     assert done.stdout.decode().strip() == "[]"

@@ -1,135 +1,103 @@
-"""One `tools/call`: into the gateway, and its result back as the protocol spells it."""
+"""One `tools/call`: into the gateway, and its result back as the client's revision spells it."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
-from mcp import MCPError
-from mcp.server.session import ServerSession
-from mcp.shared.inbound import X_MCP_HEADER_KEY, validate_mcp_param_headers
-from mcp_types import INVALID_PARAMS, INVALID_REQUEST, SERVER_INFO_META_KEY
-from mcp_types.methods import serialize_server_result
-from pydantic import ValidationError
 
 from toolcrib.errors import CODES, Refused, problem
-from toolcrib.faces.mcp.era import LEGACY, MODERN, Request, is_modern
-from toolcrib.faces.mcp.origin import meta_of, origin_of
-from toolcrib.formats.mcp import meta, result
+from toolcrib.faces.mcp.asked import SERVER, Asked, ProtocolError, finished
+from toolcrib.faces.mcp.bridging import Bridge
+from toolcrib.faces.mcp.content import fitted, has_structure
+from toolcrib.faces.mcp.envelope import check_mirrors
+from toolcrib.faces.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from toolcrib.formats.mcp import encode, meta
+from toolcrib.formats.mirrors import BadMirror, Mirrors, mirrors_of
 from toolcrib.gateway import Gateway
-from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result, Tool
+from toolcrib.model import Caller, JsonObject, Problem, Result
 
-_STEP = 0.001
-_MOST_PLAIN = 10_000
-_QUICK = frozenset({"function", "core"})
-_LONG = 15.0
-"""Seconds after which the SDK begins to send signs of life."""
-_MARK = f'"{X_MCP_HEADER_KEY}"'.encode()
-_PROTOCOL_CODES = {"INVALID_REQUEST": INVALID_REQUEST}
+_MOST_KNOWN = 10_000
+_CODES = {"INVALID_REQUEST": INVALID_REQUEST}
+_STAMP = orjson.dumps(SERVER)
+_STRANGE = "the tool's answer holds content that MCP does not know"
 
 
 class Calling:
     """Answers `tools/call` from the raw parameters: models of them would be built only to be taken apart."""
 
-    def __init__(self, gateway: Gateway, stamp: JsonObject) -> None:
-        self._gateway, self._stamp = gateway, stamp
+    def __init__(self, gateway: Gateway, bridge: Bridge) -> None:
+        self._gateway, self._bridge = gateway, bridge
         self._version = 0
-        self._plain: set[tuple[str, str, str]] = set()
+        self._mirrors: dict[tuple[str, str, str], Mirrors] = {}
 
-    async def answer(self, request: Request, params: JsonObject, caller: Caller) -> dict[str, Any]:
+    async def answer(self, asked: Asked) -> bytes:
         """Carry out the call; what is wrong with the request itself becomes a protocol error."""
-        modern, http = is_modern(request), request.request
-        if modern and http is not None and not self.is_plain(params["name"], caller):
-            self._check_headers(http.headers, params, caller)
-        origin, report = origin_of(request), _report(request)
-        return await self.carry_out(params, caller, origin, report, modern=modern)
+        name, arguments = _read(asked.params)
+        peer = asked.peer
+        if asked.headers is not None and peer.modern:
+            mirrors = self._mirrors_of(name, peer.caller)
+            if mirrors:
+                check_mirrors(mirrors, arguments or {}, asked.headers)
+        outcome = await self._bridge.call(asked, name, arguments)
+        return self._spelled(asked, outcome)
 
-    async def carry_out(
-        self, params: JsonObject, caller: Caller, origin: Origin, report: Report | None, *, modern: bool
-    ) -> dict[str, Any]:
-        """Make the call and spell its result."""
-        outcome = await self._gateway.call(
-            params["name"], params.get("arguments"), caller, origin=origin, report=report
+    def _spelled(self, asked: Asked, outcome: Result) -> bytes:
+        if outcome.problem is not None:
+            check(outcome, outcome.problem)
+        elif outcome.ask is not None:
+            return input_required(asked, outcome)
+        peer = asked.peer
+        fit = fitted(outcome, peer.revision)
+        if fit is None:
+            fit = self._gateway.refusal(problem("CONTRACT_VIOLATION", _STRANGE), asked.origin)
+        if not has_structure(peer.revision):
+            fit = fit.but(structured=False)
+        return encode(fit, _STAMP if peer.modern else b"")
+
+    def _mirrors_of(self, name: str, caller: Caller) -> Mirrors:
+        """Return which arguments travel in headers too; found out once per catalog, name and caller."""
+        key = (name, caller.id, caller.context)
+        if self._version != self._gateway.version or len(self._mirrors) >= _MOST_KNOWN:
+            self._version = self._gateway.version
+            self._mirrors.clear()
+        found = self._mirrors.get(key)
+        if found is None:
+            try:
+                found = mirrors_of(self._gateway.tool(name, caller).input_schema)
+            except (Refused, BadMirror):
+                return ()
+            self._mirrors[key] = found
+        return found
+
+
+def check(outcome: Result, fault: Problem) -> None:
+    """Raise what goes back as a protocol error: a request that is none, or a server's own such error."""
+    own: Any = fault.details.get("code") if fault.code == "TOOL_FAILED" else None
+    if type(own) is int:
+        # That a server knows no such method says nothing about ours.
+        own = INTERNAL_ERROR if own == METHOD_NOT_FOUND else own
+        data = fault.details.get("data")
+        beside = meta(outcome)
+        raise ProtocolError(
+            own, fault.message, {**data, **beside} if type(data) is dict else beside if data is None else data
         )
-        if outcome.problem is not None and CODES[outcome.problem.code].mcp == "error":
-            raise protocol_error(outcome.problem, outcome)
-        return self._spelled(outcome, origin, modern=modern)
-
-    def refuse(self, problem: Problem, origin: Origin) -> MCPError:
-        """Return the error for a request that never became a call."""
-        return protocol_error(problem, self._gateway.refusal(problem, origin))
-
-    def is_plain(self, name: str, caller: Caller) -> bool:
-        """Whether a call needs nothing but an answer, soon: found out once per catalog, name and caller."""
-        asked = (name, caller.id, caller.context)
-        if self._version != self._gateway.version or len(self._plain) >= _MOST_PLAIN:
-            self._version, self._plain = self._gateway.version, set()
-        if asked in self._plain:
-            return True
-        try:
-            plain = _is_plain(self._gateway.tool(name, caller))
-        except Refused:
-            return False
-        if plain:
-            self._plain.add(asked)
-        return plain
-
-    def _spelled(self, outcome: Result, origin: Origin, *, modern: bool) -> dict[str, Any]:
-        spelled = result(outcome)
-        if modern:
-            spelled["resultType"] = "complete"
-            spelled["_meta"][SERVER_INFO_META_KEY] = self._stamp
-        if not outcome.content:
-            return spelled
-        checked = _checked(spelled, MODERN if modern else LEGACY)
-        if checked is not None:
-            return checked
-        broken = problem("CONTRACT_VIOLATION", "the tool's answer holds content that MCP does not know")
-        return self._spelled(self._gateway.refusal(broken, origin), origin, modern=modern)
-
-    def _check_headers(self, headers: Mapping[str, str], params: JsonObject, caller: Caller) -> None:
-        """Compare arguments that travel in headers too. The SDK's own check does not know the caller."""
-        try:
-            tool = self._gateway.tool(params["name"], caller)
-        except Refused:
-            return
-        arguments: JsonObject = params.get("arguments") or {}
-        wrong = validate_mcp_param_headers(tool.input_schema, arguments, headers)
-        if wrong is not None:
-            raise MCPError(wrong.code, wrong.message, wrong.data)
+    if CODES[fault.code].mcp == "error":
+        raise ProtocolError(_CODES.get(fault.code, INVALID_PARAMS), fault.message, meta(outcome))
 
 
-def protocol_error(problem: Problem, outcome: Result) -> MCPError:
-    """Spell a refusal as a protocol error; its data says what `_meta` says of a result."""
-    return MCPError(_PROTOCOL_CODES.get(problem.code, INVALID_PARAMS), problem.message, meta(outcome))
+def input_required(asked: Asked, outcome: Result) -> bytes:
+    """Spell a result that is a question; a client without a session calls again with the answer."""
+    ask = outcome.ask
+    spelled: dict[str, Any] = {"resultType": "input_required", "inputRequests": ask.questions if ask else {}}
+    if ask is not None and ask.state:
+        spelled["requestState"] = ask.state
+    spelled["_meta"] = meta(outcome)
+    return finished(asked, spelled)
 
 
-def _checked(spelled: dict[str, Any], version: str) -> dict[str, Any] | None:
-    """Return a result whose blocks the protocol knows; they come from sources, and others break clients."""
-    try:
-        checked = serialize_server_result("tools/call", version, spelled)
-    except ValidationError:
-        return None
-    # The modern schema takes a result that fits nowhere for a question, and drops what it says.
-    return checked if "content" in checked else None
-
-
-def _is_plain(tool: Tool) -> bool:
-    """Whether no argument of this tool travels in a header, and no proxy will lose patience with it."""
-    quick = tool.family in _QUICK and tool.response_time != "slow" and (tool.timeout or 0) < _LONG
-    return quick and _MARK not in orjson.dumps(tool.input_schema)
-
-
-def _report(request: Request) -> Report | None:
-    return _Reporter(request.session) if "progressToken" in meta_of(request) else None
-
-
-class _Reporter:
-    """Sends progress to a client that asked for it. The protocol wants every number above the last."""
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session, self._last = session, 0.0
-
-    async def __call__(self, progress: Progress) -> None:
-        done = progress.done
-        self._last = done if done is not None and done > self._last else self._last + _STEP
-        await self._session.report_progress(self._last, progress.total, progress.message)
+def _read(params: JsonObject) -> tuple[str, JsonObject | None]:
+    name, arguments = params.get("name"), params.get("arguments")
+    if type(name) is not str:
+        raise ProtocolError(INVALID_PARAMS, "name must be the name of a tool")
+    if arguments is not None and type(arguments) is not dict:
+        raise ProtocolError(INVALID_PARAMS, "arguments must be an object")
+    return name, cast("JsonObject | None", arguments)

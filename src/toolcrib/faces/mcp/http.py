@@ -1,82 +1,67 @@
-"""MCP over streamable HTTP: checks what comes in and keeps a session to its owner; the SDK does the rest."""
+"""MCP over streamable HTTP, for known callers: reads a request, finds its session or envelope, answers."""
 
-from collections.abc import AsyncGenerator, MutableMapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 import anyio
-import orjson
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import INVALID_REQUEST, PARSE_ERROR
 
-from toolcrib.asgi import Disconnected, Receive, Scope, Send, json_answer, send_answer
-from toolcrib.asgi import Request as HttpRequest
+from toolcrib.asgi import Answer, Request, json_answer
+from toolcrib.asgi.answer import JSON
 from toolcrib.asgi.body import parse
 from toolcrib.errors import Refused
-from toolcrib.faces.mcp.direct import Direct
-from toolcrib.faces.mcp.era import Request
-from toolcrib.faces.mcp.origin import NOWHERE
-from toolcrib.faces.mcp.server import ToolServer
+from toolcrib.faces.mcp.asked import Asked, ProtocolError, meta_of
+from toolcrib.faces.mcp.engine import Engine, introduced, refused
+from toolcrib.faces.mcp.envelope import peer_of, stated
+from toolcrib.faces.mcp.listening import farewell
+from toolcrib.faces.mcp.messages import Reply, answered, checked, failed, id_of, is_answer
+from toolcrib.faces.mcp.origin import origin_of
+from toolcrib.faces.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY, PARSE_ERROR, STATUS
+from toolcrib.faces.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, Session, Sessions
+from toolcrib.faces.mcp.wires import HttpWire, Wires
 from toolcrib.formats.mcp import meta
 from toolcrib.formats.rest import status
-from toolcrib.gateway import Gateway
-from toolcrib.model import Caller, Json
+from toolcrib.gateway import Conversations, Gateway
+from toolcrib.model import Json, JsonObject
 
 MOST_BYTES = 4 * 1024 * 1024
-MOST_SESSIONS = 10_000
-IDLE_SECONDS = 30 * 60.0
+MOST_IN_BATCH = 100
+BATCHES = "2025-03-26"
+"""The one revision in which several messages may come in one list."""
 
-_SPACES = (b" ", b"\t")
-_ENDED = "the stream was ended before it began; open it again"
+_HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
+_ACCEPTED = Answer(202, b"")
+_JSON, _EVENTS = b"application/json", b"text/event-stream"
 
 
 class McpFace:
-    """An ASGI application for known callers: `scope["toolcrib.caller"]` says who asks, in which context."""
+    """Answers requests whose caller is known: `request.caller`, in the context it asked for."""
 
     def __init__(
-        self, gateway: Gateway, *, most_sessions: int = MOST_SESSIONS, idle_seconds: float = IDLE_SECONDS
+        self,
+        gateway: Gateway,
+        conversations: Conversations,
+        key: bytes,
+        *,
+        most_sessions: int = MOST_SESSIONS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._gateway, server = gateway, ToolServer(gateway, _who)
-        self._direct = Direct(server.calling, server.listing)
-        # Host and Origin have been checked further out, for every route alike.
-        self._sessions = StreamableHTTPSessionManager(
-            server,
-            max_request_body_size=MOST_BYTES,
-            max_sessions=most_sessions,
-            session_idle_timeout=idle_seconds,
+        self._gateway = gateway
+        self._engine = Engine(gateway, conversations)
+        self._sessions = Sessions(
+            key, most=most_sessions, idle_seconds=idle_seconds, gone=self._engine.materials.ended
         )
+        self._wires = Wires()
         self._streams: dict[anyio.CancelScope, str] = {}
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Keep sessions for as long as this is open."""
-        async with self._sessions.run():
-            try:
-                yield
-            finally:
-                self.end()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        caller: Caller = scope["toolcrib.caller"]
-        # The SDK keeps a session to the principal that opened it; to any other there is no such session.
-        scope["user"] = _principal(caller.id, caller.user, caller.context)
-        if any(value.endswith(_SPACES) for _, value in scope["headers"]):
-            # The HTTP parser leaves what stands after a value; some of these must equal parts of the message.
-            scope["headers"] = [(name, value.strip()) for name, value in scope["headers"]]
-        request = HttpRequest(scope, receive, send)
-        if request.method == "POST":
-            body = await self._checked(request)
-            if body is None:
-                return
-            receive = _again(body, receive)
-        if request.method == "GET" or request.headers.get(b"mcp-method") == b"subscriptions/listen":
-            await self._stream(request, receive)
-        else:
-            await self._sessions.handle_request(scope, receive, send)
+        """Serve for as long as this is open; what is still listened to then ends."""
+        try:
+            yield
+        finally:
+            self.end()
 
     def end(self, key: str | None = None) -> None:
         """Close the open streams of a key that has been revoked; without one all, so that nobody waits."""
@@ -84,103 +69,240 @@ class McpFace:
             if key is None or key == owner:
                 stream.cancel()
 
-    async def _checked(self, request: HttpRequest) -> bytes | None:
-        """Return the body of a message for the SDK; None where it has been answered, or nobody is left to.
+    async def answer(self, request: Request) -> Answer | None:
+        """Answer one request; None where the answer was a stream."""
+        if request.method == "POST":
+            return await self._post(request)
+        if (stated(request.headers, b"mcp-protocol-version") or LEGACY.encode()) not in _HANDSHAKES:
+            said = failed(None, INVALID_REQUEST, "in this revision every message is a POST")
+            return Answer(405, said, (*JSON, (b"allow", b"POST")))
+        try:
+            session = self._session(request)
+        except Refused as error:
+            return self._refused(request, error, INVALID_REQUEST, None)
+        if request.method == "DELETE":
+            return self._leave(session)
+        return await self._hear(request, session)
 
-        To what is no message the SDK would quote its validator; a plain call needs none of its machinery.
-        """
+    # --- one message, or a list of them ---
+
+    async def _post(self, request: Request) -> Answer | None:
         code, message = INVALID_REQUEST, None
         try:
             body = await request.body(MOST_BYTES)
-            _check_type(request)
+            _check_type(request.headers)
             code = PARSE_ERROR
             message = parse(body)
             code = INVALID_REQUEST
-            _check_message(message)
-        except Disconnected:
-            return None
+            revision = stated(request.headers, b"mcp-protocol-version")
+            if revision is not None and revision not in _HANDSHAKES:
+                return await self._modern(request, checked(message))
+            if type(message) is list:
+                return await self._batch(request, cast("list[Json]", message))
+            return await self._legacy(request, checked(message))
         except Refused as error:
-            await self._refuse(request, error, code, _id_of(message))
-            return None
-        answer = await self._direct.answer(request, message)
-        if answer is None:
-            return body
-        await send_answer(request, answer)
-        return None
+            return self._refused(request, error, code, id_of(message))
 
-    async def _refuse(self, request: HttpRequest, error: Refused, code: int, id: str | int | None) -> None:
-        outcome = self._gateway.refusal(error.problem, request.scope.get("toolcrib.origin", NOWHERE))
-        said = {"code": code, "message": error.problem.message, "data": meta(outcome)}
-        await send_answer(request, json_answer({"jsonrpc": "2.0", "id": id, "error": said}, status(outcome)))
+    def _refused(self, request: Request, error: Refused, code: int, id: str | int | None) -> Answer:
+        outcome = self._gateway.refusal(error.problem, request.origin)
+        return Answer(status(outcome), failed(id, code, error.problem.message, meta(outcome)))
 
-    async def _stream(self, request: HttpRequest, receive: Receive) -> None:
-        """Serve an answer that stays open until the client leaves, or `end` is called."""
-        begun = False
+    # --- the modern era: every request stands alone ---
 
-        async def send(message: MutableMapping[str, Any]) -> None:
-            nonlocal begun
-            begun = True
-            await request.send(message)
+    async def _modern(self, request: Request, message: JsonObject) -> Answer | None:
+        if is_answer(message):
+            raise Refused("INVALID_REQUEST", "in this revision nobody is asked anything, so nobody answers")
+        if "id" not in message:
+            return _ACCEPTED
+        if not _takes(request, _JSON, _EVENTS):
+            return _not_acceptable("accept both application/json and text/event-stream")
+        wire = HttpWire(request)
+        try:
+            peer = peer_of(message, request.caller, request.headers)
+        except ProtocolError as error:
+            return await self._finished(wire, refused(message["id"], error))
+        params = message["params"]
+        asked = Asked(
+            id=message["id"],
+            method=message["method"],
+            params=params,
+            peer=peer,
+            wire=wire,
+            origin=origin_of(request.origin, peer, params["_meta"]),
+            headers=request.headers,
+        )
+        if asked.method == "subscriptions/listen":
+            return await self._finished(wire, await self._listened(asked))
+        self._wires.add(wire)
+        try:
+            reply = await self._engine.answer(asked)
+        finally:
+            self._wires.discard(wire)
+        return await self._finished(wire, reply)
 
+    async def _finished(self, wire: HttpWire, reply: Reply) -> Answer | None:
+        return await wire.finish(reply.body, 200 if reply.code is None else STATUS.get(reply.code, 200))
+
+    async def _listened(self, asked: Asked) -> Reply:
+        wire = cast("HttpWire", asked.wire)
+        self._wires.add(wire)
+        try:
+            with self._stream(asked.peer.caller.key):
+                return await self._engine.answer(asked)
+        finally:
+            self._wires.discard(wire)
+        return Reply(answered(asked.id, farewell(asked)))
+
+    @contextmanager
+    def _stream(self, key: str) -> Generator[anyio.CancelScope]:
+        """Serve what stays open until the client leaves, or `end` is called, which leaves the block."""
         with anyio.CancelScope() as life:
-            self._streams[life] = request.scope["toolcrib.caller"].key
+            self._streams[life] = key
             try:
-                await self._sessions.handle_request(request.scope, receive, send)
+                yield life
             finally:
                 del self._streams[life]
-        if not life.cancelled_caught:
-            return
-        if begun:
-            await request.send({"type": "http.response.body", "body": b""})
-        else:
-            await self._refuse(request, Refused("OVERLOADED", _ENDED), INVALID_REQUEST, None)
+
+    # --- the handshake era: a session ---
+
+    async def _legacy(self, request: Request, message: JsonObject) -> Answer | None:
+        if message.get("method") == "initialize" and "id" in message:
+            return self._initialize(request, message)
+        session = self._session(request)
+        wire = HttpWire(request, streams=_takes(request, _EVENTS))
+        if "id" not in message or is_answer(message):
+            return self._noted(session, message)
+        # A lost connection says nothing in this era: the client may only have lost the way to us.
+        request.scope["toolcrib.outlives"] = True
+        self._wires.add(wire)
+        try:
+            reply = await self._ran(request, session, message, wire)
+        finally:
+            self._wires.discard(wire)
+        return await wire.finish(None if reply is None else reply.body, 200)
+
+    def _initialize(self, request: Request, message: JsonObject) -> Answer:
+        try:
+            revision, capabilities, client = introduced(message.get("params", {}))
+        except ProtocolError as error:
+            return Answer(200, refused(message["id"], error).body)
+        session = self._sessions.open(request.caller, revision, capabilities, client)
+        welcome = {
+            "jsonrpc": "2.0",
+            "id": message["id"],
+            "result": self._engine.welcome(request.caller, revision),
+        }
+        return json_answer(welcome, 200, (b"mcp-session-id", session.id.encode()))
+
+    def _session(self, request: Request) -> Session:
+        given = stated(request.headers, b"mcp-session-id")
+        if given is None:
+            message = "send the Mcp-Session-Id that `initialize` was answered with"
+            raise Refused("INVALID_REQUEST", message, path="Mcp-Session-Id")
+        return self._sessions.find(given.decode("latin-1"), request.caller)
+
+    def _noted(self, session: Session, message: JsonObject) -> Answer:
+        """Take a message that wants no answer."""
+        if is_answer(message):
+            if not session.take(message):
+                text = (
+                    "the question was asked by another replica, which is not here; introduce yourself again"
+                )
+                raise Refused("NOT_FOUND", text, path="Mcp-Session-Id")
+        elif message["method"] == "notifications/cancelled":
+            session.running.cancel(message.get("params", {}).get("requestId"))
+        return _ACCEPTED
+
+    async def _ran(
+        self, request: Request, session: Session, message: JsonObject, wire: HttpWire
+    ) -> Reply | None:
+        params = message.get("params", {})
+        asked = Asked(
+            id=message["id"],
+            method=message["method"],
+            params=params,
+            peer=session.peer,
+            wire=wire,
+            origin=origin_of(request.origin, session.peer, meta_of(params)),
+            headers=request.headers,
+        )
+        return await session.running.run(asked.id, self._engine.answer(asked))
+
+    async def _batch(self, request: Request, messages: list[Json]) -> Answer | None:
+        """Answer several messages in one, in the one revision that has it."""
+        session = self._session(request)
+        if session.peer.revision != BATCHES:
+            raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message; batches are not taken")
+        if not 0 < len(messages) <= MOST_IN_BATCH:
+            raise Refused("INVALID_REQUEST", f"a batch holds 1 to {MOST_IN_BATCH} messages")
+        said = [checked(message) for message in messages]
+        for each in said:
+            if "id" not in each or is_answer(each):
+                self._noted(session, each)
+        questions = [each for each in said if "id" in each and not is_answer(each)]
+        if not questions:
+            return _ACCEPTED
+        wire = HttpWire(request, streams=_takes(request, _EVENTS))
+        bodies = await self._all(request, session, questions, wire)
+        return await wire.finish(b"[%b]" % b",".join(bodies) if bodies else None, 200)
+
+    async def _all(
+        self, request: Request, session: Session, questions: Sequence[JsonObject], wire: HttpWire
+    ) -> list[bytes]:
+        bodies: list[bytes] = []
+
+        async def answer(message: JsonObject) -> None:
+            reply = await self._ran(request, session, message, wire)
+            if reply is not None:
+                bodies.append(reply.body)
+
+        async with anyio.create_task_group() as tasks:
+            for each in questions:
+                tasks.start_soon(answer, each)
+        return bodies
+
+    def _leave(self, session: Session) -> Answer:
+        if session.stream is not None:
+            session.stream.cancel()
+        self._sessions.end(session)
+        return Answer(200, b"")
+
+    async def _hear(self, request: Request, session: Session) -> Answer | None:
+        """Serve the stream of a session; one it had before is taken to be lost, and ends."""
+        if not _takes(request, _EVENTS):
+            return _not_acceptable("accept text/event-stream")
+        if session.stream is not None:
+            session.stream.cancel()
+        wire = HttpWire(request)
+        with self._stream(request.caller.key) as life:
+            session.stream = life
+            self._wires.add(wire)
+            try:
+                await wire.write(b": listening\n\n")
+                await self._engine.changes.tell(session, request.caller, wire.send)
+            finally:
+                self._wires.discard(wire)
+                if session.stream is life:
+                    session.stream = None
+        return await wire.finish(None, 200)
 
 
-def _who(request: Request) -> Caller:
-    return cast("Any", request.request).scope["toolcrib.caller"]
+def _takes(request: Request, *kinds: bytes) -> bool:
+    """Whether a client takes answers of these kinds; one that does not say takes any."""
+    return _accepted(request.headers.get(b"accept", b"*/*"), kinds)
 
 
-@lru_cache(maxsize=4096)
-def _principal(caller: str, user: str | None, context: str) -> AuthenticatedUser:
-    owner = orjson.dumps((caller, user, context)).decode()
-    return AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
+@lru_cache(maxsize=256)
+def _accepted(accept: bytes, kinds: tuple[bytes, ...]) -> bool:
+    said = {each.partition(b";")[0].strip() for each in accept.lower().split(b",")}
+    return all(not said.isdisjoint((kind, b"%b/*" % kind.partition(b"/")[0], b"*/*")) for kind in kinds)
 
 
-def _check_type(request: HttpRequest) -> None:
-    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != b"application/json":
+def _not_acceptable(what: str) -> Answer:
+    return Answer(406, failed(None, INVALID_REQUEST, f"the client must {what}"))
+
+
+def _check_type(headers: Mapping[bytes, bytes]) -> None:
+    kind = headers.get(b"content-type", b"")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
         raise Refused("INVALID_REQUEST", "an MCP message is sent as application/json", path="Content-Type")
-
-
-def _check_message(message: Json) -> None:
-    """Refuse what is no request and no notification. A response is neither, and nobody was asked anything."""
-    if not isinstance(message, dict):
-        raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message; batches are not taken")
-    said = cast("dict[str, Any]", message)
-    if said.get("jsonrpc") != "2.0":
-        raise Refused("INVALID_REQUEST", "the message must say that it is JSON-RPC 2.0", path="jsonrpc")
-    if not isinstance(said.get("method"), str):
-        raise Refused("INVALID_REQUEST", "the message must name a method", path="method")
-    if not isinstance(said.get("params", {}), dict):
-        raise Refused("INVALID_REQUEST", "the parameters must be an object", path="params")
-    if "id" in said and _id_of(said) is None:
-        raise Refused("INVALID_REQUEST", "the id of a request must be text or a whole number", path="id")
-
-
-def _id_of(message: Json) -> str | int | None:
-    found: Any = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
-    return found if isinstance(found, str | int) and not isinstance(found, bool) else None
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a way to read the body once more, then whatever comes after it."""
-    told = False
-
-    async def replay() -> MutableMapping[str, Any]:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay

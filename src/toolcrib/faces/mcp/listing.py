@@ -1,22 +1,18 @@
-"""The tool list as MCP clients read it: prepared once per catalog version, audience and era, in pages."""
+"""The tool list as MCP clients read it: prepared per catalog version, audience and revision, in pages."""
 
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
-from mcp_types.methods import serialize_server_result
-from pydantic import ValidationError
 
 from toolcrib.errors import Refused
-from toolcrib.faces.mcp.era import LEGACY, MODERN
+from toolcrib.faces.mcp.asked import SERVER, Asked, ProtocolError
+from toolcrib.faces.mcp.revisions import INVALID_PARAMS, MODERN, SERVER_KEY
 from toolcrib.formats import Mcp
 from toolcrib.gateway import Gateway
 from toolcrib.model import Caller, JsonObject, Tool
-
-log = logging.getLogger(__name__)
 
 PAGE = 1000
 """How many tools a page holds; clients that do not turn pages see at least these."""
@@ -27,73 +23,88 @@ FRESH_MS = 5_000
 _MOST_KEPT = 50_000
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _FORMAT = Mcp()
-_COMPLETE: JsonObject = {"resultType": "complete", "ttlMs": FRESH_MS, "cacheScope": "private"}
+_COMPLETE: JsonObject = {
+    "resultType": "complete",
+    "ttlMs": FRESH_MS,
+    "cacheScope": "private",
+    "_meta": {SERVER_KEY: SERVER},
+}
+_SINCE = {
+    "annotations": "2025-03-26",
+    "title": "2025-06-18",
+    "outputSchema": "2025-06-18",
+    "_meta": "2025-06-18",
+    "icons": "2025-11-25",
+}
+"""The revision a field of a definition came with."""
 
-
-class Page(NamedTuple):
-    """A ready answer, and its bytes where whoever asks can use them."""
-
-    answer: JsonObject
-    encoded: bytes
-
-
-Pages = Mapping[str, Page]
+Pages = Mapping[str, bytes]
 """By cursor; the first page's is empty."""
 
 
 class Listing:
-    """Answers `tools/list`. A definition is checked once against the schema of its era, then handed out."""
+    """Answers `tools/list`. A definition is spelled once for each revision, then handed out."""
 
-    def __init__(self, gateway: Gateway, stamp: JsonObject) -> None:
-        self._gateway, self._stamp = gateway, stamp
-        self._kept: dict[tuple[str, str, str], JsonObject | None] = {}
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._kept: dict[tuple[str, str, str], bytes] = {}
 
-    def page(self, caller: Caller, cursor: str | None, *, modern: bool) -> Page:
+    async def answer(self, asked: Asked) -> bytes:
         """Return the page behind a cursor."""
-        style = self._gateway.style(caller) or "safe"
-        if style == "qualified":
-            wanted = f"set `style` of the context {caller.context} to safe or flat"
-            raise Refused("INVALID_REQUEST", f"MCP takes no names like source:tool; {wanted}")
-        version = MODERN if modern else LEGACY
-        render = partial(self._pages, name=partial(self._name, style, caller), version=version)
-        pages: Pages = self._gateway.prepared(caller, f"mcp-{version}-{style}", render)
-        found = pages.get(cursor or "")
+        cursor = asked.params.get("cursor")
+        if cursor is not None and type(cursor) is not str:
+            raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
+        found = self._pages(asked.peer.caller, asked.peer.revision).get(cursor or "")
         if found is None:
             message = "there is no such cursor; ask for the first page again"
             raise Refused("INVALID_REQUEST", message, path="cursor")
         return found
+
+    def _pages(self, caller: Caller, revision: str) -> Pages:
+        style = self._gateway.style(caller) or "safe"
+        if style == "qualified":
+            wanted = f"set `style` of the context {caller.context} to safe or flat"
+            raise Refused("INVALID_REQUEST", f"MCP takes no names like source:tool; {wanted}")
+        render = partial(self._rendered, name=partial(self._name, style, caller), revision=revision)
+        return self._gateway.prepared(caller, f"mcp-{revision}-{style}", render)
 
     def _name(self, style: str, caller: Caller, tool: Tool) -> str:
         """Use the style's name where the protocol takes it, else the safe one."""
         name = self._gateway.named(tool, style, caller)
         return name if _PLAIN.fullmatch(name) else tool.exposed
 
-    def _pages(self, tools: Sequence[Tool], *, name: Callable[[Tool], str], version: str) -> Pages:
-        spelled = [self._spelled(tool, name(tool), version) for tool in tools]
-        fit = [each for each in spelled if each is not None]
-        envelope: JsonObject = {**_COMPLETE, "_meta": self._stamp} if version == MODERN else {}
-        pages: dict[str, Page] = {}
-        for start in range(0, max(len(fit), 1), PAGE):
-            page: dict[str, Any] = {"tools": fit[start : start + PAGE], **envelope}
-            if start + PAGE < len(fit):
-                page["nextCursor"] = str(start + PAGE)
-            pages[str(start) if start else ""] = Page(page, orjson.dumps(page) if version == MODERN else b"")
+    def _rendered(self, tools: Sequence[Tool], *, name: Callable[[Tool], str], revision: str) -> Pages:
+        spelled = [self._spelled(tool, name(tool), revision) for tool in tools]
+        complete: JsonObject = _COMPLETE if revision == MODERN else {}
+        pages: dict[str, bytes] = {}
+        for start in range(0, max(len(spelled), 1), PAGE):
+            after = start + PAGE
+            more = {**complete, "nextCursor": str(after)} if after < len(spelled) else complete
+            head = b'{"tools":[%b]' % b",".join(spelled[start:after])
+            tail = b"," + orjson.dumps(more)[1:] if more else b"}"
+            pages[str(start) if start else ""] = head + tail
         return pages
 
-    def _spelled(self, tool: Tool, name: str, version: str) -> JsonObject | None:
-        key = (tool.fingerprint, name, version)
-        if key not in self._kept:
+    def _spelled(self, tool: Tool, name: str, revision: str) -> bytes:
+        key = (tool.fingerprint, name, revision)
+        found = self._kept.get(key)
+        if found is None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            self._kept[key] = _checked(tool, name, version)
-        return self._kept[key]
+            found = self._kept[key] = _definition(tool, name, revision)
+        return found
 
 
-def _checked(tool: Tool, name: str, version: str) -> JsonObject | None:
-    """Return the definition as the era allows it; one that breaks the protocol must not break the list."""
-    try:
-        alone = {"tools": [_FORMAT.tool(tool, name)], **_COMPLETE}
-        return serialize_server_result("tools/list", version, alone)["tools"][0]
-    except ValidationError as error:
-        log.warning("%s is left off MCP lists, its definition breaks the protocol: %s", tool.name, error)
-        return None
+def _definition(tool: Tool, name: str, revision: str) -> bytes:
+    """Spell a definition as the revision allows it."""
+    spelled: dict[str, Any] = {
+        key: value for key, value in _FORMAT.tool(tool, name).items() if _SINCE.get(key, "") <= revision
+    }
+    if revision != MODERN and not _is_object(spelled.get("outputSchema")):
+        spelled.pop("outputSchema", None)
+    return orjson.dumps(spelled)
+
+
+def _is_object(schema: JsonObject | None) -> bool:
+    """Whether older clients, which take nothing but objects for structured content, can have this schema."""
+    return schema is not None and schema.get("type") == "object"

@@ -9,12 +9,13 @@ import orjson
 from toolcrib.asgi import Answer, Request, Write, event, patience, read, result_answer
 from toolcrib.asgi.answer import EVENTS
 from toolcrib.errors import Refused
-from toolcrib.faces.rest.fields import only, text
+from toolcrib.faces.rest.fields import only, refused, text
 from toolcrib.formats.rest import encode
-from toolcrib.gateway import Gateway
+from toolcrib.gateway import Conversations, Gateway
 from toolcrib.model import Caller, Json, JsonObject, Progress, Report, Result
 
-FIELDS = ("name", "arguments", "context", "idempotencyKey", "answers", "state")
+FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
+NOTHING: JsonObject = {}
 ARGUMENT_BYTES = 1 << 20
 KEEP_ALIVE = 15.0
 
@@ -29,14 +30,24 @@ class _Asked(NamedTuple):
     arguments: JsonObject
     caller: Caller
     deadline: float | None
-    answers: JsonObject | None = None
+    capabilities: JsonObject = NOTHING
+    answers: JsonObject = NOTHING
+    state: str = ""
 
 
 class Execute:
     """Answers `POST /api/tools/execute`."""
 
-    def __init__(self, gateway: Gateway, *, body_bytes: int, keep_alive: float = KEEP_ALIVE) -> None:
-        self._gateway, self._body_bytes, self._keep_alive = gateway, body_bytes, keep_alive
+    def __init__(
+        self,
+        gateway: Gateway,
+        conversations: Conversations,
+        *,
+        body_bytes: int,
+        keep_alive: float = KEEP_ALIVE,
+    ) -> None:
+        self._gateway, self._conversations = gateway, conversations
+        self._body_bytes, self._keep_alive = body_bytes, keep_alive
 
     async def execute(self, request: Request) -> Answer:
         """Call a tool."""
@@ -60,18 +71,20 @@ class Execute:
         if _USUAL.issuperset(fields):
             return _Asked(name, arguments, request.caller, deadline)
         caller = self._gateway.enter(request.caller, text(fields, "context"))
-        text(fields, "state")
         _no_key(fields)
-        return _Asked(name, arguments, caller, deadline, _answers(fields))
+        answers, state = _object(fields, "answers"), _state(fields)
+        return _Asked(name, arguments, caller, deadline, _capabilities(fields), answers, state)
 
     async def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Result:
-        return await self._gateway.call(
+        return await self._conversations.converse(
             asked.name,
             asked.arguments,
             asked.caller,
             origin=request.origin,
             deadline=asked.deadline,
+            capabilities=asked.capabilities,
             answers=asked.answers,
+            state=asked.state,
             report=report,
         )
 
@@ -137,8 +150,25 @@ def _no_key(fields: dict[str, Any]) -> None:
         raise Refused("INVALID_REQUEST", message, path="idempotencyKey")
 
 
-def _answers(fields: dict[str, Any]) -> JsonObject | None:
-    answers = fields.get("answers")
-    if answers is not None and not isinstance(answers, dict):
-        raise Refused("INVALID_REQUEST", "answers must be an object", path="answers")
-    return cast("JsonObject | None", answers)
+def _object(fields: JsonObject, name: str) -> JsonObject:
+    given = fields.get(name)
+    if given is not None and not isinstance(given, dict):
+        raise refused(name, "must be an object")
+    return cast("JsonObject", given or NOTHING)
+
+
+def _capabilities(fields: JsonObject) -> JsonObject:
+    """Read what the caller can be asked for; what is not known here does no harm."""
+    given = _object(fields, "capabilities")
+    for name in given:
+        if not isinstance(given[name], dict):
+            raise refused(f"capabilities.{name[:100]}", 'must be an object, such as {"elicitation": {}}')
+    return given
+
+
+def _state(fields: JsonObject) -> str:
+    """Read a state; whether it is one of ours is seen when it is opened."""
+    given = fields.get("state")
+    if given is not None and not isinstance(given, str):
+        raise refused("state", "must be text, as inputRequired gave it")
+    return given or ""

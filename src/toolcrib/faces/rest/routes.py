@@ -23,7 +23,7 @@ from toolcrib.faces.rest.operators import KEYS, MOST_CALLS, STATUS, Operators
 from toolcrib.faces.rest.servers import SERVERS, ServerRoutes
 from toolcrib.faces.rest.shapes import COUNT, FLAG, NUMBER, TEXT, Schema, ref
 from toolcrib.formats import FORMATS
-from toolcrib.gateway import Gateway
+from toolcrib.gateway import Conversations, Gateway
 from toolcrib.identity import Identity
 
 _CONTEXT = "the context to look from; the caller's own where it is left out"
@@ -65,12 +65,14 @@ class Rest:
         console: Console,
         identity: Identity,
         *,
+        conversations: Conversations,
         body_bytes: int,
         draining: Callable[[], bool],
         ended: Callable[[str], None],
         openapi: Callable[[Request], Answer],
     ) -> None:
-        self._listing, self._execute = Listing(gateway), Execute(gateway, body_bytes=body_bytes)
+        self._listing = Listing(gateway)
+        self._execute = Execute(gateway, conversations, body_bytes=body_bytes)
         self._operators = Operators(console, identity, ended)
         self._servers = ServerRoutes(console)
         self._life = Life(console, draining)

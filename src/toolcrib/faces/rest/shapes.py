@@ -93,12 +93,20 @@ _RESULT = _object(
     status={"enum": ["success", "error"]},
     content={"description": "what the model reads: text, blocks, or the data itself"},
     message={"type": "string", "description": "a sentence that can be spoken"},
-    data={"description": "the raw answer; absent where the call failed"},
+    data={"description": "the raw answer; absent where the call failed or asks"},
     agentHints=ref("Hints"),
     metadata=ref("Metadata"),
     mentraExtensions=_object(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
     error=ref("Error"),
-    inputRequired=_object(("questions", "state"), questions={"type": "object"}, state=TEXT),
+    inputRequired=_object(
+        ("questions", "state"),
+        questions={
+            "type": "object",
+            "additionalProperties": _object(("method",), method=TEXT, params={"type": "object"}),
+            "description": "by the names to answer them under",
+        },
+        state={"type": "string", "description": "to be sent back with the answers"},
+    ),
 )
 
 _TOOL = _object(
@@ -230,6 +238,11 @@ SHAPES: dict[str, Schema] = {
             arguments={"type": ["object", "string", "null"], "description": "or a JSON text of an object"},
             context=TEXT_OR_NULL,
             idempotencyKey=TEXT_OR_NULL,
+            capabilities={
+                "type": ["object", "null"],
+                "additionalProperties": {"type": "object"},
+                "description": "what the caller can be asked: elicitation, sampling, roots, as in MCP",
+            },
             answers={"type": ["object", "null"], "description": "to the questions of `inputRequired`"},
             state={"type": ["string", "null"], "description": "as `inputRequired` gave it"},
         ),

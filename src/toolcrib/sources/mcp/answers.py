@@ -1,34 +1,97 @@
 """What comes back from a server becomes a result, or an error that says what happened to the call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
+import orjson
+
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
-from toolcrib.model import Json, JsonObject, Result, Tool
-from toolcrib.sources.mcp.envelope import RESERVED
+from toolcrib.model import Ask, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
+from toolcrib.sources.mcp.meta import carried, passed
+from toolcrib.sources.mcp.questions import LARGEST_QUESTION, unfit
 from toolcrib.sources.mcp.wire import parse
 
 LONGEST_MESSAGE = 2_000
 """The most characters of a server's own words in an error."""
 
+MOST_QUESTIONS = 16
+"""How many questions an answer may be."""
+LARGEST_STATE = 64 << 10
+"""The most characters a server may have us keep for it along with its questions."""
+
+_LARGEST_DATA = 16 << 10
+_LONGEST_NAME = 256
+_PROTOCOLS = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""What a result says to us, as the protocol demands, whatever was asked for."""
 _BLANK = Result()
 _SILENT = "the tool says that it failed, but not why"
 
 
-def result_of(answer: JsonObject, tool: Tool) -> Result:
-    """Read the answer to a call. The data is what the tool structured, else what its text says."""
-    kind = answer.get("resultType")
-    if kind is not None and kind != "complete":
-        raise _unfinished(kind, tool)
+def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
+    """Read the answer to a call. The data is what the tool structured, else what its text says.
+
+    `capabilities` are what the caller can be asked; None where there is no way back to it.
+    """
+    asked = _asked(answer, tool, capabilities)
+    if asked is not None:
+        return asked
     blocks = _blocks(answer, tool)
-    passed = _passed(answer.get("_meta"))
+    meta, data = passed(answer.get("_meta")), answer.get("structuredContent")
     if answer.get("isError"):
-        return _BLANK.but(problem=problem("TOOL_FAILED", _complaint(blocks)), content=blocks, meta=passed)
-    data = answer.get("structuredContent")
+        fault = problem("TOOL_FAILED", _complaint(blocks))
+        return _BLANK.but(problem=fault, data=data, content=blocks, meta=meta)
     if data is not None:
-        return _BLANK.but(data=data, content=blocks, meta=passed)
-    return _BLANK.but(data=_data(blocks), content=blocks, meta=passed, structured=False)
+        return _BLANK.but(data=data, content=blocks, meta=meta)
+    return _BLANK.but(data=_data(blocks), content=blocks, meta=meta, structured=False)
+
+
+def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
+    """Read the answer to a request that calls no tool: all of it is data, but for what it says to us."""
+    asked = _asked(answer, tool, capabilities)
+    if asked is not None:
+        return asked
+    kept = {key: value for key, value in answer.items() if key not in _PROTOCOLS}
+    return _BLANK.but(data=carried(kept))
+
+
+def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
+    """The questions that an answer is, where it is not the end of the call."""
+    kind = answer.get("resultType")
+    if kind is None or kind == "complete":
+        return None
+    if kind != "input_required":
+        raise _broken(tool, f"it is of a kind we did not ask for: {str(kind)[:40]!r}")
+    if capabilities is None:
+        message = f"{tool.name} has to ask the user something first, and this caller cannot be asked"
+        raise Failed("TOOL_FAILED", message)
+    questions, state = _object(answer.get("inputRequests")), answer.get("requestState") or ""
+    if questions is None or not isinstance(state, str) or not (questions or state):
+        raise _broken(tool, "it asks something, but not what")
+    if len(questions) > MOST_QUESTIONS or len(state) > LARGEST_STATE:
+        raise _broken(tool, f"it asks more than {MOST_QUESTIONS} things, or has us keep too much for it")
+    found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
+    return _BLANK.but(ask=Ask(questions=found, state=state), meta=passed(answer.get("_meta")))
+
+
+def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
+    fields = _object(asked) or {}
+    method, params = fields.get("method"), _object(fields.get("params"))
+    if len(name) > _LONGEST_NAME or not isinstance(method, str) or params is None:
+        raise _broken(tool, "something it asks is not a question")
+    wrong = unfit(method, params, capabilities)
+    if wrong is not None:
+        raise _broken(tool, f"it asks what it was told cannot be asked: {wrong[1]}")
+    if len(orjson.dumps(params)) > LARGEST_QUESTION:
+        raise _broken(tool, f"a question may have {LARGEST_QUESTION:,} bytes, and one of its has more")
+    return {"method": method, "params": carried(params)}
+
+
+def _object(value: Json) -> JsonObject | None:
+    """An object, empty where nothing is; None for anything else."""
+    if value is None:
+        return {}
+    return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
 def _blocks(answer: JsonObject, tool: Tool) -> tuple[JsonObject, ...]:
@@ -65,14 +128,6 @@ def _spoken(text: str) -> Json:
         return text
 
 
-def _passed(meta: Json) -> JsonObject:
-    """What a server adds for clients goes on; what it says to us, as the protocol demands, does not."""
-    if not isinstance(meta, Mapping):
-        return {}
-    said = cast("JsonObject", meta)
-    return {key: value for key, value in said.items() if not key.startswith(RESERVED)}
-
-
 def _complaint(blocks: tuple[JsonObject, ...]) -> str:
     text = "\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
     return shortened(text) or _SILENT
@@ -81,13 +136,6 @@ def _complaint(blocks: tuple[JsonObject, ...]) -> str:
 def shortened(text: str) -> str:
     """Cut a server's words to what fits into an error."""
     return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
-
-
-def _unfinished(kind: Json, tool: Tool) -> ToolcribError:
-    if kind == "input_required":
-        message = f"{tool.name} has to ask the user something first, which is not possible yet"
-        return Failed("TOOL_FAILED", message)
-    return _broken(tool, f"it is of a kind we did not ask for: {str(kind)[:40]!r}")
 
 
 def _broken(tool: Tool, how: str) -> Broken:
@@ -100,7 +148,7 @@ def error_of(fault: Fault, tool: Tool, redact: Callable[[str], str] = str) -> To
         return _cut(tool)
     said = f"{tool.source}: {shortened(redact(str(fault)))}"
     if isinstance(fault, Refusal):
-        return Failed("TOOL_FAILED", shortened(redact(str(fault))) or _SILENT, tool_code=str(fault.code))
+        return _refused(fault, redact)
     if isinstance(fault, Unsent):
         return Unavailable("NETWORK_ERROR", said)
     if isinstance(fault, Status):
@@ -108,6 +156,26 @@ def error_of(fault: Fault, tool: Tool, redact: Callable[[str], str] = str) -> To
     if isinstance(fault, TooLarge):
         return Broken("RESULT_TOO_LARGE", said)
     return Broken("CONTRACT_VIOLATION", said)
+
+
+def _refused(refusal: Refusal, redact: Callable[[str], str]) -> Failed:
+    """Keep all that a server said, so that a caller who speaks its language can be told the same."""
+    message = shortened(redact(str(refusal))) or _SILENT
+    details: dict[str, Any] = {"code": refusal.code, "message": message}
+    data = _bounded(refusal.data, redact)
+    if data is not None:
+        details["data"] = data
+    return Failed("TOOL_FAILED", message, tool_code=str(refusal.code), details=details)
+
+
+def _bounded(data: Json, redact: Callable[[str], str]) -> Json:
+    encoded = b"" if data is None else orjson.dumps(data)
+    if not encoded or len(encoded) > _LARGEST_DATA:
+        return None
+    try:
+        return orjson.loads(redact(encoded.decode()))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _cut(tool: Tool) -> Lost:

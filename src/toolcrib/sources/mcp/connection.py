@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
-from toolcrib.model import JsonObject, Report
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.ear import Ear
 
 Era = Literal["modern", "legacy"]
 """`modern`: every request stands alone (2026-07-28). `legacy`: a handshake first (up to 2025-11-25)."""
@@ -27,6 +28,13 @@ class Connection(Protocol):
         """Use this era and revision from now on; before the first call it is modern, for the probe."""
         ...
 
+    def relay(self, capabilities: JsonObject) -> None:
+        """Put what the server asks to whoever has a request under way here, within these capabilities.
+
+        For connections whose requests are all of one owner; before this is called, nobody is asked anything.
+        """
+        ...
+
     async def request(
         self,
         method: str,
@@ -34,13 +42,14 @@ class Connection(Protocol):
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        ear: Ear | None = None,
     ) -> JsonObject:
         """Send a request whose parameters are a JSON object already encoded; return its result.
 
         Raises what `faults` lists. Cancelling the caller cancels the request at the server. `name` is the
         tool's, for transports that say it outside the body; `headers` are sent where there are headers.
-        With a `report` the parameters get a progress token, and progress is passed on.
+        What the server says meanwhile goes to the `ear`, in the task of the caller; where that wants
+        progress, the parameters get a token for it.
         """
         ...
 

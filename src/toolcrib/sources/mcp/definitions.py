@@ -5,11 +5,12 @@ from typing import Any, cast
 
 import orjson
 
+from toolcrib.catalog import DOORS
 from toolcrib.errors import Refused
+from toolcrib.formats.mirrors import BadMirror, mirrors_of
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Json, JsonObject, Speech, Tool
 from toolcrib.names import canonical
-from toolcrib.sources.mcp.mirrors import BadMirror, mirrors_of
 from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
 from toolcrib.sources.mcp.visible import visible
 
@@ -71,6 +72,8 @@ class _Judge:
     def _tool(self, name: str, raw: JsonObject, repairs: list[str]) -> Tool:
         if name in self.definitions:
             raise _Unfit("the server lists another tool of that name before it")
+        if raw["name"] in DOORS:
+            raise _Unfit("its name is that of the way to the server's resources or prompts")
         size = len(orjson.dumps(raw))
         if size > LARGEST_DEFINITION:
             raise _Unfit(f"its definition takes {size:,} bytes, at most {LARGEST_DEFINITION:,} are allowed")
@@ -93,6 +96,8 @@ class _Judge:
             slow=said.slow or self._settings.slow,
             timeout=said.timeout or self._settings.timeout,
             annotations=annotations,
+            icons=_icons(raw.get("icons"), repairs),
+            meta=_object(raw.get("_meta"), "_meta", repairs) or {},
             expose_as=said.expose_as,
         )
 
@@ -134,6 +139,20 @@ def _annotations(raw: JsonObject, repairs: list[str]) -> dict[str, Any]:
         if title is not None:
             annotations["title"] = title
     return annotations
+
+
+def _icons(value: Json, repairs: list[str]) -> tuple[JsonObject, ...]:
+    if value is None:
+        return ()
+    given = cast("list[Json]", value) if isinstance(value, list) else [None]
+    icons = [cast("JsonObject", each) for each in given if _is_icon(each)]
+    if len(icons) < len(given):
+        repairs.append("icons without an address were left out")
+    return tuple(icons)
+
+
+def _is_icon(value: Json) -> bool:
+    return isinstance(value, dict) and isinstance(cast("JsonObject", value).get("src"), str)
 
 
 def _object(value: Json, what: str, repairs: list[str]) -> JsonObject | None:

@@ -1,4 +1,4 @@
-"""Asks a server for its tools: every page, within bounds, and with a seal that tells two lists apart."""
+"""Asks a server what it has: every page of a list, within bounds, with a seal that tells two lists apart."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,7 +13,7 @@ from toolcrib.sources.mcp.faults import Garbled, Refusal
 from toolcrib.sources.mcp.greeting import Greeting
 
 MOST_PAGES = 100
-MOST_TOOLS = 2_000
+MOST_LISTED = 2_000
 LARGEST_LIST = 4 << 20
 """The most bytes all pages may have together."""
 
@@ -21,62 +21,80 @@ _UNKNOWN_METHOD = -32601
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """One list a server may have."""
+
+    name: str
+    """In words."""
+    method: str
+    key: str
+    """What the list is called in a page of it."""
+
+
+TOOLS = Kind("tools", "tools/list", "tools")
+RESOURCES = Kind("resources", "resources/list", "resources")
+TEMPLATES = Kind("resource templates", "resources/templates/list", "resourceTemplates")
+PROMPTS = Kind("prompts", "prompts/list", "prompts")
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """All a server listed, as it spelled it."""
 
-    tools: tuple[Json, ...]
+    entries: tuple[Json, ...]
     seal: bytes
     """Differs where anything in the list does."""
     cut: str | None = None
     """Why the list was not followed to its end, where it was not."""
 
 
-async def list_tools(connection: Connection, greeting: Greeting) -> Listing:
-    """Follow the list from page to page."""
-    tools: list[Json] = []
+async def listing(connection: Connection, greeting: Greeting, kind: Kind = TOOLS) -> Listing:
+    """Follow a list from page to page."""
+    entries: list[Json] = []
     seal, size, cursor, cut = sha256(), 0, None, None
     seen: set[str] = set()
     while cut is None:
-        found, cursor = await _page(connection, greeting, cursor)
+        found, cursor = await _page(connection, greeting, kind, cursor)
         encoded = orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
         seal.update(encoded)
         size += len(encoded)
-        tools += found
+        entries += found
         if cursor is None:
             break
         size += len(cursor)
-        cut = _excess(len(seen) + 1, len(tools), size, again=cursor in seen)
+        cut = _excess(kind, len(seen) + 1, len(entries), size, again=cursor in seen)
         seen.add(cursor)
-    if len(tools) > MOST_TOOLS:
-        cut = f"it holds more than {MOST_TOOLS:,} tools"
-    return Listing(tuple(tools[:MOST_TOOLS]), seal.digest(), cut)
+    if len(entries) > MOST_LISTED:
+        cut = f"it holds more than {MOST_LISTED:,} {kind.name}"
+    return Listing(tuple(entries[:MOST_LISTED]), seal.digest(), cut)
 
 
 async def first_page(connection: Connection, greeting: Greeting) -> None:
     """Ask for something real, and cheap."""
-    await _page(connection, greeting, None)
+    await _page(connection, greeting, TOOLS, None)
 
 
-def _excess(pages: int, tools: int, size: int, *, again: bool) -> str | None:
+def _excess(kind: Kind, pages: int, entries: int, size: int, *, again: bool) -> str | None:
     if again:
         return "it leads back to a page that was read before"
     if pages >= MOST_PAGES:
         return f"it goes on after {MOST_PAGES} pages"
-    if tools >= MOST_TOOLS:
-        return f"it goes on after {MOST_TOOLS:,} tools"
+    if entries >= MOST_LISTED:
+        return f"it goes on after {MOST_LISTED:,} {kind.name}"
     return f"it goes on after {LARGEST_LIST:,} bytes" if size >= LARGEST_LIST else None
 
 
 async def _page(
-    connection: Connection, greeting: Greeting, cursor: str | None
+    connection: Connection, greeting: Greeting, kind: Kind, cursor: str | None
 ) -> tuple[list[Json], str | None]:
     try:
-        answer = await connection.request("tools/list", page(greeting.era, cursor))
+        answer = await connection.request(kind.method, page(greeting.era, cursor))
     except Refusal as refusal:
-        if refusal.code == _UNKNOWN_METHOD and not greeting.has_tools:
+        # Many a server that has resources knows nothing of templates, and says so in this way.
+        if refusal.code == _UNKNOWN_METHOD and not (kind is TOOLS and greeting.has_tools):
             return [], None
         raise
-    tools, after = answer.get("tools"), answer.get("nextCursor")
-    if not isinstance(tools, list):
-        raise Garbled("the server's list of tools is not a list")
-    return cast("list[Json]", tools), after if isinstance(after, str) and after else None
+    entries, after = answer.get(kind.key), answer.get("nextCursor")
+    if not isinstance(entries, list):
+        raise Garbled(f"the server's list of {kind.name} is not a list")
+    return cast("list[Json]", entries), after if isinstance(after, str) and after else None

@@ -1,19 +1,22 @@
 """The parameters of every request, encoded ahead of time: a call only adds its trace and its arguments."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from toolcrib.errors import Refused
+from toolcrib.formats.mirrors import Mirrors, mirrors_of
 from toolcrib.model import Call, JsonObject, Tool
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Era
-from toolcrib.sources.mcp.mirrors import Mirrors, mirrors_of
+from toolcrib.sources.mcp.meta import RESERVED, passed
 from toolcrib.version import VERSION
 
-RESERVED = "io.modelcontextprotocol/"
-"""How the protocol's own keys in `_meta` begin."""
+LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+"""How severe a log message can be."""
 
 _CLIENT = {"name": "toolcrib", "version": VERSION}
 # Some servers list a tool only to clients that could answer its questions.
@@ -32,58 +35,138 @@ def _envelope(capabilities: JsonObject) -> dict[str, Any]:
 
 
 DISCOVER = orjson.dumps({"_meta": _envelope(_EVERYTHING)})
-LISTEN = orjson.dumps({"notifications": {"toolsListChanged": True}, "_meta": _envelope(_EVERYTHING)})
-INITIALIZE = orjson.dumps({"protocolVersion": LEGACY, "capabilities": _EVERYTHING, "clientInfo": _CLIENT})
 NOTHING = b"{}"
+
+_LARGEST_KEPT = 1 << 10
+_NOBODY = orjson.dumps(_envelope({}))[1:-1]
+"""What is said of a caller that cannot be asked anything."""
+_KEYS = {"resources/read": "uri", "prompts/get": "name"}
+"""Which parameter of a request names what it is about, besides the tool of a call."""
+_OWN = frozenset({"_meta", "inputResponses", "requestState"})
+"""Parameters of every method that are not the caller's arguments."""
+
+
+def initialize(capabilities: JsonObject = _EVERYTHING) -> bytes:
+    """Ask for a handshake, as one with these capabilities."""
+    return orjson.dumps({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": _CLIENT})
+
+
+def introduction(capabilities: JsonObject, level: str | None) -> bytes | None:
+    """What a modern request says of a caller, encoded; None for one that is asked and told nothing."""
+    if not capabilities and level not in LEVELS:
+        return None
+    encoded = orjson.dumps(capabilities)
+    write = _introduction if len(encoded) <= _LARGEST_KEPT else _introduction.__wrapped__
+    return write(encoded, level if level in LEVELS else None)
+
+
+@lru_cache(maxsize=256)
+def _introduction(capabilities: bytes, level: str | None) -> bytes:
+    said = _envelope(orjson.loads(capabilities))
+    if level is not None:
+        said[f"{RESERVED}logLevel"] = level
+    return orjson.dumps(said)[1:-1]
+
+
+def listen(notifications: JsonObject) -> bytes:
+    """Ask for a stream on which these are told."""
+    return orjson.dumps({"notifications": notifications, "_meta": _envelope(_EVERYTHING)})
 
 
 def page(era: Era, cursor: str | None) -> bytes:
-    """Ask for one page of the list of tools."""
+    """Ask for one page of a list."""
     params: dict[str, Any] = {"_meta": _envelope(_EVERYTHING)} if era == "modern" else {}
     if cursor is not None:
         params["cursor"] = cursor
     return orjson.dumps(params)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Calls of one tool, all but encoded."""
+    """Requests for one tool, all but encoded; or raw ones, whose parameters are the arguments themselves."""
 
     local: str
-    plain: bytes
-    """The parameters up to the arguments."""
-    traced: bytes
-    """The parameters up to the trace."""
+    era: Era
+    method: str = "tools/call"
+    raw: bool = False
     mirrors: Mirrors = ()
+    start: bytes
+    """The parameters up to the trace, in the one member that must come first for others to be added."""
+    plain: bytes
+    """The parameters up to the arguments, where there is no trace."""
+    name: bytes
+    """What goes before the arguments in any case."""
 
-    def params(self, call: Call) -> bytes:
-        """Encode what is this call's own."""
-        try:
-            arguments = orjson.dumps(call.arguments)
-        except TypeError as error:
-            message = f"the arguments cannot be written as JSON: {error}"
-            raise Refused("INVALID_ARGUMENTS", message, path="arguments") from error
+    def params(self, call: Call, introduction: bytes | None = None) -> bytes:
+        """Encode what is this call's own; a modern one may introduce its caller."""
         trace = _trace(call)
+        if self.raw or introduction is not None or call.meta or call.answers or call.state:
+            return self._whole(call, introduction, trace)
+        arguments = _encoded(call.arguments)
         if trace is None:
             return b"%b%b}" % (self.plain, arguments)
-        return b'%b%b"},"arguments":%b}' % (self.traced, trace, arguments)
+        return b'%b%b"},%b%b}' % (self.start, trace, self.name, arguments)
+
+    def about(self, call: Call) -> str | None:
+        """Name what a raw request is about, for transports that say it outside the body."""
+        found = call.arguments.get(_KEYS.get(self.method, ""))
+        return found if isinstance(found, str) else None
+
+    def _whole(self, call: Call, introduction: bytes | None, trace: bytes | None) -> bytes:
+        meta = self._meta(call, introduction, trace)
+        members = [b'"_meta":{%b}' % meta] if meta else []
+        if self.era == "modern":
+            if call.answers:
+                members.append(b'"inputResponses":%b' % _encoded(call.answers, "answers"))
+            if call.state:
+                members.append(b'"requestState":%b' % _encoded(call.state, "state"))
+        if not self.raw:
+            members.append(b"%b%b" % (self.name, _encoded(call.arguments)))
+        elif own := {key: value for key, value in call.arguments.items() if key not in _OWN}:
+            members.append(_encoded(own)[1:-1])
+        return b"{%b}" % b",".join(members)
+
+    def _meta(self, call: Call, introduction: bytes | None, trace: bytes | None) -> bytes:
+        parts: list[bytes] = []
+        if self.era == "modern":
+            parts.append(introduction or _NOBODY)
+        vendor = passed(call.meta) if call.meta else {}
+        if trace is not None:
+            parts.append(b'"traceparent":"%b"' % trace)
+            vendor.pop("traceparent", None)
+        if vendor:
+            parts.append(_encoded(vendor, "_meta")[1:-1])
+        return b",".join(parts)
 
 
 def prepared(tool: Tool, era: Era) -> Prepared:
     """Encode what is the same for every call of a tool. Its mirrors must have been found good."""
-    name = orjson.dumps(tool.local)
+    name = b'"name":%b,"arguments":' % orjson.dumps(tool.local)
     if era == "legacy":
         return Prepared(
-            tool.local, b'{"name":%b,"arguments":' % name, b'{"name":%b,"_meta":{"traceparent":"' % name
+            local=tool.local, era=era, name=name, plain=b"{%b" % name, start=b'{"_meta":{"traceparent":"'
         )
-    # What the caller could answer is not passed on, so the server is told that nobody answers.
-    envelope = orjson.dumps(_envelope({}))[1:-1]
     return Prepared(
-        tool.local,
-        b'{"name":%b,"_meta":{%b},"arguments":' % (name, envelope),
-        b'{"name":%b,"_meta":{%b,"traceparent":"' % (name, envelope),
-        mirrors_of(tool.input_schema),
+        local=tool.local,
+        era=era,
+        mirrors=mirrors_of(tool.input_schema),
+        name=name,
+        plain=b'{"_meta":{%b},%b' % (_NOBODY, name),
+        start=b'{"_meta":{%b,"traceparent":"' % _NOBODY,
     )
+
+
+def prepared_raw(tool: Tool, method: str, era: Era) -> Prepared:
+    """Make ready for requests of another method, whose parameters are the arguments of the call."""
+    return Prepared(local=tool.local, era=era, method=method, raw=True, name=b"", plain=b"", start=b"")
+
+
+def _encoded(value: Mapping[str, Any] | str, what: str = "arguments") -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:
+        message = f"the {what} cannot be written as JSON: {error}"
+        raise Refused("INVALID_ARGUMENTS", message, path=what) from error
 
 
 def _trace(call: Call) -> bytes | None:
@@ -94,4 +177,4 @@ def _trace(call: Call) -> bytes | None:
     digits, parent = trace.replace("-", ""), own[-17:].replace("-", "")
     if digits == _NO_TRACE:
         return None
-    return f"00-{digits}-{parent}-01".encode()
+    return f"00-{digits}-{parent}-{'01' if call.origin.sampled else '00'}".encode()

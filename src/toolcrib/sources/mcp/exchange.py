@@ -1,61 +1,67 @@
 """Requests and answers over one stream: any number at once, each answer led to the one who waits for it."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
-import anyio
 import orjson
 
-from toolcrib.model import JsonObject, Progress, Report
+from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Heard
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Fault, Garbled, Unsent
-from toolcrib.sources.mcp.messages import PROGRESS, outcome, progress, reply
+from toolcrib.sources.mcp.hearing import Answer, Hearings
+from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
 from toolcrib.sources.mcp.wire import ENDS, encode_notification, encode_request, guess_id, parse, with_token
 
 Send = Callable[[bytes], None]
 """Takes one message, without a newline. Must not wait; raises Unsent where nothing can be sent."""
 
-MOST_NEWS = 64
-"""How much progress is kept for a caller that is slow to take it; the newest counts."""
+_LISTEN = "subscriptions/listen"
 
 
 class Exchange:
     """One conversation with a server. Used from any task of one event loop; knows nothing of the transport.
 
-    `reply` sends what may be left out where the server does not read: our answers to its requests, and
-    word of requests nobody waits for any more. It is `send` unless given.
+    `reply` sends what may be left out where the server does not read: our own answers to its requests, and
+    word of requests nobody waits for any more. It is `send` unless given. `answer` sends those of callers.
     """
 
-    def __init__(self, send: Send, heard: Heard, *, reply: Send | None = None) -> None:
+    def __init__(self, send: Send, heard: Heard, *, answer: Answer, reply: Send | None = None) -> None:
         self._send, self._heard = send, heard
         self._reply = reply or send
         # Futures, not anyio events: one is all that a call costs here.
         self._pending: dict[int, asyncio.Future[JsonObject]] = {}
-        self._news: dict[int, _News] = {}
+        self._hearings = Hearings(self._say, answer)
+        self._standing: set[int] = set()
         self._last = 0
         self._ended: Fault | None = None
         self.unclaimed = 0
         """How many answers and reports came for which nobody waits: wrong ids, and answers too late."""
 
-    async def request(self, method: str, params: bytes, *, report: Report | None = None) -> JsonObject:
+    def relay(self, capabilities: JsonObject) -> None:
+        """Put what the server asks to whoever has a call under way, within these capabilities."""
+        self._hearings.relay(capabilities)
+
+    async def request(self, method: str, params: bytes, *, ear: Ear | None = None) -> JsonObject:
         """Send a request and return its result; raise what `faults` lists."""
         if self._ended is not None:
             raise Unsent(str(self._ended))
         self._last = number = self._last + 1
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
-        if report is not None:
-            params = with_token(params, number)
+        if ear is not None:
+            params = with_token(params, number) if ear.report is not None else params
+        elif method == _LISTEN:
+            self._standing.add(number)
         try:
             self._send(encode_request(number, method, params))
         except BaseException:
             self._pending.pop(number, None)
             raise
         try:
-            return await (answer if report is None else self._reported(number, answer, report))
+            return await (answer if ear is None else self._listened(number, answer, ear))
         except BaseException:
             self._abandon(number, method, answer)
             raise
@@ -71,9 +77,9 @@ class Exchange:
         try:
             value = parse(data)
             if type(value) is list:
-                self._take_each(cast("list[Any]", value))
+                self._take_each(cast("list[Any]", value), len(data))
             else:
-                self._take(value)
+                self._take(value, len(data))
         except Garbled as fault:
             number = guess_id(data[:ENDS], data[-ENDS:])
             if number is None or not self.spoil(number, fault):
@@ -87,18 +93,19 @@ class Exchange:
         """End the conversation: all who wait get this fault, and nothing is sent any more."""
         if self._ended is None:
             self._ended = fault
+        self._hearings.shut()
         for number in tuple(self._pending):
             self._settle(number, fault)
 
-    def _take_each(self, messages: list[Any]) -> None:
+    def _take_each(self, messages: list[Any], size: int) -> None:
         """Take a list of messages, which one revision allows; a bad one does not spoil the others."""
         for message in messages:
             try:
-                self._take(message)
+                self._take(message, size)
             except Garbled:
                 self.unclaimed += 1
 
-    def _take(self, message: Any) -> None:
+    def _take(self, message: Any, size: int) -> None:
         if type(message) is not dict:
             raise Garbled("the message is not an object")
         fields = cast("dict[str, Any]", message)
@@ -108,10 +115,10 @@ class Exchange:
         elif type(method) is not str:
             raise Garbled("the method of the message is not text")
         elif "id" in fields:
-            self._asked(fields["id"], method)
+            if self._ended is None:
+                self._hearings.ask(fields, size)
         else:
-            params = fields.get("params")
-            self._told(method, cast("JsonObject", params) if type(params) is dict else {})
+            self._told(method, params_of(fields))
 
     def _answered(self, fields: dict[str, Any]) -> None:
         found = outcome(fields)
@@ -130,37 +137,33 @@ class Exchange:
             answer.set_exception(found)
         else:
             answer.set_result(found)
+        if self._hearings.open:
+            self._hearings.close(number)
         return True
 
-    def _asked(self, id: Any, method: str) -> None:
-        answer = reply(id, method)
-        if answer is not None and self._ended is None:
-            self._say(answer)
-
     def _told(self, method: str, params: JsonObject) -> None:
-        if method != PROGRESS:
+        if method == PROGRESS:
+            hearing = self._hearings.of(params.get("progressToken"))
+            if hearing is None or hearing.ear.report is None:
+                self.unclaimed += 1
+            else:
+                hearing.add(progress(params))
+        elif method == CANCELLED:
+            self._hearings.withdraw(params)
+        elif method != MESSAGE or not self._hearings.log(params, self._strangers()):
             self._heard(method, params)
-            return
-        token = params.get("progressToken")
-        news = self._news.get(token) if type(token) is int else None
-        if news is None:
-            self.unclaimed += 1
-        else:
-            news.add(progress(params))
 
-    async def _reported(self, id: int, answer: "asyncio.Future[JsonObject]", report: Report) -> JsonObject:
-        """Pass progress on in the task of the one who asked, so that a slow listener slows only itself."""
-        news = self._news[id] = _News()
-        answer.add_done_callback(news.end)
+    def _strangers(self) -> int:
+        """How many requests run on whose behalf nobody listens; a subscription is nobody's call."""
+        self._standing &= self._pending.keys()
+        return len(self._pending) - len(self._hearings.open) - len(self._standing)
+
+    async def _listened(self, id: int, answer: "asyncio.Future[JsonObject]", ear: Ear) -> JsonObject:
+        hearing = self._hearings.begin(id, ear)
         try:
-            while news.waiting or not answer.done():
-                if news.waiting:
-                    await report(news.waiting.popleft())
-                else:
-                    await news.come()
+            return await hearing.listen(answer)
         finally:
-            del self._news[id]
-        return answer.result()
+            self._hearings.close(id)
 
     def _abandon(self, id: int, method: str, answer: "asyncio.Future[JsonObject]") -> None:
         """Forget a request whose caller is gone, and tell the server unless it has answered."""
@@ -173,29 +176,7 @@ class Exchange:
             params = orjson.dumps({"requestId": id, "reason": "the caller no longer waits"})
             self._say(encode_notification("notifications/cancelled", params))
 
-    def _say(self, data: bytes) -> None:
+    def _say(self, data: bytes) -> bool:
         with suppress(Unsent):  # a courtesy: without a way to the server there is nobody to be polite to
             self._reply(data)
-
-
-class _News:
-    """Progress that has come for one request and was not passed on yet."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[Progress] = deque(maxlen=MOST_NEWS)
-        self._come = anyio.Event()
-        self._ended = False
-
-    def add(self, news: Progress) -> None:
-        if not self._ended:
-            self.waiting.append(news)
-            self._come.set()
-
-    def end(self, _: object) -> None:
-        """Let the caller go: after its answer, no news can hold it up."""
-        self._ended = True
-        self._come.set()
-
-    async def come(self) -> None:
-        await self._come.wait()
-        self._come = anyio.Event()
+        return True

@@ -8,7 +8,7 @@ import anyio
 
 from toolcrib.model import Json, JsonObject
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection, Era
-from toolcrib.sources.mcp.envelope import DISCOVER, INITIALIZE, NOTHING, RESERVED
+from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, RESERVED, initialize
 from toolcrib.sources.mcp.faults import Cut, Fault, Refusal, Status, Unsent
 from toolcrib.sources.mcp.visible import visible
 
@@ -31,6 +31,18 @@ class Greeting:
     """Whether it says that it has tools at all."""
     tells: bool = False
     """Whether it says that it will tell when its list of tools has changed."""
+    has_resources: bool = False
+    tells_resources: bool = False
+    """Whether it says that it will tell when its list of resources has changed."""
+    subscribes: bool = False
+    """Whether it says that it can tell when a resource itself has changed."""
+    has_prompts: bool = False
+    tells_prompts: bool = False
+    """Whether it says that it will tell when its list of prompts has changed."""
+    completes: bool = False
+    """Whether it says that it can complete arguments."""
+    logs: bool = False
+    """Whether it says that it can be told which log messages are wanted."""
 
 
 class Greeter:
@@ -60,7 +72,7 @@ class Greeter:
 
     async def _as_legacy(self, connection: Connection) -> Greeting:
         try:
-            return await _initialize(connection)
+            return await shake_hands(connection, initialize())
         except (Refusal, Status):
             # A modern server that was slow to start may have taken the question we gave up on for a choice.
             greeting = None if self._only == "legacy" else await _discover(connection, None)
@@ -86,10 +98,10 @@ async def _discover(connection: Connection, within: float | None) -> Greeting | 
     return _greeting("modern", MODERN, answer, stamp)
 
 
-async def _initialize(connection: Connection) -> Greeting:
-    """Shake hands."""
+async def shake_hands(connection: Connection, params: bytes) -> Greeting:
+    """Greet the legacy way, and say who we are and what we can be asked."""
     connection.speak("legacy", LEGACY)
-    answer = await connection.request("initialize", INITIALIZE)
+    answer = await connection.request("initialize", params)
     revision = answer.get("protocolVersion")
     if revision not in HANDSHAKES:
         known = ", ".join((*HANDSHAKES, MODERN))
@@ -103,7 +115,9 @@ async def _initialize(connection: Connection) -> Greeting:
 
 def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> Greeting:
     capabilities, server = _object(answer.get("capabilities")), _object(info)
-    tools = _object(capabilities.get("tools"))
+    tools, resources, prompts = (
+        _object(capabilities.get(name)) for name in ("tools", "resources", "prompts")
+    )
     return Greeting(
         era=era,
         revision=revision,
@@ -111,6 +125,13 @@ def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> Greeti
         version=_text(server.get("version")),
         has_tools="tools" in capabilities,
         tells=tools.get("listChanged") is True,
+        has_resources="resources" in capabilities,
+        tells_resources=resources.get("listChanged") is True,
+        subscribes=resources.get("subscribe") is True,
+        has_prompts="prompts" in capabilities,
+        tells_prompts=prompts.get("listChanged") is True,
+        completes="completions" in capabilities,
+        logs="logging" in capabilities,
     )
 
 

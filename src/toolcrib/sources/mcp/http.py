@@ -3,23 +3,27 @@
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
-import aiohttp
 import anyio
 import orjson
 from yarl import URL
 
 from toolcrib.egress import Egress
-from toolcrib.model import JsonObject, Report
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import Response
+from toolcrib.formats.mirrors import header_value
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.aside import aside
 from toolcrib.sources.mcp.background import Background, background
 from toolcrib.sources.mcp.connection import MODERN, Connection, Era, Heard
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.events import Events
-from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Unsent
+from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Unsent
+from toolcrib.sources.mcp.hearing import Hearings
 from toolcrib.sources.mcp.inbox import Asked, Inbox, Outcome
-from toolcrib.sources.mcp.messages import refusal
-from toolcrib.sources.mcp.mirrors import header_value
 from toolcrib.sources.mcp.web import (
     ERROR_BYTES,
     JSON,
@@ -27,12 +31,14 @@ from toolcrib.sources.mcp.web import (
     Slices,
     check_coding,
     drain,
+    ends_session,
+    refusal_in,
     send,
     session,
     status_fault,
     whole,
 )
-from toolcrib.sources.mcp.wire import encode_notification, encode_request, parse, with_token
+from toolcrib.sources.mcp.wire import encode_notification, encode_request, with_token
 
 COURTESY_SECONDS = 2.0
 """How long a server may take over what we tell it only for its own sake: that we leave, that nobody waits."""
@@ -44,8 +50,6 @@ _SESSION = "Mcp-Session-Id"
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
 _PASSING = frozenset({408, 409, 425, 429})
 """Refusals of a stream that may be over in a moment; 409 says that our last one is still open there."""
-_SESSIONLESS = re.compile(rb"session|not initialized", re.IGNORECASE)
-_SESSION_CODES = frozenset({-32000, -32001, -32600})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +73,10 @@ class Http:
 
 
 class _Connection:
-    def __init__(self, url: URL, opened: aiohttp.ClientSession, heard: Heard, jobs: Background) -> None:
+    def __init__(self, url: URL, opened: Client, heard: Heard, jobs: Background) -> None:
         self._url, self._opened, self._jobs = url, opened, jobs
-        self._inbox = Inbox(heard, self._answer)
+        self._hearings = Hearings(self._answer, self._post)
+        self._inbox = Inbox(heard, self._hearings)
         self._era: Era = "modern"
         self._revision = MODERN
         self._session: str | None = None
@@ -83,6 +88,9 @@ class _Connection:
     def speak(self, era: Era, revision: str) -> None:
         self._era, self._revision = era, revision
 
+    def relay(self, capabilities: JsonObject) -> None:
+        self._hearings.relay(capabilities)
+
     async def request(
         self,
         method: str,
@@ -90,22 +98,22 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        ear: Ear | None = None,
     ) -> JsonObject:
         self._last += 1
-        asked = Asked(self._last, method, self._era, report)
-        body = encode_request(asked.id, method, params if report is None else with_token(params, asked.id))
-        head = self._head(method, name)
+        asked = Asked(self._last, method, self._era, ear)
+        if ear is not None and ear.report is not None:
+            params = with_token(params, asked.id)
+        body, head = encode_request(asked.id, method, params), self._head(method, name)
         if headers:
             head.update(headers)
-        with self._open():
-            try:
-                response = await send(self._opened, "POST", self._url, head, body)
-                return await self._answered(response, asked)
-            except anyio.get_cancelled_exc_class():
-                self._abandon(asked)
-                raise
-        raise Cut(self._why)
+        self._inbox.running += 1
+        try:
+            if ear is None or ear.channel is None or asked.era == "modern":
+                return await self._fetched(asked, head, body)
+            return await self._listened(asked, ear, head, body)
+        finally:
+            self._inbox.running -= 1
 
     async def notify(self, method: str, params: bytes) -> None:
         with self._open():
@@ -128,15 +136,41 @@ class _Connection:
         """End whatever is still under way; tell the server that we leave, where it keeps a session for us."""
         kept = self._session is not None and not self._why
         self._lose("the connection to the server was closed")
-        # aiohttp closes its connections without a word to those who read from them.
         for scope in tuple(self._scopes):
             scope.cancel()
+        self._opened.hang_up()
         if not kept:
             return
         with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
             (await send(self._opened, "DELETE", self._url, self._head(""))).close()
 
     # What goes out
+
+    async def _fetched(self, asked: Asked, head: dict[str, str], body: bytes) -> JsonObject:
+        """Send a request and read its answer, in this very task; `end` hangs up on it."""
+        if self._why:
+            raise Unsent(self._why)
+        try:
+            response = await send(self._opened, "POST", self._url, head, body)
+            return await self._answered(response, asked)
+        except anyio.get_cancelled_exc_class():
+            self._abandon(asked)
+            raise
+        except Cut as cut:
+            raise (Cut(self._why) if self._why else cut) from cut.__cause__
+
+    async def _listened(self, asked: Asked, ear: Ear, head: dict[str, str], body: bytes) -> JsonObject:
+        """The same, for a caller who is to hear what a legacy server says elsewhere than in its answer."""
+        hearing, over = self._hearings.begin(asked.id, ear), partial(self._hearings.close, asked.id)
+        try:
+            if self._hearings.relays:
+                read = partial(self._fetched, replace(asked, hearing=hearing), head, body)
+                return await aside(self._jobs, read, hearing, over)
+            found = await self._fetched(asked, head, body)
+            await hearing.flush()
+            return found
+        finally:
+            over()
 
     @contextmanager
     def _open(self) -> Generator[None]:
@@ -173,7 +207,7 @@ class _Connection:
                 raise await self._fault(response)
             await drain(response)
         finally:
-            response.release()
+            response.close()
 
     async def _tell(self, body: bytes) -> None:
         """Send a message that has no answer, for the server's sake only."""
@@ -193,7 +227,7 @@ class _Connection:
 
     # What comes back
 
-    async def _answered(self, response: aiohttp.ClientResponse, asked: Asked) -> JsonObject:
+    async def _answered(self, response: Response, asked: Asked) -> JsonObject:
         try:
             await self._check(response)
             self._welcome(response, asked)
@@ -207,7 +241,7 @@ class _Connection:
             raise Garbled("the server's answer is not for the request it was sent")
         return _result(found)
 
-    async def _check(self, response: aiohttp.ClientResponse) -> None:
+    async def _check(self, response: Response) -> None:
         """Raise what keeps an answer from being one."""
         if response.status >= 300:
             raise await self._fault(response)
@@ -215,16 +249,19 @@ class _Connection:
         if response.content_type not in {JSON, STREAM}:
             raise Garbled(f"the server answered with neither {JSON} nor {STREAM}")
 
-    def _welcome(self, response: aiohttp.ClientResponse, asked: Asked) -> None:
+    def _welcome(self, response: Response, asked: Asked) -> None:
         """Keep the session that a handshake's answer may begin."""
         if asked.method != "initialize" or asked.era == "modern":
             return
+        if _SESSION not in response.headers:
+            self._session = None
+            return
         given = response.headers.get(_SESSION)
-        if given is not None and not _SESSION_ID.match(given):
+        if not _SESSION_ID.match(given):
             raise Garbled("the server gave a session id that the protocol does not allow")
         self._session = given
 
-    async def _fault(self, response: aiohttp.ClientResponse) -> Fault:
+    async def _fault(self, response: Response) -> Fault:
         """What an answer with an HTTP error means; where our session is gone, so is the connection."""
         if response.status < 400:
             return status_fault(response)
@@ -232,17 +269,18 @@ class _Connection:
         with suppress(Fault):
             check_coding(response)
             text = await whole(response, ERROR_BYTES)
-        said = _refusal_in(text)
-        if self._session is not None and _ends_session(response.status, text, said):
+        said = refusal_in(text)
+        if self._session is not None and ends_session(response.status, text, said):
             self._lose("the server ended our session")
             return Unsent(self._why)
         return said or status_fault(response)
 
     def _lose(self, why: str) -> None:
         self._why = self._why or why
+        self._hearings.shut()
         self._gone.set()
 
-    async def _streamed(self, response: aiohttp.ClientResponse, asked: Asked) -> JsonObject:
+    async def _streamed(self, response: Response, asked: Asked) -> JsonObject:
         """Read events until the answer is among them; a legacy server may break off and go on elsewhere."""
         events, tries = Events(), 0
         while True:
@@ -264,15 +302,16 @@ class _Connection:
                 raise ended
             response = await self._resumed(events, ended)
 
-    async def _resumed(self, events: Events, ended: Cut) -> aiohttp.ClientResponse:
-        await anyio.sleep(_pause(events, _PAUSE))
+    async def _resumed(self, events: Events, ended: Cut) -> Response:
         try:
-            response = await self._get(events)
+            with self._open():
+                await anyio.sleep(_pause(events, _PAUSE))
+                response = await self._get(events)
+                if response.status == 200 and response.content_type == STREAM:
+                    return response
+                response.close()
         except Fault as fault:
             raise ended from fault
-        if response.status == 200 and response.content_type == STREAM:
-            return response
-        response.close()
         raise ended
 
     async def _hear(self) -> None:
@@ -305,7 +344,7 @@ class _Connection:
             response.close()
         return True
 
-    async def _get(self, events: Events) -> aiohttp.ClientResponse:
+    async def _get(self, events: Events) -> Response:
         events.restart()
         head = self._head("") | {"Accept": STREAM}
         if events.last_id:
@@ -318,7 +357,7 @@ class _Connection:
             raise
         return response
 
-    async def _read(self, response: aiohttp.ClientResponse, events: Events, asked: Asked | None) -> Outcome:
+    async def _read(self, response: Response, events: Events, asked: Asked | None) -> Outcome:
         slices = Slices(response)
         while data := await slices.next():
             for event in events.feed(data):
@@ -330,18 +369,18 @@ class _Connection:
                     return found
         return None
 
-    def _let_go(self, response: aiohttp.ClientResponse) -> None:
+    def _let_go(self, response: Response) -> None:
         """Give the connection back to the pool: its stream has ended, or is about to."""
-        if response.content.at_eof() or not self._jobs.start(_finish, response):
-            response.release()
+        if response.at_end() or not self._jobs.start(_finish, response):
+            response.close()
 
 
-async def _finish(response: aiohttp.ClientResponse) -> None:
+async def _finish(response: Response) -> None:
     try:
         with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
             await drain(response)
     finally:
-        response.release()
+        response.close()
 
 
 def _pause(events: Events, ours: float, least: float = 0.0) -> float:
@@ -353,20 +392,3 @@ def _result(found: JsonObject | Fault) -> JsonObject:
     if isinstance(found, Fault):
         raise found
     return found
-
-
-def _refusal_in(text: bytes) -> Refusal | None:
-    """The JSON-RPC error that an error page is, where it is one."""
-    try:
-        value = parse(text)
-    except Garbled:
-        return None
-    found = refusal(cast("JsonObject", value).get("error")) if type(value) is dict else None
-    return found if isinstance(found, Refusal) else None
-
-
-def _ends_session(status: int, text: bytes, said: Refusal | None) -> bool:
-    if status == 404:
-        return True
-    known = said is None or said.code in _SESSION_CODES
-    return status == 400 and known and _SESSIONLESS.search(text) is not None

@@ -1,13 +1,14 @@
 """Sorts what a server says while a request of ours waits: its answer, progress, questions, and the rest."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from toolcrib.model import Json, JsonObject, Report
+from toolcrib.model import Json, JsonObject
 from toolcrib.sources.mcp.connection import Era, Heard
+from toolcrib.sources.mcp.ear import Ear, News
 from toolcrib.sources.mcp.faults import Fault, Garbled, Refusal
-from toolcrib.sources.mcp.messages import PROGRESS, outcome, progress, reply
+from toolcrib.sources.mcp.hearing import Hearing, Hearings
+from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
 from toolcrib.sources.mcp.wire import ENDS, guess_id, parse
 
 Outcome = JsonObject | Fault | None
@@ -21,14 +22,25 @@ class Asked:
     id: int
     method: str
     era: Era
-    report: Report | None = None
+    ear: Ear | None = None
+    hearing: Hearing | None = None
+    """Where its caller's task does not read the answer itself, so that it can be asked meanwhile."""
+
+    async def hear(self, news: News) -> None:
+        """Pass something on to the caller."""
+        if self.hearing is not None:
+            self.hearing.add(news)
+        elif self.ear is not None:
+            await self.ear.hear(news)
 
 
 class Inbox:
-    """Takes messages one by one. `answer` sends our answer to a question; False where it cannot."""
+    """Takes messages one by one. `hearings` know who is to hear what belongs to no answer being read."""
 
-    def __init__(self, heard: Heard, answer: Callable[[bytes], bool]) -> None:
-        self._heard, self._answer = heard, answer
+    def __init__(self, heard: Heard, hearings: Hearings) -> None:
+        self._heard, self._hearings = heard, hearings
+        self.running = 0
+        """How many requests there are."""
         self.unclaimed = 0
         """How many messages nobody could use: wrong ids, answers too late, questions too many."""
 
@@ -45,11 +57,11 @@ class Inbox:
         found: Outcome = None
         # One revision allows several messages in one list.
         for message in cast("list[Json]", value) if type(value) is list else (value,):
-            mine = await self._sorted(message, asked)
+            mine = await self._sorted(message, len(data), asked)
             found = found if mine is None else mine
         return found
 
-    async def _sorted(self, message: Json, asked: Asked | None) -> Outcome:
+    async def _sorted(self, message: Json, size: int, asked: Asked | None) -> Outcome:
         if type(message) is not dict:
             self.unclaimed += 1
             return None
@@ -58,12 +70,9 @@ class Inbox:
         if type(method) is not str:
             return self._claimed(fields, asked)
         if "id" in fields:
-            answer = reply(fields["id"], method)
-            self.unclaimed += answer is None or not self._answer(answer)
-        elif method == PROGRESS:
-            await self._reported(_params(fields), asked)
+            self.unclaimed += not self._hearings.ask(fields, size, asked.hearing if asked else None)
         else:
-            self._heard(method, _params(fields))
+            await self._told(method, params_of(fields), asked)
         return None
 
     def _claimed(self, fields: JsonObject, asked: Asked | None) -> Outcome:
@@ -78,13 +87,23 @@ class Inbox:
         self.unclaimed += 1
         return None
 
-    async def _reported(self, params: JsonObject, asked: Asked | None) -> None:
-        if asked is None or asked.report is None or params.get("progressToken") != asked.id:
-            self.unclaimed += 1
-        else:
-            await asked.report(progress(params))
+    async def _told(self, method: str, params: JsonObject, asked: Asked | None) -> None:
+        ear = asked.ear if asked is not None else None
+        if method == PROGRESS:
+            mine = asked is not None and params.get("progressToken") == asked.id
+            if asked is not None and mine and ear is not None and ear.report is not None:
+                await asked.hear(progress(params))
+            else:
+                self.unclaimed += 1
+        elif method == CANCELLED:
+            self._hearings.withdraw(params)
+        elif method != MESSAGE or not await self._logged(params, asked):
+            self._heard(method, params)
 
-
-def _params(fields: JsonObject) -> JsonObject:
-    params = fields.get("params")
-    return cast("JsonObject", params) if type(params) is dict else {}
+    async def _logged(self, params: JsonObject, asked: Asked | None) -> bool:
+        if asked is None:
+            return self._hearings.log(params, self.running - len(self._hearings.open))
+        if asked.ear is None or asked.ear.channel is None:
+            return False
+        await asked.hear(params)
+        return True

@@ -6,7 +6,7 @@ from toolcrib.model import Json, JsonObject, Progress
 from toolcrib.sources.mcp.faults import Fault, Garbled, Refusal
 from toolcrib.sources.mcp.wire import encode_answer, encode_error
 
-PROGRESS = "notifications/progress"
+PROGRESS, MESSAGE, CANCELLED = "notifications/progress", "notifications/message", "notifications/cancelled"
 
 _NOT_FOUND = -32601
 _LONGEST = 256
@@ -16,6 +16,12 @@ _REPLIES: dict[str, JsonObject] = {
     "roots/list": {"roots": []},
     "elicitation/create": {"action": "decline"},
 }
+
+
+def params_of(fields: JsonObject) -> JsonObject:
+    """The parameters of a message; none where they are not an object."""
+    params = fields.get("params")
+    return cast("JsonObject", params) if type(params) is dict else {}
 
 
 def outcome(fields: JsonObject) -> JsonObject | Fault | None:

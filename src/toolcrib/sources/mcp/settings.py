@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolcrib.model import Slow
+from toolcrib.sources.mcp.questions import RELAYS, Relay
 
 Transport = Literal["stdio", "http", "sse"]
+
+_OF_PROGRAMS: frozenset[Relay] = frozenset({"elicitation", "sampling"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,5 +39,21 @@ class McpSettings:
     slow: Slow | None = None
     tools: Mapping[str, ToolSettings] = field(default_factory=dict[str, ToolSettings])
     """By the name the server gives them. Empty: all are served. Otherwise: only these are."""
+    relay: frozenset[Relay] | None = None
+    """What the server may ask callers. None: all of it, but a program may not ask for their roots.
+
+    A program may take roots for permission to use what is there, and it is on our machine, not the caller's.
+    """
+    most_lanes: int = 32
+    """How many connections there may be for callers that can be asked, besides the one all others share."""
+    lane_idle: float = 60.0
+    """How long such a connection is kept without a call."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what the server said before it goes to the log or to a caller as an error."""
+
+    @property
+    def relays(self) -> frozenset[Relay]:
+        """What the server may ask callers, whether that was said or not."""
+        if self.relay is not None:
+            return self.relay
+        return _OF_PROGRAMS if self.transport == "stdio" else frozenset(RELAYS)

@@ -6,21 +6,29 @@ from typing import Any, cast
 
 import anyio
 
-from toolcrib.errors import Refused, Unavailable
+from toolcrib.errors import ToolcribError, Unavailable
+from toolcrib.formats.mirrors import mirrored
 from toolcrib.interfaces import Link, Offer
-from toolcrib.model import Call, Family, Json, Result
-from toolcrib.sources.mcp.answers import error_of, result_of
+from toolcrib.model import Call, Family, Json, JsonObject, Result
+from toolcrib.sources.mcp.answers import error_of, raw_of, result_of
+from toolcrib.sources.mcp.background import background
 from toolcrib.sources.mcp.connection import Connection, Dial
 from toolcrib.sources.mcp.definitions import offer
 from toolcrib.sources.mcp.discovery import first_page
+from toolcrib.sources.mcp.ear import Ear
+from toolcrib.sources.mcp.envelope import Prepared, introduction
 from toolcrib.sources.mcp.faults import Cut, Fault, Status, Unsent
 from toolcrib.sources.mcp.greeting import Greeter
+from toolcrib.sources.mcp.lanes import Lanes
 from toolcrib.sources.mcp.life import Life
-from toolcrib.sources.mcp.mirrors import mirrored
+from toolcrib.sources.mcp.questions import relayed
 from toolcrib.sources.mcp.settings import McpSettings
 from toolcrib.sources.mcp.watch import PROBE, Watch
 
 _WORDS = 200
+_SHARE = 0.8
+"""What part of a call's time may pass until it has a connection; what is left is for saying so."""
+_NOTHING: JsonObject = {}
 
 
 class McpSource:
@@ -32,6 +40,8 @@ class McpSource:
     def __init__(self, settings: McpSettings, dial: Dial) -> None:
         self.id, self.timeout = settings.id, settings.timeout
         self._settings, self._dial = settings, dial
+        self._relays = settings.relays
+        self._lanes: Lanes | None = None
         self._greeter = Greeter("legacy" if settings.transport == "sse" else None)
         self._watch = Watch(settings)
         self._life: Life | None = None
@@ -62,16 +72,18 @@ class McpSource:
             self._connection, self._doing = connection, "answer our greeting"
             greeting = await self._greeter.greet(connection)
             self._doing = "list its tools"
-            life = self._life = self._last = Life(self._settings, connection, greeting, link)
-            try:
-                await life.refresh()
-                start.deadline = inf
-                await watch.keep(connection, greeting, life.refresh)
-            except ExceptionGroup as group:
-                link.down(str(self._plain(group)))
-                raise
-            finally:
-                self._life = None
+            life = self._life = self._last = Life(self._settings, connection, greeting, link, self._last)
+            async with background() as jobs:
+                self._lanes = Lanes(self._settings, self._dial, jobs)
+                try:
+                    await life.refresh()
+                    start.deadline = inf
+                    await watch.keep(connection, greeting, life)
+                except ExceptionGroup as group:
+                    link.down(str(self._plain(group)))
+                    raise
+                finally:
+                    self._life = self._lanes = None
 
     def _plain(self, error: Exception) -> Exception:
         """Find the one error inside, and say it so that it may be shown."""
@@ -89,25 +101,58 @@ class McpSource:
         return f" (it wrote last: {tail[-1].strip()[:_WORDS]})" if tail else ""
 
     async def call(self, call: Call) -> Result:
-        """Send the call over the warm connection."""
-        life = self._life
-        if life is None:
+        """Send the call over the warm connection, or over one of its caller's own."""
+        life, lanes = self._life, self._lanes
+        if life is None or lanes is None:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
-        tool = call.tool
+        tool, channel = call.tool, call.channel
         ready = life.calls.get(tool.name)
         if ready is None:
-            raise Refused("TOOL_NOT_FOUND", f"{self.id} does not offer {tool.local} any more")
-        params = ready.params(call)
+            return await life.aside(call)
+        if channel is None:
+            return await self._sent(life.connection, ready, call)
+        known = relayed(channel.capabilities, self._relays)
+        # Without an owner nobody is there to be asked before the answer.
+        if ready.era == "modern" or not known or not channel.owner:
+            return await self._sent(life.connection, ready, call, known)
+        within = _SHARE * (tool.timeout or self.timeout)
+        async with lanes.taken(channel, known, within) as connection:
+            return await self._sent(connection, ready, call, known)
+
+    async def _sent(
+        self, connection: Connection, ready: Prepared, call: Call, known: JsonObject = _NOTHING
+    ) -> Result:
+        tool, channel, ear, said = call.tool, call.channel, None, None
+        if channel is not None or call.report is not None:
+            ear = Ear(call.report, channel)
+        if channel is not None and ready.era == "modern":
+            said = introduction(known, channel.level)
+        params = ready.params(call, said)
         headers = mirrored(ready.mirrors, call.arguments) if ready.mirrors else None
         try:
-            answer = await life.connection.request(
-                "tools/call", params, name=ready.local, headers=headers, report=call.report
+            answer = await connection.request(
+                ready.method,
+                params,
+                name=ready.about(call) if ready.raw else ready.local,
+                headers=headers,
+                ear=ear,
             )
         except Fault as fault:
             if isinstance(fault, Unsent | Cut | Status):
                 self._watch.doubt()
             raise error_of(fault, tool, self._settings.redact) from fault
-        return result_of(answer, tool)
+        read = raw_of if ready.raw else result_of
+        return read(answer, tool, None if channel is None else known)
+
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
+        """Tell of these resources and no others; return what the server will not tell."""
+        life = self._life
+        if life is None:
+            raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
+        try:
+            return await life.follow(uris)
+        except Fault as fault:
+            raise self._plain(fault) from fault
 
     async def check(self) -> None:
         """Ask the server for the first page of its tools."""
@@ -126,6 +171,7 @@ class McpSource:
         """Say how the server is reached, what it said of itself, and what its process left behind."""
         return {
             "transport": self._settings.transport,
+            **({"lanes": len(self._lanes)} if self._lanes else {}),
             **(self._last.details() if self._last else {}),
             **(self._connection.details() if self._connection else {}),
         }

@@ -6,14 +6,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 import anyio
 from yarl import URL
 
 from toolcrib.egress import Egress
-from toolcrib.model import JsonObject, Report
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import Response
+from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.background import Background, background
 from toolcrib.sources.mcp.connection import Connection, Era, Heard
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.events import Event, Events
 from toolcrib.sources.mcp.exchange import Exchange
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, TooLarge, Unsent
@@ -57,11 +59,9 @@ class Sse:
 
 
 class _Connection:
-    def __init__(
-        self, opened: aiohttp.ClientSession, response: aiohttp.ClientResponse, heard: Heard, jobs: Background
-    ) -> None:
+    def __init__(self, opened: Client, response: Response, heard: Heard, jobs: Background) -> None:
         self._opened, self._response, self._jobs = opened, response, jobs
-        self._exchange = Exchange(self._send, heard, reply=self._reply)
+        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply)
         self._events, self._slices = Events(), Slices(response)
         self._waiting: list[Event] = []
         """Events that came together with the address, before anybody was there to take them."""
@@ -108,6 +108,9 @@ class _Connection:
     def speak(self, era: Era, revision: str) -> None:
         """Nothing changes: this transport is older than eras and says nothing outside the body."""
 
+    def relay(self, capabilities: JsonObject) -> None:
+        self._exchange.relay(capabilities)
+
     async def request(
         self,
         method: str,
@@ -115,9 +118,9 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        ear: Ear | None = None,
     ) -> JsonObject:
-        return await self._exchange.request(method, params, report=report)
+        return await self._exchange.request(method, params, ear=ear)
 
     async def notify(self, method: str, params: bytes) -> None:
         if self._why:
@@ -151,6 +154,10 @@ class _Connection:
     def _reply(self, data: bytes) -> None:
         self._jobs.start(self._deliver, data)
 
+    async def _answer(self, data: bytes) -> None:
+        with anyio.move_on_after(POST_SECONDS):
+            await self._post(data)
+
     async def _deliver(self, data: bytes) -> None:
         """Post a message; where that fails, whoever waits for its answer is told."""
         fault: Fault = Cut(f"the server did not accept the request within {POST_SECONDS:g} s")
@@ -171,10 +178,10 @@ class _Connection:
                 raise status_fault(response)
             await drain(response)
         finally:
-            response.release()
+            response.close()
 
 
-def _check(response: aiohttp.ClientResponse) -> None:
+def _check(response: Response) -> None:
     if response.status >= 300:
         raise status_fault(response)
     check_coding(response)

@@ -9,8 +9,9 @@ from typing import Any
 
 import anyio
 
-from toolcrib.model import JsonObject, Report
+from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LARGEST, Connection, Era, Heard
+from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.exchange import Exchange
 from toolcrib.sources.mcp.faults import Cut, Garbled, TooLarge
 from toolcrib.sources.mcp.lines import ENDLESS, Overlong
@@ -65,7 +66,7 @@ class _Connection:
     """One running server. Reading happens in callbacks of the event loop: no task, and none to lose."""
 
     def __init__(self, heard: Heard, *, redact: Redact, server: str) -> None:
-        self._exchange = Exchange(self._send, heard, reply=self._reply)
+        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply)
         self._input = Input(self._input_ended)
         self._output = Output(self._take, self._output_ended, self._endless)
         self._tail = Tail(redact, server)
@@ -81,6 +82,9 @@ class _Connection:
     def speak(self, era: Era, revision: str) -> None:
         """Nothing to do: on this transport both eras are spoken in the messages alone."""
 
+    def relay(self, capabilities: JsonObject) -> None:
+        self._exchange.relay(capabilities)
+
     async def request(
         self,
         method: str,
@@ -88,11 +92,11 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        ear: Ear | None = None,
     ) -> JsonObject:
         if self._input.full:
             await self._input.room()
-        return await self._exchange.request(method, params, report=report)
+        return await self._exchange.request(method, params, ear=ear)
 
     async def notify(self, method: str, params: bytes) -> None:
         if self._input.full:
@@ -151,6 +155,11 @@ class _Connection:
             self._unanswered += 1
         else:
             self._send(data)
+
+    async def _answer(self, data: bytes) -> None:
+        if self._input.full:
+            await self._input.room()
+        self._send(data)
 
     def _take(self, line: bytes | Overlong) -> None:
         if self._why is not None:

@@ -12,6 +12,7 @@ from toolcrib.sources.mcp.faults import Garbled
 ENDS = 256
 """How much of both ends of a message `guess_id` wants to see."""
 
+_META_FIRST = b'{"_meta":{'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _ANSWER = re.compile(
     rb"\s*\{\s*(?:%(v)s,\s*)?(?:\"id\"\s*:\s*(\d{1,15})\s*,\s*)?(?:%(v)s,\s*)?\"(?:result|error)\"\s*:"
@@ -42,6 +43,9 @@ def encode_error(id: int | str, code: int, message: str) -> bytes:
 
 def with_token(params: bytes, token: int) -> bytes:
     """Ask for progress: the same encoded parameters with a progress token."""
+    if params.startswith(_META_FIRST):
+        rest = params[len(_META_FIRST) :]
+        return b'%b"progressToken":%d%b%b' % (_META_FIRST, token, b"" if rest[:1] == b"}" else b",", rest)
     decoded = orjson.loads(params)
     decoded["_meta"] = {**decoded.get("_meta", {}), "progressToken": token}
     return orjson.dumps(decoded)

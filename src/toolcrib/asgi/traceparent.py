@@ -1,0 +1,30 @@
+"""Reads a W3C `traceparent`: the trace a call joins, and the caller's span it hangs under."""
+
+import re
+from typing import NamedTuple
+
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+
+
+class Joined(NamedTuple):
+    """Where a call stands in somebody's trace, under the names an `Origin` has for it."""
+
+    trace_id: str
+    """As a UUID, like every id of ours."""
+    parent: str
+    sampled: bool
+
+
+def joined(traceparent: str) -> Joined | None:
+    """Read a `traceparent`; None where it is not a valid one, which the standard says to ignore."""
+    match = _TRACEPARENT.fullmatch(traceparent.strip())
+    if match is None:
+        return None
+    version, trace, parent, flags, more = match.groups()
+    if version == "ff" or (version == "00" and more) or not trace.strip("0") or not parent.strip("0"):
+        return None
+    return Joined(_uuid(trace), parent, bool(int(flags, 16) & 1))
+
+
+def _uuid(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,0 +1,195 @@
+"""A client for one server: warm connections to it alone, made only where an Egress lets them go.
+
+By hand, because an HTTP client for everything costs a call six times as much as this one.
+"""
+
+import asyncio
+import os
+import re
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import lru_cache
+from socket import gaierror
+from typing import Self
+
+import anyio
+import anyio.lowlevel
+from yarl import URL
+
+from toolcrib.egress.dial import dial
+from toolcrib.egress.egress import Egress
+from toolcrib.egress.lookup import Blocked, Look, Lookup, judged
+from toolcrib.egress.response import HungUp, NoConnection, Response
+from toolcrib.egress.wire import Wire
+
+KEPT_SECONDS = 30.0
+"""How long an idle connection is kept for the next request."""
+MOST_KEPT = 128
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_MOST_HEADS = 256
+_CLOSED = "the connection is closed"
+
+Items = tuple[tuple[str, str], ...]
+
+
+class Client:
+    """Sends to the server of a URL and to no other. How many requests run at once is bounded elsewhere."""
+
+    def __init__(
+        self,
+        url: URL,
+        headers: Mapping[str, str],
+        egress: Egress,
+        *,
+        connect_seconds: float,
+        look: Look | None = None,
+    ) -> None:
+        self._origin, self._egress, self._seconds = url.origin(), egress, connect_seconds
+        self._look = look or Lookup()
+        self._always = _merged({"Host": url.host_port_subcomponent or "", **_credentials(url)}, headers)
+        self._rendered = lru_cache(maxsize=_MOST_HEADS)(self._render)
+        self._idle: list[Wire] = []
+        self._wires: set[Wire] = set()
+        self._sweeping = self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        """Close every connection; whoever still waits for something hears of it."""
+        self._closed = True
+        self.hang_up()
+        with anyio.CancelScope(shield=True):
+            await anyio.lowlevel.checkpoint()
+
+    def hang_up(self) -> None:
+        """End every request there is; whoever waits for something hears of it."""
+        for wire in tuple(self._wires):
+            wire.close(HungUp(_CLOSED))
+
+    async def send(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Response:
+        """Send a request and wait for the head of its answer, which must be read to its end, or closed.
+
+        Raises NoConnection, HungUp, NotHttp, and ValueError for headers that HTTP does not allow.
+        """
+        head = self._rendered(method, url, tuple(headers.items()))
+        data = head + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        wire = self._warm() or await self._connected()
+        return await wire.send(data)
+
+    # Heads
+
+    def _render(self, method: str, url: URL, items: Items) -> bytes:
+        """Spell the head of a request but for its last lines; those of one tool's calls are all the same."""
+        if url.origin() != self._origin:
+            raise ValueError("this client is for another server")
+        headers = _merged(self._always, dict(items))
+        for name, value in headers.items():
+            if not _NAME.match(name) or _FORBIDDEN.search(value):
+                raise ValueError("a header holds what HTTP does not allow")
+        first = f"{method} {url.raw_path_qs} HTTP/1.1"
+        return "\r\n".join((first, *(f"{name}: {value}" for name, value in headers.items()), "")).encode()
+
+    # Connections
+
+    def _warm(self) -> Wire | None:
+        while self._idle:
+            wire = self._idle.pop()
+            if not wire.closing:
+                return wire
+        return None
+
+    async def _connected(self) -> Wire:
+        if self._closed:
+            raise NoConnection(_CLOSED)
+        try:
+            with anyio.fail_after(self._seconds):
+                wire = await self._open()
+        except TimeoutError as error:
+            raise NoConnection(f"no connection within {self._seconds:g} s") from error
+        except (OSError, ssl.CertificateError) as error:
+            raise NoConnection(_why(error)) from error
+        self._wires.add(wire)
+        if self._closed:
+            wire.close(HungUp(_CLOSED))
+            raise NoConnection(_CLOSED)
+        return wire
+
+    async def _open(self) -> Wire:
+        origin, loop = self._origin, asyncio.get_running_loop()
+        host = origin.raw_host or ""
+        places = await judged(host, origin.port or 0, self._egress, self._look)
+        opened = await dial(places)
+        secure = origin.scheme == "https"
+        try:
+            _, wire = await loop.create_connection(
+                lambda: Wire(self._rest, self._wires.discard),
+                sock=opened,
+                ssl=trusted() if secure else None,
+                server_hostname=host.rstrip(".").partition("%")[0] if secure else None,
+            )
+        except BaseException:
+            opened.close()
+            raise
+        return wire
+
+    def _rest(self, wire: Wire) -> None:
+        """Keep a connection for the next request."""
+        if self._closed or len(self._idle) >= MOST_KEPT:
+            wire.close(HungUp(_CLOSED))
+            return
+        loop = asyncio.get_running_loop()
+        wire.since = loop.time()
+        self._idle.append(wire)
+        if not self._sweeping:
+            self._sweeping = True
+            loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what nobody has used for long. The longest unused stand first."""
+        old = loop.time() - KEPT_SECONDS
+        while self._idle and self._idle[0].since < old:
+            self._idle.pop(0).close(HungUp(_CLOSED))
+        self._sweeping = bool(self._idle) and not self._closed
+        if self._sweeping:
+            loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
+
+
+@lru_cache(maxsize=1)
+def trusted() -> ssl.SSLContext:
+    """Return what this machine trusts; it takes long to read, so it is read once, and where it is needed."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _merged(headers: Mapping[str, str], over: Mapping[str, str]) -> dict[str, str]:
+    """Some headers with others over them; a name in any case is the same name."""
+    named = {name.lower() for name in over}
+    return {name: value for name, value in headers.items() if name.lower() not in named} | dict(over)
+
+
+def _credentials(url: URL) -> dict[str, str]:
+    """A name and a password in a URL are sent as a header, as everywhere."""
+    if url.user is None and url.password is None:
+        return {}
+    pair = f"{url.user or ''}:{url.password or ''}".encode("latin-1", "replace")
+    return {"Authorization": f"Basic {b64encode(pair).decode()}"}
+
+
+def _why(error: OSError) -> str:
+    """The system's own words alone: where we connected to is not for everybody who calls a tool."""
+    if isinstance(error, Blocked):
+        return str(error.strerror)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "its certificate is not valid"
+    if isinstance(error, ssl.SSLError):
+        return "no TLS connection could be made"
+    if isinstance(error, gaierror):
+        return "its name is not known"
+    return os.strerror(error.errno) if error.errno else "no connection could be made"

@@ -1,0 +1,68 @@
+"""What a source has besides tools enters the catalog behind doors, and every change of it is a change."""
+
+from tests.gateway.holdings import materials
+from toolcrib.catalog import DOORS, Catalog, Override, Overrides, Snapshot
+from toolcrib.interfaces import Materials, Offer
+from toolcrib.model import RateLimit
+from toolcrib.testing import a_tool
+
+FULL = materials(["x://1"], ["x://{n}"], ["greet"])
+
+
+def offered(besides: Materials | None) -> Offer:
+    return Offer(tools=[a_tool("a:t", family="mcp")], materials=besides)
+
+
+def test_each_kind_has_its_doors() -> None:
+    catalog = Catalog(["a"])
+    catalog.replace("a", offered(FULL))
+    assert catalog.snapshot.doors.keys() == {f"a:{local}" for local in DOORS}
+    assert list(catalog.snapshot.tools) == ["a:t"]
+    assert not catalog.snapshot.find("a:resources/read")
+    catalog.replace("a", offered(materials(["x://1"])))
+    assert {door.local.partition("/")[0] for door in catalog.snapshot.doors.values()} == {"resources"}
+    catalog.replace("a", offered(Materials()))
+    assert (catalog.snapshot.doors, list(catalog.snapshot.holdings)) == ({}, ["a"])
+    catalog.replace("a", offered(None))
+    assert catalog.snapshot.holdings == {}
+
+
+def test_a_change_of_them_is_one_and_nothing_else_is() -> None:
+    heard: list[Snapshot] = []
+    catalog = Catalog(["a", "b"])
+    catalog.listen(heard.append)
+    catalog.replace("a", offered(FULL))
+    catalog.replace("a", offered(materials(["x://1"], ["x://{n}"], ["greet"])))
+    assert [each.version for each in heard] == [1]
+    catalog.replace("a", offered(materials(["x://1", "x://2"], ["x://{n}"], ["greet"])))
+    catalog.replace("b", Offer(tools=(), materials=FULL))
+    catalog.arrange(["b", "a"])
+    catalog.remove("a")
+    assert [list(each.holdings) for each in heard[1:]] == [["a"], ["a", "b"], ["b", "a"], ["b"]]
+
+
+def test_what_is_down_is_marked() -> None:
+    catalog = Catalog(["a"])
+    catalog.replace("a", offered(FULL), degraded=True)
+    assert all(door.degraded for door in catalog.snapshot.doors.values())
+    catalog.degrade("a", False)
+    assert not any(door.degraded for door in catalog.snapshot.doors.values())
+
+
+def test_the_operators_word_holds_for_a_door_and_all_beside_it() -> None:
+    said = {
+        "a:*": Override(category="query", cache_ttl=60, expose_as="same", aliases=("t",)),
+        "a:resources/read": Override(permissions=frozenset({"docs:read"}), rate_limit=RateLimit(1, 1000)),
+    }
+    catalog = Catalog(["a"], overrides=Overrides(said))
+    catalog.replace("a", offered(FULL))
+    doors = catalog.snapshot.doors
+    for local in ("resources/read", "resources/complete", "resources/subscribe"):
+        door = doors[f"a:{local}"]
+        assert (door.permissions, door.rate_limit) == (frozenset({"docs:read"}), RateLimit(1, 1000))
+        assert (door.name, door.exposed, door.category) == (f"a:{local}", f"a:{local}", "query")
+        assert (door.cache_ttl, door.aliases, door.idempotent) == (None, (), True)
+    assert doors["a:prompts/get"].permissions == frozenset()
+    before = doors["a:resources/read"].fingerprint
+    catalog.override(Overrides({}))
+    assert catalog.snapshot.doors["a:resources/read"].fingerprint != before

@@ -1,0 +1,50 @@
+"""The page on eras shows the table that is tested, and the limits that hold."""
+
+import re
+
+from tests.docs.pages import section, text_of
+from tests.eras.place import ERAS
+from tests.eras.walks import WALKS
+from toolcrib.config import default_document
+from toolcrib.faces.mcp.bridging import MOST_ROUNDS
+from toolcrib.faces.mcp.questions import ANSWER_SECONDS
+from toolcrib.gateway.conversations import STATE_SECONDS
+from toolcrib.gateway.talk import MOST_QUESTIONS
+from toolcrib.sources.mcp.settings import McpSettings
+
+PAGE = "docs/eras.md"
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table under a heading, its own heading first."""
+    said = section(text_of(PAGE), heading)
+    assert said is not None
+    rows = [line.strip("|\n ").split(" | ") for line in said.splitlines() if line.startswith("|")]
+    head, rule, *rest = [[cell.strip(" |") for cell in row] for row in rows]
+    assert all(re.fullmatch("-*", cell) for cell in "".join(rule).split("|"))
+    return [head, *rest]
+
+
+def test_the_table_is_the_one_that_is_tested() -> None:
+    head, *rows = table("What happens in which case")
+    combinations = [f"{client} client, {server} server" for client in ERAS for server in ERAS]
+    assert head == combinations
+    assert [row[0] for row in rows] == list(WALKS)
+    assert all(len(row) == len(combinations) + 1 and all(row) for row in rows)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    limits = default_document({}).limits
+    lanes = McpSettings(id="a", transport="stdio")
+    said = {row[0]: tuple(row[1:]) for row in table("Limits")[1:]}
+    assert said == {
+        "parked calls": (f"{limits.parked:,}", "`limits.parked`"),
+        "parked calls of one caller": (f"{limits.parked_per_user}", "`limits.parked_per_user`"),
+        "a parked call waits": (f"{limits.parked_ms / 60_000:g} min", "`limits.parked_ms`"),
+        "questions of one call that wait at once": (f"{MOST_QUESTIONS}", "fixed"),
+        "the state of a modern server is good for": (f"{STATE_SECONDS / 3600:g} h", "fixed"),
+        "a legacy client may take to answer": (f"{ANSWER_SECONDS / 60:g} min", "fixed"),
+        "rounds of questions the gateway drives for a legacy client": (f"{MOST_ROUNDS}", "fixed"),
+        "connections to one server for clients that can be asked": (f"{lanes.most_lanes}", "fixed"),
+        "such a connection is kept without a call": (f"{lanes.lane_idle:g} s", "fixed"),
+    }

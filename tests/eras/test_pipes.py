@@ -1,0 +1,30 @@
+"""The cells of the era table in which a server's pipe makes a difference: asking, and taking a call back."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from tests.eras.place import ERAS, QUESTIONS, Era, Person, Place, gateway, over_pipes
+from tests.eras.walks import WALKS, Cell
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("B2", "D14")]
+
+
+@pytest.fixture(scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Place]:
+    folder = tmp_path_factory.mktemp("notes")
+    async with gateway(over_pipes(folder), folder) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("client", ERAS, ids="{} client".format)
+@pytest.mark.parametrize("server", ERAS, ids="{} server".format)
+async def test_a_program_is_cancelled_and_asks(place: Place, client: Era, server: Era) -> None:
+    person = Person()
+    # One that can be asked has a connection of its own to the server, any other shares one.
+    async with person.client(place.url, client) as connected:
+        await WALKS["cancel"](Cell(connected, person, (client, server), place.folder))
+    async with person.client(place.url, client, *QUESTIONS) as connected:
+        for what in ("elicit", "sample", "cancel"):
+            await WALKS[what](Cell(connected, person, (client, server), place.folder))
+    assert place.parked == 0

@@ -1,0 +1,123 @@
+"""A gateway with one tool that asks as a test tells it to, and the way in for callers without a stream."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from toolcrib.catalog import Catalog
+from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
+from toolcrib.interfaces import Offer
+from toolcrib.model import Call, Caller, JsonObject, Result
+from toolcrib.pipeline import compose
+from toolcrib.policy import Context, Contexts, Permissions, Policy
+from toolcrib.steps.attempt import Attempt
+from toolcrib.steps.deadline import Deadline
+from toolcrib.steps.record import Record
+from toolcrib.steps.recover import Recover
+from toolcrib.steps.verify import Verify
+from toolcrib.testing import Recordings, a_caller, a_tool
+
+FORMS: JsonObject = {"elicitation": {}}
+KEY = b"k" * 32
+Answer = Callable[[Call], Awaitable[Result]]
+
+
+def form(message: str = "Which seat?") -> JsonObject:
+    """What a tool asks with."""
+    return {"message": message, "requestedSchema": {"type": "object", "properties": {}}}
+
+
+async def seat(call: Call) -> Result:
+    """Ask for one thing, and answer with what was said."""
+    assert call.channel is not None
+    return Result(data=await call.channel.ask("elicitation/create", form()))
+
+
+class Booth:
+    """The conversations in front of the gateway, and what became of the calls behind it."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        wait: float = 60.0,
+        places: Places | None = None,
+        **fields: Any,
+    ) -> None:
+        self.answer, self.recordings, self.places = answer, Recordings(), places or Places()
+        self.calls: list[Call] = []
+        self.running = 0
+        tool = a_tool("fake:book", **{"family": "mcp", "timeout": 30.0, **fields})
+        ids = iter(range(10_000_000))
+        steps = (
+            Record(self.recordings),
+            Recover(),
+            Deadline(),
+            Verify(),
+            Attempt(lambda _source: None),
+        )
+        self.gateway = Gateway(
+            Policy([Contexts({"other": Context()}), Permissions()]),
+            lambda tool: compose(steps, tool, self._carry_out),
+            Completion(lambda _tool: (1.0, 0.0, 0)),
+            self.recordings,
+            new_id=lambda: f"id-{next(ids)}",
+            contexts=dict,
+        )
+        catalog = Catalog(["fake"])
+        catalog.listen(self.gateway.adopt)
+        catalog.replace("fake", Offer(tools=[tool, a_tool("fake:other", family="mcp")]))
+        seal = Seal(lambda: KEY)
+        self.talks = Conversations(self.gateway, seal, places=self.places, wait=wait)
+
+    async def _carry_out(self, call: Call) -> Result:
+        self.calls.append(call)
+        self.running += 1
+        try:
+            return await self.answer(call)
+        finally:
+            self.running -= 1
+
+    async def say(
+        self,
+        state: str = "",
+        answers: JsonObject | None = None,
+        *,
+        name: str = "fake:book",
+        arguments: JsonObject | None = None,
+        caller: Caller | None = None,
+        capabilities: JsonObject = FORMS,
+        **more: Any,
+    ) -> Result:
+        """Make the call, or come back to it."""
+        return await self.talks.converse(
+            name,
+            arguments if arguments is not None else {"day": 1},
+            caller or a_caller(),
+            capabilities=capabilities,
+            answers=answers,
+            state=state,
+            **more,
+        )
+
+    @property
+    def ends(self) -> list[str]:
+        """How the calls ended that have."""
+        return [each.problem.code if each.problem else "success" for _, each, _ in self.recordings.heard]
+
+
+@asynccontextmanager
+async def booth(answer: Answer = seat, **more: Any) -> AsyncGenerator[Booth]:
+    """Open one; when the block ends, so does everything in it, and nothing may be left."""
+    opened = Booth(answer, **more)
+    try:
+        yield opened
+    finally:
+        await opened.talks.close()
+    assert (opened.running, opened.places.taken, opened.talks.parked, opened.places.talks) == (0, 0, 0, set())
+
+
+def state_of(result: Result) -> str:
+    """The state of a result that asks."""
+    assert result.ask is not None, result
+    return result.ask.state

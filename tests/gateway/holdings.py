@@ -1,0 +1,78 @@
+"""Sources with resources and prompts, as the catalog holds them, and a gateway before them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from toolcrib.catalog import Catalog, Override, Overrides
+from toolcrib.catalog.doors import Holding, hold
+from toolcrib.gateway import Completion, Gateway
+from toolcrib.interfaces import Handler, Materials, Offer
+from toolcrib.model import Call, Result, Tool
+from toolcrib.pipeline import compose
+from toolcrib.policy import Context, Contexts, Disabled, Permissions, Pinned, Policy, Removed
+from toolcrib.steps.limit import Limit
+from toolcrib.steps.recover import Recover
+from toolcrib.steps.shape import Shape
+from toolcrib.steps.validate import Validate
+from toolcrib.steps.verify import Verify
+from toolcrib.store.shared.memory import MemoryShared
+from toolcrib.testing import Recordings, echo
+
+Answer = Callable[[Call], Awaitable[Result]]
+
+
+def materials(
+    uris: Sequence[str] = (), templates: Sequence[str] = (), prompts: Sequence[str] = (), **flags: Any
+) -> Materials:
+    """What a source has; what is not said follows from the lists."""
+    flags = {"has_resources": bool(uris or templates), "has_prompts": bool(prompts), **flags}
+    return Materials(
+        resources=tuple({"uri": uri, "name": uri} for uri in uris),
+        templates=tuple({"uriTemplate": text, "name": text} for text in templates),
+        prompts=tuple({"name": name} for name in prompts),
+        **flags,
+    )
+
+
+def holding(source: str, *lists: Sequence[str], **flags: Any) -> Holding:
+    """The same, behind doors."""
+    return hold(source, materials(*lists, **flags), Overrides({}), degraded=False)
+
+
+class House:
+    """A gateway over sources that have no tools, with the steps that could do harm."""
+
+    def __init__(
+        self,
+        *,
+        answer: Answer = echo,
+        contexts: dict[str, Context] | None = None,
+        overrides: dict[str, Override] | None = None,
+        servers: Sequence[str] = (),
+        **offers: Materials,
+    ) -> None:
+        self.answer, self.recordings = answer, Recordings()
+        self.composed: list[str] = []
+        self.catalog = Catalog(list(offers), overrides=Overrides(overrides or {}))
+        rule, ids = Contexts(contexts or {}), iter(range(100_000))
+        self._steps = (Recover(), Limit(MemoryShared()), Validate(), Shape(2_000), Verify())
+        self.gateway = Gateway(
+            Policy([rule, Disabled(), Pinned(), Permissions(), Removed()]),
+            self._compose,
+            Completion(lambda _tool: (1.0, 0.0, 0)),
+            self.recordings,
+            new_id=lambda: f"id-{next(ids)}",
+            contexts=lambda: rule.contexts,
+            servers=lambda: servers,
+        )
+        self.library = self.gateway.library
+        self.catalog.listen(self.gateway.adopt)
+        for source, offered in offers.items():
+            self.offer(source, offered)
+
+    def offer(self, source: str, offered: Materials, *tools: Tool) -> None:
+        self.catalog.replace(source, Offer(tools=tools, materials=offered))
+
+    def _compose(self, tool: Tool) -> Handler:
+        self.composed.append(tool.name)
+        return compose(self._steps, tool, self.answer)

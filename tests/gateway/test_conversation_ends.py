@@ -1,0 +1,218 @@
+"""How conversations end: answered, expired, left, closed, or for want of room; nothing is left behind."""
+
+import asyncio
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tests.gateway.asking import Booth, booth, form, seat, state_of
+from tests.waiting import until
+from toolcrib.gateway import Places
+from toolcrib.model import Call, JsonObject, Result, Unanswered
+from toolcrib.testing import a_caller
+
+pytestmark = pytest.mark.anyio
+
+YES: JsonObject = {"action": "accept", "content": {"seat": "4A"}}
+
+
+def code(result: Result) -> str | None:
+    return None if result.problem is None else result.problem.code
+
+
+async def test_a_parked_call_ends_when_its_time_is_up() -> None:
+    async with booth(wait=0.02) as open_:
+        state = state_of(await open_.say())
+        await until(lambda: not open_.running)
+        assert (open_.ends, open_.talks.parked) == (["CANCELLED"], 0)
+        assert code(await open_.say(state, {"q1": YES})) == "INVALID_REQUEST"
+
+
+async def test_a_result_nobody_fetches_is_not_kept_for_ever() -> None:
+    async def impatient(call: Call) -> Result:
+        assert call.channel is not None
+        with anyio.move_on_after(0.01):
+            await call.channel.ask("elicitation/create", form())
+        return Result(data="never mind")
+
+    async with booth(impatient, wait=0.1) as open_:
+        state_of(await open_.say())
+        await until(lambda: open_.ends == ["success"])
+        assert open_.talks.parked == 1
+        await until(lambda: not open_.talks.parked and not open_.places.taken)
+
+
+async def test_a_client_that_leaves_takes_a_running_call_with_it() -> None:
+    async def slow(call: Call) -> Result:
+        assert call.channel is not None
+        await call.channel.ask("elicitation/create", form())
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with booth(slow) as open_:
+        state = state_of(await open_.say())
+        with anyio.move_on_after(0.02) as left:
+            await open_.say(state, {"q1": YES})
+        assert left.cancelled_caught
+        await until(lambda: not open_.running)
+        assert open_.ends == ["CANCELLED"]
+        assert code(await open_.say(state, {"q1": YES})) == "INVALID_REQUEST"
+
+
+async def test_a_client_that_leaves_with_the_question_leaves_the_call_parked() -> None:
+    async with booth() as open_:
+        states: list[str] = []
+        with anyio.CancelScope() as left:
+            states.append(state_of(await open_.say()))
+            left.cancel()
+            await checkpoint()
+        assert left.cancelled_caught
+        assert (await open_.say(states[0], {"q1": YES})).data == YES
+
+
+async def test_the_callers_deadline_holds_while_it_is_asked() -> None:
+    async with booth(category="query") as open_:
+        state = state_of(await open_.say(deadline=anyio.current_time() + 0.05))
+        await until(lambda: not open_.running)
+        assert code(await open_.say(state)) == "TIMEOUT"
+
+
+@pytest.mark.parametrize("category, said", [("query", "TIMEOUT"), ("mutation", "OUTCOME_UNKNOWN")])
+async def test_the_deadline_of_who_answers_holds_from_then_on(category: str, said: str) -> None:
+    async def then_hang(call: Call) -> Result:
+        await seat(call)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with booth(then_hang, category=category) as open_:
+        state = state_of(await open_.say())
+        with anyio.fail_after(5):
+            cut = await open_.say(state, {"q1": YES}, deadline=anyio.current_time() + 0.02)
+        assert code(cut) == said
+        assert open_.recordings.refusals == []
+
+
+async def test_closing_ends_what_is_parked_and_what_runs() -> None:
+    answered: list[Result] = []
+
+    async def hang(call: Call) -> Result:
+        if call.arguments["day"] == 1:
+            return await seat(call)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def attend(open_: Booth) -> None:
+        answered.append(await open_.say(arguments={"day": 2}))
+        assert open_.ends == ["CANCELLED", "CANCELLED"]
+
+    async with anyio.create_task_group() as tasks, booth(hang) as open_:
+        state_of(await open_.say())
+        tasks.start_soon(attend, open_)
+        await until(lambda: open_.running == 2)
+    assert code(answered[0]) == "OUTCOME_UNKNOWN"
+
+
+async def test_a_question_of_a_call_that_has_ended_gets_no_answer() -> None:
+    late: list[str] = []
+    asked = anyio.Event()
+
+    async with anyio.create_task_group() as tasks:
+
+        async def leave_behind(call: Call) -> Result:
+            channel = call.channel
+            assert channel is not None
+
+            async def ask() -> None:
+                for _ in range(2):
+                    try:
+                        asked.set()
+                        await channel.ask("elicitation/create", form())
+                    except Unanswered as unanswered:
+                        late.append(str(unanswered))
+
+            tasks.start_soon(ask)
+            await asked.wait()
+            return Result(data="done")
+
+        async with booth(leave_behind) as open_:
+            assert (await open_.say()).data == "done"
+            await until(lambda: len(late) == 2)
+    assert "ended before" in late[0]
+    assert "has ended" in late[1]
+
+
+async def test_a_fault_of_ours_ends_one_call_and_not_the_gateway(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with booth() as open_:
+        states = [state_of(await open_.say()) for _ in range(2)]
+        with monkeypatch.context() as broken:
+            broken.setattr(open_.recordings, "record", None)
+            assert code(await open_.say(states[0], {"q1": YES})) == "OUTCOME_UNKNOWN"
+        assert "failed unexpectedly" in caplog.text
+        assert (await open_.say(states[1], {"q1": YES})).data == YES
+
+
+# --- limits ---
+
+
+async def test_so_many_calls_of_one_caller_wait_and_so_many_in_all() -> None:
+    async def ask(call: Call) -> Result:
+        try:
+            return await seat(call)
+        except Unanswered as unanswered:
+            return Result(data=str(unanswered))
+
+    async with booth(ask, places=Places(most=3, per_caller=2)) as open_:
+        first = [state_of(await open_.say()) for _ in range(2)]
+        assert "2 calls of this caller wait" in (await open_.say()).data
+        state_of(await open_.say(caller=a_caller(id="key:b")))
+        assert "too many calls wait" in (await open_.say(caller=a_caller(id="key:c"))).data
+        assert (await open_.say(first[0], {"q1": YES})).data == YES
+        await until(lambda: open_.places.taken == 2)
+        state_of(await open_.say(caller=a_caller(id="key:c")))
+
+
+async def test_so_many_questions_of_one_call_wait() -> None:
+    async def flood(call: Call) -> Result:
+        channel = call.channel
+        assert channel is not None
+        refused: list[str] = []
+
+        async def ask() -> None:
+            try:
+                await channel.ask("elicitation/create", form())
+            except Unanswered as unanswered:
+                refused.append(str(unanswered))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(ask)
+        return Result(data=refused)
+
+    async with booth(flood) as open_:
+        asked = await open_.say()
+        assert asked.ask is not None
+        assert len(asked.ask.questions) == 16
+        answers = dict.fromkeys(asked.ask.questions, YES)
+        assert len((await open_.say(asked.ask.state, answers)).data) == 4
+
+
+async def test_a_call_that_is_left_at_once_leaves_nothing_either() -> None:
+    async with booth() as open_:
+        with anyio.CancelScope() as left:
+            left.cancel()
+            await open_.say()
+        assert left.cancelled_caught
+        await until(lambda: not open_.places.talks)
+
+
+async def test_a_call_that_is_ended_before_it_begins_has_ended() -> None:
+    async with booth() as open_:
+        request = asyncio.get_running_loop().create_task(open_.say())
+        await checkpoint()
+        (talk,) = open_.places.talks
+        talk.drop()
+        assert code(await request) == "OUTCOME_UNKNOWN"
+        assert open_.calls == []

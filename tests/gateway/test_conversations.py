@@ -1,0 +1,363 @@
+"""A call that asks is parked, found again by its state, and gone on with; nothing of it is left behind."""
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tests.gateway.asking import FORMS, booth, form, seat, state_of
+from tests.waiting import until
+from toolcrib.model import Ask, Call, JsonObject, Progress, Result, Unanswered
+from toolcrib.testing import a_caller, echo
+
+pytestmark = pytest.mark.anyio
+
+YES: JsonObject = {"action": "accept", "content": {"seat": "4A"}}
+MODERN = Ask(questions={"login": {"method": "elicitation/create", "params": form()}}, state="from upstream")
+
+
+def code(result: Result) -> str | None:
+    return None if result.problem is None else result.problem.code
+
+
+async def test_a_question_is_the_answer_and_the_same_call_with_the_answer_goes_on() -> None:
+    async with booth() as open_:
+        asked = await open_.say()
+        assert asked.ask is not None
+        assert asked.ask.questions == {"q1": {"method": "elicitation/create", "params": form()}}
+        assert (asked.message, open_.talks.parked, open_.running) == ("Which seat?", 1, 1)
+        assert asked.hints is not None
+        assert asked.hints.suggested_next_actions[0]["action"] == "answer-questions"
+        done = await open_.say(asked.ask.state, {"q1": YES})
+        assert (done.data, done.ask) == (YES, None)
+        assert asked.metadata is not None
+        assert done.metadata is not None
+        assert asked.metadata.trace_id == done.metadata.trace_id
+        assert (len(open_.calls), open_.ends) == (1, ["success"])
+
+
+async def test_what_the_caller_says_it_can_be_asked_reaches_the_source() -> None:
+    async with booth(echo) as open_:
+        await open_.say(capabilities={"sampling": {}}, level="info")
+        channel = open_.calls[0].channel
+        assert channel is not None
+        assert (channel.alone, channel.level, channel.capabilities) == (True, "info", {"sampling": {}})
+        await open_.say(caller=a_caller(context="other"))
+        other = open_.calls[1].channel
+        assert other is not None
+        assert other.owner != channel.owner
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}])
+async def test_a_caller_that_can_be_asked_nothing_has_no_channel(capabilities: JsonObject) -> None:
+    async with booth(echo) as open_:
+        assert (await open_.say(capabilities=capabilities)).data == {"day": 1}
+        assert open_.calls[0].channel is None
+
+
+async def test_a_function_has_no_channel_as_it_has_no_way_to_ask() -> None:
+    async with booth(echo, family="function") as open_:
+        await open_.say()
+        assert open_.calls[0].channel is None
+
+
+async def test_a_caller_may_be_told_things_and_asked_nothing() -> None:
+    told: list[JsonObject] = []
+
+    async def hear(params: JsonObject) -> None:
+        told.append(params)
+
+    async def talk(call: Call) -> Result:
+        assert call.channel is not None
+        await call.channel.log({"level": "info", "data": "here"})
+        with pytest.raises(Unanswered) as unanswered:
+            await call.channel.ask("elicitation/create", form())
+        return Result(data=unanswered.value.code)
+
+    async with booth(talk) as open_:
+        result = await open_.say(capabilities={}, log=hear, level="info")
+        assert (result.data, told) == (-32601, [{"level": "info", "data": "here"}])
+
+
+async def test_a_refused_call_is_refused_as_ever() -> None:
+    async with booth() as open_:
+        assert code(await open_.say(name="fake:nothing")) == "TOOL_NOT_FOUND"
+        assert open_.recordings.refusals == ["TOOL_NOT_FOUND"]
+    async with booth(permissions=frozenset({"x:y"})) as guarded:
+        assert code(await guarded.say()) == "PERMISSION_DENIED"
+        assert guarded.ends == ["PERMISSION_DENIED"]
+
+
+# --- coming back ---
+
+
+async def test_where_an_answer_is_missing_the_same_is_asked_again() -> None:
+    async with booth() as open_:
+        state = state_of(await open_.say())
+        for answers in (None, {}, {"q2": YES}, {"q1": None}):
+            again = await open_.say(state, answers)
+            assert again.ask is not None
+            assert list(again.ask.questions) == ["q1"]
+            state = again.ask.state
+        assert (await open_.say(state, {"q1": YES, "more": 1})).data == YES
+
+
+async def test_an_answer_must_be_an_object() -> None:
+    async with booth() as open_:
+        state = state_of(await open_.say())
+        bad = await open_.say(state, {"q1": "4A"})
+        assert bad.problem is not None
+        assert (bad.problem.code, bad.problem.path) == ("INVALID_REQUEST", "answers.q1")
+        assert (await open_.say(state, {"q1": YES})).data == YES
+
+
+async def test_a_state_is_good_for_one_answer() -> None:
+    async def twice(call: Call) -> Result:
+        assert call.channel is not None
+        first = await call.channel.ask("elicitation/create", form("First?"))
+        return Result(data=[first, await call.channel.ask("elicitation/create", form("Second?"))])
+
+    async with booth(twice) as open_:
+        first = state_of(await open_.say())
+        second = await open_.say(first, {"q1": YES})
+        assert second.ask is not None
+        assert list(second.ask.questions) == ["q2"]
+        assert code(await open_.say(first, {"q1": YES, "q2": YES})) == "INVALID_REQUEST"
+        assert (await open_.say(second.ask.state, {"q2": {"action": "decline"}})).data == [
+            YES,
+            {"action": "decline"},
+        ]
+        assert code(await open_.say(second.ask.state, {"q2": YES})) == "INVALID_REQUEST"
+
+
+async def test_of_two_who_answer_at_once_one_wins() -> None:
+    async with booth() as open_:
+        state, ended = state_of(await open_.say()), list[Result]()
+
+        async def answer() -> None:
+            ended.append(await open_.say(state, {"q1": YES}))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer)
+            tasks.start_soon(answer)
+        assert {code(each) for each in ended} == {None, "INVALID_REQUEST"}
+
+
+async def test_a_state_is_of_use_to_nobody_else_and_for_nothing_else() -> None:
+    async with booth() as open_:
+        state = state_of(await open_.say())
+        me = a_caller()
+        said = [
+            (await open_.say(state, {"q1": YES}, caller=replace(me, id="key:other"))).problem,
+            (await open_.say(state, {"q1": YES}, caller=replace(me, user="u"))).problem,
+            (await open_.say(state, {"q1": YES}, caller=replace(me, context="other"))).problem,
+            (await open_.say(state, {"q1": YES}, name="fake:other")).problem,
+            (await open_.say(state, {"q1": YES}, arguments={"day": 2})).problem,
+            (await open_.say(state[:-1], {"q1": YES})).problem,
+            (await open_.say("nonsense", {"q1": YES})).problem,
+        ]
+        (problem,) = {(each.code, each.path, each.message) for each in said if each}
+        assert problem[:2] == ("INVALID_REQUEST", "state")
+        assert code(await open_.say(state, {"q1": YES}, name="fake:nothing")) == "TOOL_NOT_FOUND"
+        assert (await open_.say(state, {"q1": YES}, name="book")).data == YES
+
+
+async def test_questions_that_wait_together_are_asked_together() -> None:
+    said: dict[str, JsonObject] = {}
+
+    async def both(call: Call) -> Result:
+        channel = call.channel
+        assert channel is not None
+
+        async def ask(what: str) -> None:
+            said[what] = await channel.ask("elicitation/create", form(what))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "row")
+            tasks.start_soon(ask, "column")
+        return Result(data=said)
+
+    async with booth(both) as open_:
+        asked = await open_.say()
+        assert asked.ask is not None
+        assert list(asked.ask.questions) == ["q1", "q2"]
+        assert asked.message == "I need to know something first."
+        partly = await open_.say(asked.ask.state, {"q1": {"row": 4}})
+        assert partly.ask is not None
+        assert list(partly.ask.questions) == ["q1", "q2"]
+        await open_.say(partly.ask.state, {"q1": {"row": 4}, "q2": {"column": "A"}})
+        assert said == {"row": {"row": 4}, "column": {"column": "A"}}
+
+
+async def test_a_question_that_comes_while_another_is_out_is_asked_after_it() -> None:
+    out = anyio.Event()
+
+    async def later(call: Call) -> Result:
+        channel, said = call.channel, list[JsonObject]()
+        assert channel is not None
+
+        async def second() -> None:
+            await out.wait()
+            said.append(await channel.ask("elicitation/create", form("Second?")))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(second)
+            said.append(await channel.ask("elicitation/create", form("First?")))
+        return Result(data=said)
+
+    async with booth(later) as open_:
+        first = state_of(await open_.say())
+        out.set()
+        await checkpoint()
+        second = await open_.say(first, {"q1": {"n": 1}})
+        assert second.ask is not None
+        assert list(second.ask.questions) == ["q2"]
+        assert (await open_.say(second.ask.state, {"q2": {"n": 2}})).data == [{"n": 1}, {"n": 2}]
+
+
+async def test_a_question_taken_back_needs_no_answer() -> None:
+    async def impatient(call: Call) -> Result:
+        assert call.channel is not None
+        with anyio.move_on_after(0.02):
+            await call.channel.ask("elicitation/create", form())
+        return Result(data="never mind")
+
+    async with booth(impatient) as open_:
+        state = state_of(await open_.say())
+        await until(lambda: not open_.running)
+        assert (await open_.say(state)).data == "never mind"
+        assert code(await open_.say(state)) == "INVALID_REQUEST"
+
+
+# --- who may be asked what ---
+
+
+@pytest.mark.parametrize(
+    "capabilities, method, params, code",
+    [
+        (FORMS, "sampling/createMessage", {}, -32601),
+        (FORMS, "tools/list", {}, -32601),
+        ({"sampling": {}}, "elicitation/create", form(), -32601),
+        ({"elicitation": True, "roots": {}}, "elicitation/create", form(), -32601),
+        (FORMS, "elicitation/create", {"mode": "url", "message": "", "url": "x"}, -32602),
+        ({"elicitation": {"url": {}}}, "elicitation/create", form(), -32602),
+        ({"elicitation": {"url": {}}}, "elicitation/create", {"mode": "url"}, None),
+        ({"elicitation": {"form": {}, "url": {}}}, "elicitation/create", form(), None),
+        ({"roots": {"listChanged": True}}, "roots/list", {}, None),
+        ({"sampling": {}}, "sampling/createMessage", {"messages": []}, None),
+    ],
+)
+async def test_a_caller_is_asked_only_what_it_said_it_can_be(
+    capabilities: JsonObject, method: str, params: JsonObject, code: int | None
+) -> None:
+    async def ask(call: Call) -> Result:
+        assert call.channel is not None
+        try:
+            return Result(data=await call.channel.ask(method, params))
+        except Unanswered as unanswered:
+            return Result(data=unanswered.code)
+
+    async with booth(ask) as open_:
+        result = await open_.say(capabilities=capabilities)
+        assert (result.ask is not None) is (code is None)
+        assert result.data == code
+
+
+# --- what is told meanwhile ---
+
+
+async def test_progress_and_messages_go_to_the_request_that_waits() -> None:
+    heard: list[str] = []
+
+    async def talk(call: Call) -> Result:
+        assert call.report is not None
+        assert call.channel is not None
+        for each in ("first", "second"):
+            await call.report(Progress(message=f"{each} progress"))
+            await call.channel.log({"data": f"{each} message"})
+            await call.channel.ask("elicitation/create", form())
+        return Result(data="done")
+
+    async with booth(talk) as open_:
+
+        def listener(who: str) -> dict[str, Any]:
+            async def report(progress: Progress) -> None:
+                heard.append(f"{who}: {progress.message}")
+
+            async def hear(params: JsonObject) -> None:
+                heard.append(f"{who}: {params['data']}")
+
+            return {"report": report, "log": hear}
+
+        state = state_of(await open_.say(**listener("one")))
+        state = state_of(await open_.say(state, {"q1": YES}, **listener("two")))
+        assert heard == [
+            "one: first progress",
+            "one: first message",
+            "two: second progress",
+            "two: second message",
+        ]
+        parked = open_.calls[0]
+        assert parked.report is not None
+        assert parked.channel is not None
+        await parked.report(Progress(message="to nobody"))
+        await parked.channel.log({"data": "to nobody"})
+        assert len(heard) == 4
+        assert (await open_.say(state, {"q2": YES})).data == "done"
+
+
+# --- questions of a source that remembers nothing ---
+
+
+@pytest.mark.parametrize("capabilities", [FORMS, {}])
+async def test_what_a_source_wants_remembered_is_sealed_and_comes_back_to_it(
+    capabilities: JsonObject,
+) -> None:
+    async def login(call: Call) -> Result:
+        return Result(data=dict(call.answers)) if call.state else Result(ask=MODERN)
+
+    async with booth(login) as here, booth(login) as elsewhere:
+        asked = await here.say(capabilities=capabilities)
+        assert asked.ask is not None
+        assert asked.ask.questions == MODERN.questions
+        assert "upstream" not in asked.ask.state
+        done = await elsewhere.say(asked.ask.state, {"login": YES}, capabilities=capabilities)
+        assert (done.data, elsewhere.calls[0].state) == ({"login": YES}, "from upstream")
+        bad = await here.say(asked.ask.state, {"login": YES}, caller=a_caller(id="key:other"))
+        assert code(bad) == "INVALID_REQUEST"
+        assert here.ends == ["success"]
+
+
+async def test_a_source_that_wants_nothing_remembered_gets_its_answers_back() -> None:
+    async def ask(call: Call) -> Result:
+        questions = MODERN.questions
+        return Result(data=dict(call.answers)) if call.answers else Result(ask=Ask(questions=questions))
+
+    async with booth(ask) as open_:
+        assert state_of(await open_.say()) == ""
+        assert (await open_.say(answers={"login": YES})).data == {"login": YES}
+
+
+async def test_more_than_can_be_sealed_is_not_passed_on() -> None:
+    async def ask(_call: Call) -> Result:
+        return Result(ask=Ask(questions=MODERN.questions, state="x" * 70_000))
+
+    async with booth(ask) as open_:
+        result = await open_.say()
+        assert (code(result), result.ask) == ("RESULT_TOO_LARGE", None)
+
+
+async def test_a_call_may_ask_in_both_ways() -> None:
+    async def ask(call: Call) -> Result:
+        if call.state:
+            return Result(data="in")
+        await seat(call)
+        return Result(ask=MODERN)
+
+    async with booth(ask) as open_:
+        asked = await open_.say(state_of(await open_.say()), {"q1": YES})
+        assert asked.ask is not None
+        assert list(asked.ask.questions) == ["login"]
+        assert (await open_.say(asked.ask.state, {"login": YES})).data == "in"

@@ -1,0 +1,277 @@
+"""Resources and prompts of all sources: under the same policy and through the same steps as tools."""
+
+from typing import Any
+
+import pytest
+
+from tests.gateway.holdings import House, materials
+from toolcrib.catalog import Override
+from toolcrib.errors import Failed, Refused
+from toolcrib.gateway import Announced
+from toolcrib.interfaces import Materials, Offer
+from toolcrib.model import Call, Origin, RateLimit, Result
+from toolcrib.policy import Context
+from toolcrib.testing import a_caller, a_tool
+
+pytestmark = pytest.mark.anyio
+
+ANYONE = a_caller()
+DOCS = materials(["x://1"], ["x://t/{n}"], ["greet"], tells=True, completes=True)
+NOTES = materials(["x://1", "x://2"], [], ["greet", "note"])
+NOTHING = Announced(resources=False, tells=False, prompts=False, completes=False)
+
+
+def uris(house: House, **caller: Any) -> list[str]:
+    return [each["uri"] for each in house.library.resources(a_caller(**caller)).listed()]
+
+
+def names(house: House, **caller: Any) -> list[str]:
+    return [each["name"] for each in house.library.prompts(a_caller(**caller)).listed("safe")]
+
+
+async def read(house: House, uri: str, **caller: Any) -> Result:
+    return await house.library.read(uri, a_caller(**caller), {})
+
+
+async def contents(call: Call) -> Result:
+    """Answer as a server does, with a part beside what was asked for, and one of the other source."""
+    asked = call.arguments["uri"]
+    listed = [{"uri": uri, "text": uri} for uri in (asked, f"{asked}/part", "x://1")]
+    return Result(data={"contents": [*listed, {"uri": 7}, "odd"]})
+
+
+async def test_what_is_asked_goes_to_its_source_in_its_own_words() -> None:
+    async def say(call: Call) -> Result:
+        return Result(data={"door": call.tool.name, **call.arguments})
+
+    house = House(docs=DOCS, notes=NOTES, answer=say)
+    asked = [
+        ("x://1", "docs", "x://1"),
+        ("toolcrib://notes/x://1", "notes", "x://1"),
+        ("x://t/7", "docs", "x://t/7"),
+    ]
+    for uri, source, own in asked:
+        assert (await read(house, uri)).data == {"door": f"{source}:resources/read", "uri": own}
+    assert (await house.library.get("mcp_notes_greet", {"a": "b"}, ANYONE, {})).data == {
+        "door": "notes:prompts/get",
+        "name": "greet",
+        "arguments": {"a": "b"},
+    }
+    bare = await house.library.get("note", None, ANYONE, {})
+    assert bare.data == {"door": "notes:prompts/get", "name": "note"}
+
+
+async def test_a_request_carries_all_that_a_call_does() -> None:
+    seen: list[Call] = []
+
+    async def look(call: Call) -> Result:
+        seen.append(call)
+        return Result(data={"messages": []})
+
+    house, origin = House(docs=DOCS, answer=look), Origin(agent_id="me")
+    way: Any = {"origin": origin, "answers": {"q": {}}, "state": "s", "meta": {"v/x": 1}}
+    result = await house.library.get("greet", None, ANYONE, way)
+    (call,) = seen
+    assert (call.answers, call.state, call.meta, call.origin.agent_id) == ({"q": {}}, "s", {"v/x": 1}, "me")
+    assert call.origin.trace_id
+    assert result.metadata is not None
+    assert result.metadata.trace_id == call.origin.trace_id
+
+
+async def test_uris_in_what_was_read_are_those_the_caller_knows() -> None:
+    house = House(docs=DOCS, notes=NOTES, answer=contents)
+    found: Any = (await read(house, "toolcrib://notes/x://2")).data
+    assert [each["uri"] for each in found["contents"][:3]] == [
+        "toolcrib://notes/x://2",
+        "toolcrib://notes/x://2/part",
+        "toolcrib://notes/x://1",
+    ]
+    assert found["contents"][3:] == [{"uri": 7}, "odd"]
+    plain = await read(House(docs=DOCS, answer=contents), "x://1")
+    assert isinstance(plain.data, dict)
+    assert plain.encoded
+
+
+@pytest.mark.parametrize("data", [{"contents": 7}, {}, [], "text"])
+async def test_what_is_no_content_is_left_to_whoever_asked(data: Any) -> None:
+    async def odd(_: Call) -> Result:
+        return Result(data=data)
+
+    assert (await read(House(docs=DOCS, answer=odd), "x://1")).data == data
+
+
+@pytest.mark.requirement("I5")
+async def test_what_is_too_large_is_refused() -> None:
+    async def flood(_: Call) -> Result:
+        return Result(data={"contents": [{"uri": "x://1", "text": "a" * 3_000}]})
+
+    result = await read(House(docs=DOCS, answer=flood), "x://1")
+    assert result.problem is not None
+    assert result.problem.code == "RESULT_TOO_LARGE"
+
+
+async def test_an_error_of_the_server_comes_with_its_code() -> None:
+    async def refuse(_: Call) -> Result:
+        raise Failed("TOOL_FAILED", "no such thing", tool_code="-32002")
+
+    result = await read(House(docs=DOCS, answer=refuse), "x://1")
+    assert result.problem is not None
+    assert result.problem.tool_code == "-32002"
+
+
+# --- policy ---
+
+
+def test_a_context_shows_them_by_the_names_of_their_doors() -> None:
+    tools = {
+        "all": None,
+        "star": ("*",),
+        "docs": ("docs:*",),
+        "read": ("notes:resources/read",),
+        "one": ("docs:tool",),
+        "none": (),
+    }
+    house = House(
+        docs=DOCS, notes=NOTES, contexts={name: Context(tools=each) for name, each in tools.items()}
+    )
+    seen = {name: (len(uris(house, context=name)), len(names(house, context=name))) for name in tools}
+    assert seen == {
+        "all": (3, 3),
+        "star": (3, 3),
+        "docs": (1, 1),
+        "read": (2, 0),
+        "one": (0, 0),
+        "none": (0, 0),
+    }
+    assert (uris(house, context="nowhere"), names(house, context="nowhere")) == ([], [])
+
+
+async def test_what_is_hidden_is_not_there() -> None:
+    house = House(docs=DOCS, notes=NOTES, overrides={"docs:resources/*": Override(hidden=True)})
+    assert uris(house) == ["x://1", "x://2"]
+    assert names(house) == ["mcp_docs_greet", "mcp_notes_greet", "mcp_notes_note"]
+    assert (await read(house, "x://1")).data == {"uri": "x://1"}
+    assert house.composed == ["notes:resources/read"]
+    assert uris(house, disabled=frozenset({"notes"})) == []
+    with pytest.raises(Refused, match="no resource x://1"):
+        await read(house, "x://1", disabled=frozenset({"notes"}))
+
+
+@pytest.mark.requirement("E1")
+async def test_a_missing_permission_is_named_and_noted() -> None:
+    secret = Override(permissions=frozenset({"docs:read"}))
+    house = House(docs=DOCS, notes=NOTES, overrides={"docs:*": secret})
+    assert uris(house) == ["x://1", "x://2"]
+    ask = {"argument": {"name": "n", "value": ""}}
+    refused = [
+        await read(house, "toolcrib://docs/x://1"),
+        await read(house, "x://t/3"),
+        await house.library.get("docs:greet", {}, ANYONE, {}),
+        await house.library.complete({"ref": {"uri": "x://t/{n}"}, **ask}, ANYONE, {}),
+        await house.library.complete({"ref": {"name": "docs:greet"}, **ask}, ANYONE, {}),
+    ]
+    for result in refused:
+        assert result.problem is not None
+        assert result.problem.code == "PERMISSION_DENIED"
+        assert "docs:read" in result.problem.message
+    assert len(house.recordings.heard) == len(refused)
+    assert house.composed == []
+    holder = a_caller(permissions=frozenset({"docs:*"}))
+    assert (await house.library.read("x://t/3", holder, {})).problem is None
+
+
+async def test_what_is_denied_is_no_guess() -> None:
+    """With one source that may not be read, nothing is said of what it might have."""
+    house = House(docs=DOCS, overrides={"docs:*": Override(permissions=frozenset({"docs:read"}))})
+    with pytest.raises(Refused, match="there is no resource"):
+        await read(house, "y://unheard-of")
+
+
+async def test_limits_hold() -> None:
+    slow = Override(rate_limit=RateLimit(1, 60_000), timeout=3.0, cache_ttl=60, expose_as="docs")
+    house = House(docs=DOCS, overrides={"docs:*": slow})
+    door = house.catalog.snapshot.doors["docs:resources/read"]
+    assert (door.timeout, door.cache_ttl, door.exposed) == (3.0, None, "docs:resources/read")
+    assert (await read(house, "x://1")).problem is None
+    second = await read(house, "x://1")
+    assert second.problem is not None
+    assert second.problem.code == "RATE_LIMITED"
+
+
+# --- names that lead nowhere ---
+
+
+async def test_what_is_not_there_is_refused() -> None:
+    house = House(docs=DOCS, notes=NOTES)
+    for uri in ("y://1", "toolcrib://nobody/x://1", "toolcrib://docs", ""):
+        with pytest.raises(Refused) as caught:
+            await read(house, uri)
+        assert (caught.value.problem.code, caught.value.problem.path) == ("NOT_FOUND", "uri")
+    with pytest.raises(Refused, match="did you mean notes:note"):
+        await house.library.get("notes:noot", None, ANYONE, {})
+    with pytest.raises(Refused, match="no resource y://"):
+        await house.library.complete({"ref": {"uri": "y://{z}"}}, ANYONE, {})
+
+
+# --- completion ---
+
+
+async def test_completion_goes_through_the_door_of_what_it_is_about() -> None:
+    house = House(docs=DOCS, notes=NOTES)
+    argument = {"name": "n", "value": "1"}
+    prompt = {"ref": {"type": "ref/prompt", "name": "mcp_docs_greet"}, "argument": argument}
+    result = await house.library.complete(prompt, ANYONE, {})
+    assert result.data == {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": argument}
+    template = {"ref": {"type": "ref/resource", "uri": "x://t/{n}"}, "argument": argument}
+    assert (await house.library.complete(template, ANYONE, {})).data == template
+    assert house.composed == ["docs:prompts/complete", "docs:resources/complete"]
+
+
+async def test_nobody_knows_how_to_go_on_where_the_server_does_not_say() -> None:
+    house = House(docs=DOCS, notes=NOTES)
+    result = await house.library.complete({"ref": {"name": "note"}, "argument": {}}, ANYONE, {})
+    assert result.data == {"completion": {"values": []}}
+    assert house.composed == []
+
+
+# --- what is announced, what is kept ---
+
+
+def test_only_what_is_there_is_announced() -> None:
+    house = House(docs=DOCS, notes=NOTES, bare=Materials(), contexts={"notes": Context(tools=("notes:*",))})
+    everything = Announced(resources=True, tells=True, prompts=True, completes=True)
+    assert house.library.announced(ANYONE) == everything
+    few = Announced(resources=True, tells=False, prompts=True, completes=False)
+    assert house.library.announced(a_caller(context="notes")) == few
+    assert House(bare=Materials()).library.announced(ANYONE) == NOTHING
+
+
+def test_a_server_that_was_never_up_may_yet_have_everything() -> None:
+    house = House(servers=["late"])
+    hoped = Announced(resources=True, tells=True, prompts=True, completes=True)
+    assert house.library.announced(ANYONE) == hoped
+    house.offer("late", Materials())
+    assert house.library.announced(ANYONE) == NOTHING
+
+
+async def test_what_is_made_of_a_list_is_made_once_for_all_who_see_the_same() -> None:
+    house = House(docs=DOCS, notes=NOTES, contexts={"docs": Context(tools=("docs:*",))})
+    first = house.library.resources(ANYONE)
+    assert house.library.resources(a_caller(permissions=frozenset({"a:b"}))) is first
+    assert house.library.resources(a_caller(context="docs")) is not first
+    house.catalog.replace("tools", Offer(tools=[a_tool("tools:x")]))
+    assert house.library.resources(ANYONE) is first
+    await read(house, "x://1")
+    house.offer("docs", materials(["x://1", "x://9"]))
+    assert uris(house) == ["x://1", "x://9", "toolcrib://notes/x://1", "x://2"]
+    assert names(house) == ["mcp_notes_greet", "mcp_notes_note"]
+    await read(house, "x://1")
+    assert house.composed == ["docs:resources/read"], "the chain of a door that is the same stays"
+
+
+async def test_doors_are_no_tools() -> None:
+    house = House(docs=DOCS)
+    assert house.gateway.tools(ANYONE) == ()
+    result = await house.gateway.call("docs:resources/read", {"uri": "x://1"}, ANYONE)
+    assert result.problem is not None
+    assert result.problem.code == "TOOL_NOT_FOUND"

@@ -1,0 +1,145 @@
+"""Spans leave by a thread of their own: chosen by the trace, bounded, and counted where they are lost."""
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from tests.observe.samples import an_entry
+from tests.waiting import until
+from toolcrib.model import Origin
+from toolcrib.observe import Entry, Sampling, Sink, Spans, new_id
+from toolcrib.observe.spans import SPANS_AT_ONCE
+
+pytestmark = pytest.mark.anyio
+
+PARENT = "00f067aa0ba902b7"
+ALL = Sampling()
+
+
+class Post:
+    """Takes spans, unless it is told to fail or to wait."""
+
+    def __init__(self) -> None:
+        self.batches: list[Sequence[Entry]] = []
+        self.failure: str | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        self.asked = 0
+        self.closed = False
+
+    def send(self, batch: Sequence[Entry]) -> str | None:
+        self.asked += 1
+        self.gate.wait()
+        if self.failure == "raise":
+            raise RuntimeError("out of stamps")
+        self.batches.append(batch)
+        return self.failure
+
+    def close(self) -> None:
+        self.closed = True
+        self.gate.set()
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.batches))
+
+
+def entries(count: int) -> list[Entry]:
+    return [an_entry(id=new_id(), origin=Origin(trace_id=new_id())) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "sampling, origin, wanted",
+    [
+        (ALL, Origin(trace_id=new_id()), True),
+        (ALL, Origin(trace_id=new_id(), parent=PARENT), True),
+        (ALL, Origin(trace_id=new_id(), parent=PARENT, sampled=False), False),
+        (Sampling(1.0, follow=False), Origin(trace_id=new_id(), parent=PARENT, sampled=False), True),
+        (Sampling(0.0), Origin(trace_id=new_id()), False),
+        (Sampling(0.0), Origin(trace_id=new_id(), parent=PARENT), True),
+        (Sampling(0.0, follow=False), Origin(trace_id=new_id(), parent=PARENT), False),
+        (Sampling(0.5), Origin(trace_id="4bf92f35-77b3-4da6-a3ce-929d0e0e4736"), True),
+        (Sampling(0.5), Origin(trace_id="4bf92f35-77b3-4da6-a37e-929d0e0e4736"), False),
+        (Sampling(0.5), Origin(trace_id="nobody's"), False),
+    ],
+)
+def test_the_caller_decides_and_else_the_ratio(sampling: Sampling, origin: Origin, wanted: bool) -> None:
+    assert sampling.wants(origin) is wanted
+
+
+def test_a_ratio_is_met_by_ids_of_our_own() -> None:
+    kept = sum(Sampling(0.25).wants(Origin(trace_id=new_id())) for _ in range(20_000))
+    assert 4_600 < kept < 5_400  # six standard deviations
+
+
+def test_what_is_chosen_is_told_only_where_there_is_a_choice() -> None:
+    assert Spans(Post(), ALL).choice is None
+    assert Spans(Post(), Sampling(0.5)).choice is not None
+    assert Spans(Post(), Sampling(1.0, follow=False)).choice is not None
+
+
+async def test_what_is_wanted_arrives_in_order_and_in_batches() -> None:
+    post = Post()
+    spans: Sink = Spans(post, ALL)
+    many = entries(2 * SPANS_AT_ONCE + 1)
+    unwanted = an_entry(origin=Origin(trace_id=new_id(), parent=PARENT, sampled=False))
+    post.gate.clear()
+    spans.take([unwanted])
+    spans.take([*many[:700], unwanted, *many[700:]])
+    await spans.flush()
+    post.gate.set()
+    assert isinstance(spans, Spans)
+    await spans.aclose()
+    assert [entry for batch in post.batches for entry in batch] == many
+    assert max(map(len, post.batches)) <= SPANS_AT_ONCE
+    assert (spans.dropped, post.closed) == (0, True)
+
+
+async def test_what_does_not_fit_is_counted_and_holds_nobody_up() -> None:
+    post = Post()
+    spans = Spans(post, ALL, limit=10)
+    post.gate.clear()
+    spans.take(entries(1))
+    spans.take(entries(25))
+    assert spans.dropped >= 15
+    post.gate.set()
+    spans.close()
+    assert post.count + spans.dropped == 26
+
+
+async def test_the_end_does_not_wait_for_a_collector_for_ever() -> None:
+    post = Post()
+    spans = Spans(post, ALL)
+    post.gate.clear()
+    spans.take(entries(1))
+    await until(lambda: post.asked == 1)
+    spans.take(entries(2))
+    spans.close(timeout=0.01)
+    assert (post.closed, spans.dropped) == (True, 2)
+    spans.take(entries(3))
+    assert spans.dropped == 5
+    Spans(Post(), ALL).close()
+
+
+@pytest.mark.parametrize(
+    "failure, reason", [("refused", "refused"), ("raise", "RuntimeError: out of stamps")]
+)
+async def test_a_failing_collector_is_told_of_once(
+    failure: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "toolcrib")
+    post = Post()
+    spans = Spans(post, ALL)
+    post.failure = failure
+    for lost in (1, 2):
+        spans.take(entries(1))
+        await until(lambda lost=lost: spans.dropped == lost)
+    post.failure = None
+    spans.take(entries(1))
+    spans.close()
+    await until(lambda: len(caplog.records) == 2)
+    assert (post.batches[-1], spans.dropped) == (post.batches[-1], 2)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert caplog.messages[0].endswith(f"Reason: {reason}")

@@ -1,0 +1,366 @@
+"""What a server has besides tools: listed with them, followed when it changes, and never at their cost."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern
+from tests.waiting import until
+from toolcrib.errors import Failed, Refused, Unavailable
+from toolcrib.interfaces import Follows, Materials
+from toolcrib.model import Call
+from toolcrib.sources.mcp import life, watch
+from toolcrib.sources.mcp.faults import Cut, Garbled, Refusal
+from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp.source import McpSource
+from toolcrib.testing import a_call, a_tool
+
+pytestmark = pytest.mark.anyio
+
+ABLE: Any = {
+    "tools": {},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+}
+LISTS: dict[str, Any] = {
+    "tools__list": listed("read"),
+    "resources__list": {"resources": [{"uri": "x://1", "name": "one"}, {"uri": 7}]},
+    "resources__templates__list": {"resourceTemplates": [{"uriTemplate": "x://{n}", "name": "any"}]},
+    "prompts__list": {"prompts": [{"name": "greet"}]},
+}
+HAD = Materials(
+    resources=({"uri": "x://1", "name": "one"},),
+    templates=({"uriTemplate": "x://{n}", "name": "any"},),
+    prompts=({"name": "greet"},),
+    has_resources=True,
+    has_prompts=True,
+    tells=True,
+    completes=True,
+)
+
+
+def old(**script: Any) -> Scripted:
+    return Scripted(**{"initialize": legacy(**ABLE), **LISTS, **script})
+
+
+def new(**script: Any) -> Scripted:
+    return Scripted(**{"server__discover": modern(**ABLE), "subscriptions__listen": None, **LISTS, **script})
+
+
+def of(server: Scripted, **settings: Any) -> McpSource:
+    return McpSource(McpSettings(id="fs", **settings), server.dial)
+
+
+def redact(text: str) -> str:
+    return text.replace("s3cret", "***")
+
+
+@asynccontextmanager
+async def running(source: McpSource) -> AsyncGenerator[Linked]:
+    link = Linked()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(source.run, link)
+        await until(lambda: bool(link.offers))
+        yield link
+        tasks.cancel_scope.cancel()
+
+
+def through(door: str, **arguments: Any) -> Call:
+    return a_call(a_tool(f"fs:{door}", family="mcp", idempotent=True), arguments=arguments)
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a second pass in no time."""
+    monkeypatch.setattr(life, "GRACE", 0.01)
+    monkeypatch.setattr(watch, "LULL", 0.001)
+    monkeypatch.setattr(watch, "PAUSE", 0.001)
+
+
+@pytest.mark.parametrize("server", [old(), new()])
+async def test_it_comes_up_with_all_it_has_at_once(
+    server: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = of(server)
+    async with running(source) as link:
+        assert [offer.materials for offer in link.offers] == [HAD]
+        assert link.names() == ["fs:read"]
+    details = source.details()
+    assert {key: details[key] for key in ("resources", "templates", "prompts", "withheld_materials")} == {
+        "resources": 1,
+        "templates": 1,
+        "prompts": 1,
+        "withheld_materials": 1,
+    }
+    assert "fs lists 1 resources that cannot be used: number 2: it has no uri" in caplog.text
+
+
+async def test_a_server_with_tools_alone_is_asked_for_nothing_else() -> None:
+    server = Scripted(initialize=legacy(), **LISTS)
+    source = of(server)
+    async with running(source) as link:
+        assert link.offers[0].materials == Materials()
+    assert not [method for method, _ in server.asked if method.startswith(("resources", "prompts"))]
+    assert "resources" not in source.details()
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize(
+    "answer",
+    [None, Refusal(-32603, "s3cret"), Garbled("what?"), {"resources": "none"}, Refusal(-32601, "no")],
+)
+async def test_what_goes_wrong_with_them_costs_no_tool(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    server = old(resources__list=answer)
+    source = of(server, redact=redact, start_timeout=1.0)
+    async with running(source) as link:
+        assert link.names() == ["fs:read"]
+        await source.check()
+        has = link.offers[-1].materials
+        assert has is not None
+        assert (has.resources, has.has_resources) == ((), True)
+    assert not link.downs
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_what_takes_long_is_shown_when_it_comes() -> None:
+    come = anyio.Event()
+
+    class Slow(Scripted):
+        async def request(self, method: str, params: bytes, **more: Any) -> Any:
+            if method == "prompts/list":
+                await come.wait()
+            return await super().request(method, params, **more)
+
+    server = Slow(initialize=legacy(**ABLE), **LISTS)
+    async with running(of(server)) as link:
+        has = link.offers[0].materials
+        assert has is not None
+        assert (len(has.resources), has.prompts) == (1, ())
+        come.set()
+        await until(lambda: link.offers[-1].materials == HAD)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_what_failed_is_tried_again() -> None:
+    server = old(prompts__list=[Cut("gone"), Refusal(-1, "no"), LISTS["prompts__list"]])
+    async with running(of(server)) as link:
+        await until(lambda: link.offers[-1].materials == HAD)
+    assert (server.count("resources/list"), server.count("prompts/list")) == (1, 3)
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize("make", [old, new])
+async def test_a_change_that_is_told_brings_that_list(make: Any) -> None:
+    server = make()
+    async with running(of(server)) as link:
+        await until(lambda: len(link.offers) == 1)
+        server.script["prompts/list"] = {"prompts": [{"name": "greet"}, {"name": "part"}]}
+        server.heard("notifications/prompts/list_changed", {})
+        await until(lambda: len(link.offers) == 2)
+        has = link.offers[-1].materials
+        assert has is not None
+        assert [prompt["name"] for prompt in has.prompts] == ["greet", "part"]
+        assert (server.count("resources/list"), server.count("tools/list")) == (1, 1)
+        server.heard("notifications/resources/list_changed", {})
+        await until(lambda: server.count("resources/templates/list") == 2)
+        await anyio.wait_all_tasks_blocked()
+        assert len(link.offers) == 2, "the same list is no news"
+
+
+async def test_a_modern_server_is_asked_to_tell_of_all_it_can() -> None:
+    server = new()
+    async with running(of(server)):
+        await until(lambda: server.count("subscriptions/listen") == 1)
+    (asked,) = [
+        params["notifications"] for method, params in server.asked if method == "subscriptions/listen"
+    ]
+    assert asked == {"resourcesListChanged": True, "promptsListChanged": True}
+
+
+async def test_a_restart_does_not_make_them_blink(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(life, "GRACE", 0.01)
+    server = old()
+    source = of(server)
+    async with running(source):
+        pass
+    server.script["resources/list"] = server.script["prompts/list"] = None
+    async with running(source) as link:
+        assert link.offers[0].materials == HAD
+
+
+async def test_an_operator_who_names_tools_names_these_too() -> None:
+    for tools, reads in ((("read",), False), (("read", "resources/read"), True)):
+        source = of(old(), tools={name: ToolSettings() for name in tools})
+        async with running(source) as link:
+            has = link.offers[0].materials
+            assert has is not None
+            assert (has.has_resources, has.has_prompts) == (reads, False)
+        assert source.details()["missing_tools"] == ()
+
+
+async def test_a_tool_cannot_have_the_name_of_a_door() -> None:
+    async with running(of(old(tools__list=listed("read", "resources/read")))) as link:
+        assert link.names() == ["fs:read"]
+        (lost,) = link.offers[0].withheld
+        assert lost.name == "fs:resources/read"
+
+
+# --- requests ---
+
+
+@pytest.mark.parametrize("make", [old, new])
+async def test_requests_are_sent_as_they_are(make: Any) -> None:
+    answers: dict[str, Any] = {"resources__read": {"contents": []}, "prompts__get": {"messages": []}}
+    server = make(**answers, completion__complete={"completion": {"values": []}})
+    source = of(server)
+    async with running(source):
+        assert (await source.call(through("resources/read", uri="x://1"))).data == {"contents": []}
+        assert server.sent[-1]["name"] == "x://1"
+        await source.call(through("prompts/get", name="greet", arguments={"a": "b"}))
+        assert server.sent[-1]["name"] == "greet"
+        for door in ("prompts/complete", "resources/complete"):
+            await source.call(through(door, ref={}, argument={}))
+        assert server.sent[-1]["name"] is None
+    sent = [
+        (method, {k: v for k, v in params.items() if k != "_meta"}) for method, params in server.asked[-4:]
+    ]
+    assert sent == [
+        ("resources/read", {"uri": "x://1"}),
+        ("prompts/get", {"name": "greet", "arguments": {"a": "b"}}),
+        ("completion/complete", {"ref": {}, "argument": {}}),
+        ("completion/complete", {"ref": {}, "argument": {}}),
+    ]
+
+
+# --- resources that are followed ---
+
+
+async def test_a_resource_is_followed_the_old_way() -> None:
+    server = old(resources__subscribe={}, resources__unsubscribe={})
+    source = of(server)
+    async with running(source) as link:
+        assert isinstance(source, Follows)
+        for _ in range(2):
+            assert (await source.call(through("resources/subscribe", uri="x://1"))).data == {}
+        server.heard("notifications/resources/updated", {"uri": "x://1"})
+        server.heard("notifications/resources/updated", {"uri": 7})
+        assert link.updates == ["x://1"]
+        assert await source.follow(frozenset({"x://2"})) == {}
+        assert link.updates == ["x://1", "x://2"], "what is followed anew may have changed meanwhile"
+    asked = [(method, params["uri"]) for method, params in server.asked if "subscribe" in method]
+    assert asked == [
+        ("resources/subscribe", "x://1"),
+        ("resources/subscribe", "x://2"),
+        ("resources/unsubscribe", "x://1"),
+    ]
+
+
+async def test_what_the_server_refuses_is_said() -> None:
+    server = old(
+        resources__subscribe=Refusal(-32002, "no such s3cret"), resources__unsubscribe=Refusal(-1, "?")
+    )
+    source = of(server, redact=redact)
+    async with running(source) as link:
+        with pytest.raises(Failed, match=r"no such \*\*\*"):
+            await source.call(through("resources/subscribe", uri="x://1"))
+        assert list(await source.follow(frozenset({"x://1"}))) == ["x://1"]
+        assert link.updates == []
+        server.script["resources/subscribe"] = {}
+        assert await source.follow(frozenset({"x://1"})) == {}
+        assert await source.follow(frozenset()) == {}
+        server.script["resources/subscribe"] = Cut("gone")
+        with pytest.raises(ConnectionError, match="gone"):
+            await source.follow(frozenset({"x://1"}))
+    with pytest.raises(Unavailable):
+        await source.follow(frozenset())
+
+
+def agree(server: Scripted, *uris: Any) -> None:
+    server.heard(
+        "notifications/subscriptions/acknowledged", {"notifications": {"resourceSubscriptions": [*uris]}}
+    )
+
+
+def streams(server: Scripted) -> list[Any]:
+    asked = (params["notifications"] for method, params in server.asked if method == "subscriptions/listen")
+    return [each["resourceSubscriptions"] for each in asked if "resourceSubscriptions" in each]
+
+
+async def test_a_resource_is_followed_on_a_stream() -> None:
+    source = of(server := new())
+    async with running(source) as link, anyio.create_task_group() as tasks:
+        tasks.start_soon(source.call, through("resources/subscribe", uri="x://1"))
+        await until(lambda: streams(server) == [["x://1"]])
+        agree(server, "x://1")
+        await source.call(through("resources/subscribe", uri="x://1"))
+        server.heard("notifications/resources/updated", {"uri": "x://1"})
+        assert link.updates == ["x://1"]
+        tasks.start_soon(source.follow, frozenset({"x://1", "x://2"}))
+        await until(lambda: streams(server) == [["x://1"], ["x://1", "x://2"]])
+        agree(server, "x://1", "x://2", 7)
+        await until(lambda: link.updates == ["x://1", "x://2"])
+        assert await source.follow(frozenset()) == {}
+        server.heard("notifications/resources/updated", {"uri": "x://1"})
+        assert link.updates == ["x://1", "x://2"]
+
+
+async def test_what_a_stream_does_not_tell_is_refused() -> None:
+    source = of(server := new())
+    async with running(source):
+        refused: list[Exception] = []
+
+        async def add() -> None:
+            try:
+                await source.call(through("resources/subscribe", uri="x://1"))
+            except Failed as failed:
+                refused.append(failed)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(add)
+            await until(lambda: len(streams(server)) == 1)
+            agree(server)
+        assert "does not tell" in str(refused[0])
+        server.script["subscriptions/listen"] = Refusal(-32601, "no streams")
+        await add()
+        assert "no streams" in str(refused[1])
+
+
+async def test_a_stream_that_breaks_is_opened_again_and_all_may_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolcrib.sources.mcp.following.PAUSE", 0.001)
+    source = of(server := new())
+    async with running(source) as link:
+        await until(lambda: server.count("subscriptions/listen") == 1)
+        server.script["subscriptions/listen"] = [Cut("broken"), {}, None]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(source.call, through("resources/subscribe", uri="x://1"))
+            await until(lambda: bool(streams(server)))
+            agree(server, "x://1")
+        await until(lambda: len(streams(server)) == 3)
+        agree(server, "x://1")
+        assert link.updates == ["x://1"]
+
+
+async def test_whoever_gives_up_leaves_the_stream_there_was() -> None:
+    source = of(server := new())
+    async with running(source):
+        with anyio.move_on_after(0.01):
+            await source.call(through("resources/subscribe", uri="x://1"))
+        assert len(streams(server)) == 1
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(source.call, through("resources/subscribe", uri="x://1"))
+            await until(lambda: len(streams(server)) == 2)
+            agree(server, "x://1")
+
+
+async def test_nothing_else_is_carried_out_aside() -> None:
+    source = of(old())
+    async with running(source):
+        with pytest.raises(Refused, match="does not offer nothing any more"):
+            await source.call(through("nothing"))
