@@ -13,3 +13,14 @@ settings.load_profile("house")
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return ("asyncio", {"use_uvloop": False})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a file's tests together where several processes run them, and the walks in one of these.
+
+    Walks start whole gateways, kill them and watch what that does: two at a time would watch each other.
+    """
+    for item in items:
+        walk = item.path.parent.name == "walks" and item.get_closest_marker("slow") is not None
+        item.add_marker(pytest.mark.xdist_group("walks" if walk else item.nodeid.partition("::")[0]))
