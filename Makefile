@@ -34,10 +34,10 @@ run: $(VENV)/.run
 # With coverage on, servers and command lines run as processes of their own are measured too.
 test: $(VENV)/.dev
 	@$(BIN)/python -m tests.parts
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
 quick: $(VENV)/.dev
-	@TOOLCRIB_PARTS=present $(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadgroup $(ARGS)
+	@TOOLCRIB_PARTS=present $(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev
 	@$(BIN)/python -m tests.gates

@@ -17,10 +17,15 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a file's tests together where several processes run them, and the walks in one of these.
+    """Keep a file's tests together where several processes run them, and the walks in one of these, first.
 
     Walks start whole gateways, kill them and watch what that does: two at a time would watch each other.
     """
     for item in items:
-        walk = item.path.parent.name == "walks" and item.get_closest_marker("slow") is not None
-        item.add_marker(pytest.mark.xdist_group("walks" if walk else item.nodeid.partition("::")[0]))
+        group = "walks" if _is_walk(item) else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: not _is_walk(item))
+
+
+def _is_walk(item: pytest.Item) -> bool:
+    return item.path.parent.name == "walks" and item.get_closest_marker("slow") is not None

@@ -246,6 +246,12 @@ def test_fold_is_stable_under_case_form_and_itself(name: str) -> None:
     assert names.fold(name.replace("_", "-")) == folded
 
 
+def test_what_is_no_name_is_not_folded() -> None:
+    # Normalised, these marks would take hours, and any caller can ask for a tool by such a name.
+    marks = "a" + "\u0301\u0316" * 1_000_000
+    assert names.fold(marks) == marks
+
+
 # --- near matches
 
 TOOLS = (

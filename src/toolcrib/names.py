@@ -17,6 +17,8 @@ _SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _SAFE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LONGEST_SAFE = 64
 _LONGEST_LOCAL = 256
+_LONGEST_FOLDED = 1_024
+"""No name is longer, however it is spelled. To normalise marks takes the square of their number."""
 
 # Unseen although Python calls them printable: joiners, fillers and selectors can smuggle text into a name.
 _INVISIBLE = re.compile(
@@ -89,6 +91,8 @@ def fold(name: str) -> str:
     """Reduce a name to what makes it the same name: case, Unicode form and `-` against `_` do not count."""
     if name.isascii():
         return name.lower().replace("-", "_")
+    if len(name) > _LONGEST_FOLDED:
+        return name
     # Folding case can undo a normal form and the other way round. Twice is Unicode's own recipe.
     once = normalize("NFKC", normalize("NFD", name).casefold())
     return normalize("NFKC", once.casefold()).replace("-", "_")

@@ -1,7 +1,7 @@
 """The gateway over HTTP: guard, route, identity, permission, face; every request gets its answer."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -23,6 +23,7 @@ from toolcrib.asgi import (
     json_answer,
     result_answer,
     send_answer,
+    sent_whole,
 )
 from toolcrib.asgi.listen import PortTaken, listen
 from toolcrib.asgi.runner import DRAIN_SECONDS, Heard, run
@@ -114,7 +115,7 @@ class Server:
         try:
             request = Request(scope, receive, send)
             answer = await self._answer(request)
-            if answer is not None:
+            if answer is not None and not sent_whole(request, answer):
                 await send_answer(request, answer)
         finally:
             self.active -= 1
@@ -171,10 +172,10 @@ class Server:
             origin = self._origins.of(request, "rest")
         return result_answer(self._gateway.refusal(problem, origin))
 
-    async def _speak_mcp(self, request: Request) -> Answer | None:
+    def _speak_mcp(self, request: Request) -> Awaitable[Answer | None]:
         """Hand over to MCP, in the context the path names."""
         request.caller = self._gateway.enter(request.caller, request.params.get("name"))
-        return await self.mcp.answer(request)
+        return self.mcp.answer(request)
 
     async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Follow the life of an ASGI server other than ours; refuse what is not HTTP."""

@@ -10,6 +10,8 @@ from anyio.abc import SocketStream
 
 from tests.doors import ADMIN, Doors, doors, listening
 from tests.faces.rest.bench import Waiting, add
+from tests.waiting import until
+from toolcrib import tool
 from toolcrib.asgi import protocol
 
 pytestmark = pytest.mark.anyio
@@ -193,6 +195,29 @@ async def test_another_protocol_is_not_spoken(place: Place) -> None:
         await stream.send(words)
         with anyio.fail_after(10):
             assert (await stream.receive()).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("least, whole", [(1, False), (0, True)])
+async def test_an_answer_that_nobody_reads_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, least: int, *, whole: bool
+) -> None:
+    monkeypatch.setattr(protocol, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(protocol, "READ_BYTES", least)
+    written: list[int] = []
+
+    @tool
+    def write_much() -> str:
+        """Answer with more than fits into any buffer on the way."""
+        written.append(3_500_000)
+        return "x" * written[0]
+
+    async with doors(tools=[write_much]) as crib, listening(crib.server) as url:
+        host, port = url.removeprefix("http://").split(":")
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            await stream.send(calling(b'{"name": "write_much"}', "Connection: close"))
+            await until(lambda: bool(written) and not crib.server.active)
+            head, _, body = (await everything(stream)).partition(b"\r\n\r\n")
+            assert (f"content-length: {len(body)}\r\n".encode() in head) is whole
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])

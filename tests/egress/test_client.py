@@ -70,6 +70,7 @@ async def test_the_head_says_what_was_given_and_no_more() -> None:
         "POST /there?x=1 HTTP/1.1",
         f"Host: 127.0.0.1:{url.port}",
         "X_Key: k",
+        "Content-Type: application/octet-stream",
         "accept: b",
         "X-Name: é",
         "Content-Length: 4",

@@ -82,6 +82,11 @@ def test_what_was_encoded_before_is_spliced(outcome: Result) -> None:
     assert stamped == plain
 
 
+@pytest.mark.parametrize("encoded", [b"", b'""'])
+def test_nothing_is_no_block(encoded: bytes) -> None:
+    assert result(Result(data="", encoded=encoded, structured=False))["content"] == []
+
+
 CLAIMS: JsonObject = {"readOnlyHint": True, "destructiveHint": True, "openWorldHint": False, "vendor": 1}
 
 

@@ -1,13 +1,13 @@
 """Sources with resources and prompts, as the catalog holds them, and a gateway before them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from toolcrib.catalog import Catalog, Override, Overrides
 from toolcrib.catalog.doors import Holding, hold
 from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Materials, Offer
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import Tool
 from toolcrib.pipeline import compose
 from toolcrib.policy import Context, Contexts, Disabled, Permissions, Pinned, Policy, Removed
 from toolcrib.steps.limit import Limit
@@ -17,8 +17,6 @@ from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 from toolcrib.store.shared.memory import MemoryShared
 from toolcrib.testing import Recordings, echo
-
-Answer = Callable[[Call], Awaitable[Result]]
 
 
 def materials(
@@ -45,7 +43,7 @@ class House:
     def __init__(
         self,
         *,
-        answer: Answer = echo,
+        answer: Handler = echo,
         contexts: dict[str, Context] | None = None,
         overrides: dict[str, Override] | None = None,
         servers: Sequence[str] = (),

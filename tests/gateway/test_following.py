@@ -70,6 +70,8 @@ async def test_a_source_is_told_when_it_need_not_tell_any_more() -> None:
         ("x://dirt", False),
         ("x://di", False),
         (f"x://dir/{'a' * 5_000}", False),
+        (f"x://dir{'/' * 4_000}", True),
+        (f"{'/' * 4_000}x://dir/a", False),
     ],
 )
 async def test_a_part_that_changes_changes_the_whole(uri: str, *, told: bool) -> None:

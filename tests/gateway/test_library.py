@@ -92,6 +92,39 @@ async def test_uris_in_what_was_read_are_those_the_caller_knows() -> None:
     assert plain.encoded
 
 
+LINKS = [
+    ("docs", "x://1", "x://1"),
+    ("notes", "x://1", "toolcrib://notes/x://1"),
+    ("notes", "x://2", "x://2"),
+    ("notes", "x://unlisted", "toolcrib://notes/x://unlisted"),
+    ("notes", "x://t/7", "toolcrib://notes/x://t/7"),
+    ("notes", "https://example.com/page", "https://example.com/page"),
+    ("bare", "x://1", "x://1"),
+]
+
+
+@pytest.mark.parametrize("source, uri, said", LINKS)
+async def test_a_link_leads_back_to_the_source_that_gave_it(source: str, uri: str, said: str) -> None:
+    house = House(docs=DOCS, notes=NOTES, bare=Materials())
+    block = {"type": "resource_link", "uri": uri, "name": "one"}
+    assert house.library.links(source, ANYONE)(block) == {**block, "uri": said}
+    assert House(notes=NOTES).library.links("notes", ANYONE)(block) is block
+
+
+async def test_so_do_the_links_in_a_prompt() -> None:
+    said = [{"role": "user", "content": {"type": kind, "uri": "x://1"}} for kind in ("resource_link", "text")]
+
+    async def answer(_: Call) -> Result:
+        return Result(data={"messages": [*said, "odd"]})
+
+    house = House(docs=DOCS, notes=NOTES, answer=answer)
+    (link, text, odd) = (await house.library.get("mcp_notes_greet", None, ANYONE, {})).data["messages"]
+    assert link["content"] == {"type": "resource_link", "uri": "toolcrib://notes/x://1"}
+    assert (text, odd) == (said[1], "odd")
+    plain = (await house.library.get("mcp_docs_greet", None, ANYONE, {})).data
+    assert plain == {"messages": [*said, "odd"]}
+
+
 @pytest.mark.parametrize("data", [{"contents": 7}, {}, [], "text"])
 async def test_what_is_no_content_is_left_to_whoever_asked(data: Any) -> None:
     async def odd(_: Call) -> Result:

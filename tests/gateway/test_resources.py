@@ -47,7 +47,7 @@ def test_what_is_listed_leads_back(shelves: tuple[tuple[list[str], list[str]], .
         found = resources.find(shown["uri"])
         assert found is not None
         assert (found.holding.source, found.name) == (owner.source, own["uri"])
-        assert resources.shown(owner, own["uri"]) == shown["uri"]
+        assert resources.spelling(owner)(own["uri"]) == shown["uri"]
 
 
 @given(SHELVES)
@@ -109,3 +109,15 @@ def test_what_nobody_lists_is_asked_of_the_only_one_there_is() -> None:
 def test_a_mark_tells_lists_apart() -> None:
     one, other = view((["x://1"], [])), view((["x://1"], ["x://{n}"]))
     assert one.mark == view((["x://1"], [])).mark != other.mark
+
+
+def test_a_source_cannot_make_its_answer_dear_to_spell(monkeypatch: pytest.MonkeyPatch) -> None:
+    templates = [f"x://{n}/{{i}}" for n in range(9)]
+    resources = view(([], templates), (["y://1"], []))
+    monkeypatch.setattr("toolcrib.gateway.resources.MOST_TRIED", 1_200)
+    spell = resources.spelling(resources.holdings["a"])
+    said = [spell(f"x://1/{n}") for n in range(50)]
+    assert said[:3] == ["x://1/0", "x://1/1", "x://1/2"]
+    assert said[3:] == [f"toolcrib://a/x://1/{n}" for n in range(3, 50)]
+    links = resources.spelling(resources.holdings["a"], links=True)
+    assert {links("https://example.com/") for _ in range(9)} == {"https://example.com/"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.schemas import too_deep
-from toolcrib.schemas.bounds import DEPTH, NODES, measure
+from toolcrib.schemas.bounds import DEPTH, NODES, crowded, measure
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -53,6 +53,19 @@ def test_count_is_exact() -> None:
     assert too_deep([1] * NODES) == "holds more than 100,000 values"
     assert too_deep({"a": 1, "b": [2, 3]}, nodes=5) is None
     assert too_deep({"a": 1, "b": [2, 3]}, nodes=4) == "holds more than 4 values"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"[" + b"[]," * NODES + b"1]", b"[" + b"1," * (NODES + 1) + b"1]", b'{"a":"b",' * (NODES + 1)],
+)
+def test_too_many_values_are_seen_before_they_are_made(text: bytes) -> None:
+    assert crowded(text)
+
+
+@pytest.mark.parametrize("text", [rb'"[,{\" ,\\"', b'"%b"' % (b"[,{" * NODES), b"[%b1]" % (b'"a",' * 9)])
+def test_what_stands_in_strings_is_no_value(text: bytes) -> None:
+    assert not crowded(text)
 
 
 def test_a_hundred_thousand_levels_do_not_end_the_process() -> None:

@@ -1,6 +1,6 @@
 """The little of HTTP that every face needs, on bare ASGI: a framework costs as much as a whole call."""
 
-from toolcrib.asgi.answer import Answer, Write, event, json_answer, send_answer
+from toolcrib.asgi.answer import Answer, Write, event, json_answer, send_answer, sent_whole
 from toolcrib.asgi.body import read
 from toolcrib.asgi.clients import Clients
 from toolcrib.asgi.guard import Guard
@@ -32,4 +32,5 @@ __all__ = [
     "read",
     "result_answer",
     "send_answer",
+    "sent_whole",
 ]

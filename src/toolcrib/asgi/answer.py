@@ -37,16 +37,22 @@ def event(name: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
+def sent_whole(request: Request, answer: Answer) -> bool:
+    """Send an answer the short way, without waiting; whether that could be done."""
+    short, body = request.short, answer.body
+    if short is None or answer.stream is not None or request.method == "HEAD":
+        return False
+    head = _rendered(answer.headers) + b"content-length: %d\r\n" % len(body)
+    return short.whole(answer.status, head, body)
+
+
 async def send_answer(request: Request, answer: Answer) -> None:
     """Send an answer: one message for its head, one for its body."""
     if answer.stream is not None:
         return await _send_stream(request.send, answer, answer.stream)
+    if sent_whole(request, answer):
+        return None
     body = answer.body
-    whole = request.whole
-    if whole is not None and request.method != "HEAD":
-        head = _rendered(answer.headers) + b"content-length: %d\r\n" % len(body)
-        if whole(answer.status, head, body):
-            return None
     headers = [*answer.headers, (b"content-length", b"%d" % len(body))]
     await request.send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await request.send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})

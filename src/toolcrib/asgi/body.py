@@ -6,7 +6,7 @@ import orjson
 
 from toolcrib.errors import Refused
 from toolcrib.model import Json
-from toolcrib.schemas.bounds import DEPTH, NODES, too_deep
+from toolcrib.schemas.bounds import DEPTH, NODES, crowded, too_deep
 
 _JSON = b"application/json"
 
@@ -34,15 +34,17 @@ def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
     """Return the JSON value of a text; a refusal says where in the text and in the request the fault is."""
     if not text:
         raise Refused(code, f"{what} is empty; send JSON", path=path)
+    bounded = _surely_bounded(text)
+    if not bounded and isinstance(text, bytes) and crowded(text):
+        raise Refused(code, f"{what} holds more than {NODES:,} values; send less", path=path)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as fault:
         where = f"line {fault.lineno}, column {fault.colno}"
         raise Refused(code, f"{what} is not JSON: {_said(fault)} at {where}", path=path) from None
-    if not _surely_bounded(text):
-        found = too_deep(value)
-        if found is not None:
-            raise Refused(code, f"{what} {found}; send less", path=path)
+    found = None if bounded else too_deep(value)
+    if found is not None:
+        raise Refused(code, f"{what} {found}; send less", path=path)
     return value
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -42,6 +42,8 @@ class Cycle(RequestResponseCycle):
 
     # What is the same for most requests stands here, so that it costs a request nothing.
     message_event: Any = _Unheard()
+    listened = False
+    """Whether anybody waits for that event."""
     logger = log
     access_log = False
     keep_alive = True
@@ -49,6 +51,9 @@ class Cycle(RequestResponseCycle):
     body: Any = b""
     more_body, fresh = True, False
     """Whether there is more to come, and whether something has come that was not received yet."""
+    task: asyncio.Task[None] | None = None
+    head = 0
+    """The most bytes the head can have had."""
     response_started = response_complete = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
@@ -64,22 +69,25 @@ class Cycle(RequestResponseCycle):
         self.scope, self.transport, self.flow, self.on_response = scope, transport, flow, on_response
         self.default_headers, self._usual = usual
 
-    async def run(self, app: App) -> None:
+    async def run(self, app: App, tasks: set[asyncio.Task[None]]) -> None:
         """Have a request answered; a cancellation ends here, quietly or with a last word."""
+        send: Any = self.send
         try:
-            await app(self.scope, self.receive, cast("Send", self.send))
+            await app(self.scope, self.receive, send)
             if not (self.response_complete or self.disconnected):
                 log.error("a request was left without its whole answer")
                 await self._give_up()
         except asyncio.CancelledError:
             # The task ends with this request, and only a lost client or the end of the process cancels it.
             if not (self.disconnected or self.response_started):
-                await app.interrupted(cast("Send", self.send))
+                await app.interrupted(send)
         except Exception:  # boundary: what the application did not foresee must not end in silence
             log.exception("a request failed unexpectedly")
             await self._give_up()
         finally:
             self.on_response = _nothing
+            if self.task is not None:
+                tasks.discard(self.task)
 
     async def _give_up(self) -> None:
         if self.response_started:
@@ -91,12 +99,22 @@ class Cycle(RequestResponseCycle):
         """Take in a part of the body."""
         self.body = self.body + body if self.body else body
         self.fresh = True
-        self.message_event.set()
+        if self.listened:
+            self.message_event.set()
 
     def end(self) -> None:
         """Take note that the request is whole."""
         self.more_body, self.fresh = False, True
-        self.message_event.set()
+        if self.listened:
+            self.message_event.set()
+
+    def received(self) -> bytes | None:
+        """Return the body, if all of it is there; None where it must be waited for."""
+        if self.more_body or not self.fresh or self.disconnected or self.response_complete:
+            return None
+        body, self.body, self.fresh = self.body, b"", False
+        self.flow.resume_reading()
+        return body
 
     async def receive(self) -> Any:
         """Return what has come in since the last time, or wait for it."""
@@ -114,7 +132,8 @@ class Cycle(RequestResponseCycle):
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     async def _something(self) -> None:
-        if type(self.message_event) is _Unheard:
+        if not self.listened:
+            self.listened = True
             self.message_event = asyncio.Event()  # noqa: TID251 - anyio's cannot be cleared
         self.message_event.clear()
         await self.message_event.wait()
@@ -127,7 +146,8 @@ class Cycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         last = b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n"
         self.transport.write(b"".join((STATUS_LINE[status], self._usual, head, last, body)))
-        self.message_event.set()
+        if self.listened:
+            self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
         self.on_response()

@@ -41,7 +41,7 @@ class Guard:
             headers = request.headers = _joined(given)
         if not self._known_names.issuperset(headers):
             self._learn_names(headers)
-        if count > HEADERS or sum(map(len, headers)) + sum(map(len, headers.values())) > HEADER_BYTES:
+        if count > HEADERS or (not _surely_small(request) and _size(headers) > HEADER_BYTES):
             limit = f"at most {HEADERS} headers of {HEADER_BYTES} bytes together"
             raise Refused("INVALID_REQUEST", f"the headers are too large; send {limit}", path="headers")
         host = headers.get(b"host")
@@ -92,6 +92,14 @@ class Guard:
         scheme, _, name = stated.partition("://")
         same = scheme in {"http", "https"} and name == host.decode("latin-1").lower()
         return same or (stated == self._hosts.public_origin)
+
+
+def _surely_small(request: Request) -> bool:
+    return request.short is not None and request.short.head <= HEADER_BYTES
+
+
+def _size(headers: dict[bytes, bytes]) -> int:
+    return sum(map(len, headers)) + sum(map(len, headers.values()))
 
 
 def _joined(given: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

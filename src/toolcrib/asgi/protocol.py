@@ -15,6 +15,8 @@ HEAD_BYTES = 64 << 10
 """Where the parser stops; the guard refuses less than this, but needs a head that is whole."""
 ARRIVAL_SECONDS = 60.0
 """How long a request may take to arrive, head and body."""
+READ_SECONDS, READ_BYTES = 60.0, 64 << 10
+"""What a client must take of an answer in what time: it is kept in memory for as long as nobody reads it."""
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _LONGEST_KEPT = 256
@@ -26,8 +28,9 @@ class BoundedProtocol(HttpToolsProtocol):
     cycle: Cycle | None
     parser: Any
     _arrived = False
-    _head = 0
+    _head = _chunk = 0
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _idle: asyncio.TimerHandle | None = None
     _since = 0.0
     _task: asyncio.Task[None] | None = None
@@ -36,6 +39,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Give the first request its time."""
         super().connection_made(transport)
+        self._served = cast("App", self.app)
         self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -44,17 +48,21 @@ class BoundedProtocol(HttpToolsProtocol):
         Some may not be cut short by that alone, and says so in its scope.
         """
         self._set_timer(running=False)
-        if self._idle is not None:
-            self._idle.cancel()
+        for timer in (self._idle, self._unread):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
         cycle = self.cycle
         if self._task is None or cycle is None or not cycle.disconnected:
             return
         if "toolcrib.outlives" not in cycle.scope:
+            # One that has not begun will not, and cannot leave by itself.
+            self._task.add_done_callback(self.tasks.discard)
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Read on, and watch over a request that does not arrive in one piece."""
+        self._chunk = len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
@@ -67,7 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._late is not None:
                 self._set_timer(running=False)
         elif not self.transport.is_closing():
-            self._count(len(data))
+            self._count()
 
     # What the parser finds
 
@@ -101,10 +109,11 @@ class BoundedProtocol(HttpToolsProtocol):
             "query_string": query,
             "headers": self.headers,
         }
-        self._head = -1
         cycle = Cycle(scope, self.transport, self.flow, self._headers(), self.on_response_complete)
         cycle.keep_alive = version != "1.0" and parser.should_keep_alive()
         cycle.waiting_for_100_continue = self.expect_100_continue
+        cycle.head = self._head + self._chunk
+        self._head = -1
         self.cycle = cycle  # pyright: ignore[reportIncompatibleVariableOverride] - of ours, and None at first
         if before is None or before.response_complete:
             self._start(cycle)
@@ -140,7 +149,28 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._idle is None:
             self._idle = self.loop.call_later(self.timeout_keep_alive, self._rested)
 
+    def pause_writing(self) -> None:
+        """Watch over an answer that the client does not take."""
+        super().pause_writing()
+        self._watch_over(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
     # Time
+
+    def _watch_over(self, unread: int) -> None:
+        self._unread = self.loop.call_later(READ_SECONDS, self._not_read, unread)
+
+    def _not_read(self, before: int) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if before - unread < READ_BYTES:
+            self.transport.abort()
+        else:
+            self._watch_over(unread)
 
     def _rested(self) -> None:
         """Hang up after a long rest. One timer serves all rests of a connection: it looks how long it was."""
@@ -151,11 +181,11 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self._idle = self.loop.call_later(left if left > 0 else self.timeout_keep_alive, self._rested)
 
-    def _count(self, size: int) -> None:
+    def _count(self) -> None:
         if self._late is None:
             self._set_timer(running=True)
         if self._head >= 0:
-            self._head += size
+            self._head += self._chunk
             if self._head > HEAD_BYTES:
                 self.send_400_response(f"the headers are over the limit of {HEAD_BYTES} bytes; send less")
 
@@ -192,10 +222,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start(self, cycle: Cycle) -> None:
         """Start as uvicorn does, and remember the task, to cancel it where the client leaves."""
-        cycle.scope["toolcrib.whole"] = cycle.whole
-        task = self._task = self.loop.create_task(cycle.run(cast("App", self.app)))
+        cycle.scope["toolcrib.short"] = cycle
+        task = self._task = cycle.task = self.loop.create_task(cycle.run(self._served, self.tasks))
         self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
         if self._late is not None:
             # What waited behind another request is read on from here, so its time starts here.
             self._set_timer(running=True)

@@ -1,7 +1,7 @@
 """One HTTP request, read no further than somebody asks."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from toolcrib.asgi.body import check_type, parse
@@ -11,8 +11,22 @@ from toolcrib.model import Caller, Json, Origin
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Whole = Callable[[int, bytes, bytes], bool]
-"""Our own protocol's way to write an answer in one piece: status, head, body; whether it could."""
+
+
+class Short(Protocol):
+    """The short ways our own protocol has beside ASGI's, for what is whole."""
+
+    head: int
+    """The most bytes the head can have had."""
+
+    def received(self) -> bytes | None:
+        """Return the body, if all of it is there; None where it must be waited for."""
+        ...
+
+    def whole(self, status: int, head: bytes, body: bytes) -> bool:
+        """Write an answer in one piece; whether that was possible."""
+        ...
+
 
 BODY_BYTES = 4 << 20
 _MOST_PARAMETERS = 50
@@ -38,13 +52,13 @@ class Request:
         "receive",
         "scope",
         "send",
-        "whole",
+        "short",
     )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope, self.receive, self.send = scope, receive, send
         # Taken out: it leads back to the scope, and such a circle waits for the garbage collector.
-        self.whole: Whole | None = scope.pop("toolcrib.whole", None)
+        self.short: Short | None = scope.pop("toolcrib.short", None)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query_string: bytes = scope["query_string"]
@@ -94,6 +108,11 @@ class Request:
 
     async def body(self, limit: int = BODY_BYTES) -> bytes:
         """Return the whole body; one over the limit is refused, as early as it can be known."""
+        there = self.short.received() if self.short is not None else None
+        if there is not None:
+            if len(there) > limit:
+                raise _too_large(limit)
+            return there
         length = self.headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > limit:
             raise _too_large(limit)

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolcrib.build.convert import settings_of, upkeep_of
 from toolcrib.config import Document
 from toolcrib.config.mcp import McpServer
 from toolcrib.egress import Egress
 from toolcrib.interfaces import Definition, Offer, ServerEntry, Upkeep
-from toolcrib.sources.mcp.connection import Dial
-from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.stdio import Stdio
+
+if TYPE_CHECKING:
+    from toolcrib.sources.mcp.connection import Dial
+    from toolcrib.sources.mcp.source import McpSource
 
 Redact = Callable[[str], str]
 
@@ -33,13 +35,18 @@ class Wanted:
         """How it is kept alive."""
         return upkeep_of(self.section, self.grace_ms)
 
-    def source(self, redact: Redact) -> McpSource:
+    def source(self, redact: Redact) -> "McpSource":
         """Make the source; nothing is started or connected yet."""
+        # Late, because a gateway without servers does without all of it.
+        from toolcrib.sources.mcp.source import McpSource
+
         return McpSource(settings_of(self.id, self.section, redact), self._dial(redact))
 
-    def _dial(self, redact: Redact) -> Dial:
+    def _dial(self, redact: Redact) -> "Dial":
         section = self.section
         if section.transport == "stdio":
+            from toolcrib.sources.mcp.stdio import Stdio
+
             cwd = None if section.cwd is None else self.folder / section.cwd
             command, env = section.command, section.env
             return Stdio(command=command, env=env, cwd=cwd, redact=redact, server=self.id).dial
@@ -84,7 +91,7 @@ def wanted(document: Document) -> dict[str, Wanted]:
     }
 
 
-def remembered(source: McpSource, known: Sequence[Definition]) -> Offer | None:
+def remembered(source: "McpSource", known: Sequence[Definition]) -> Offer | None:
     """Return what a server offered when it was last seen."""
     mine: list[Mapping[str, object]] = [
         each.definition for each in known if each.definition and each.name.partition(":")[0] == source.id

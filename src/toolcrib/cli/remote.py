@@ -1,15 +1,19 @@
 """A gateway that runs elsewhere, over its REST interface."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
 from urllib.parse import quote
 
-import aiohttp
+import anyio
 import orjson
+from yarl import URL
 
 from toolcrib.cli.desk import OnProgress
 from toolcrib.cli.place import KEY, View
+from toolcrib.egress import Egress
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
 from toolcrib.errors import CODES, Broken, Lost, Refused, Unavailable
 from toolcrib.model import JsonObject, Progress
 from toolcrib.names import fold
@@ -29,18 +33,18 @@ async def remote_desk(url: str, key: str) -> AsyncGenerator["RemoteDesk"]:
         "X-Agent-Version": VERSION,
         "User-Agent": f"toolcrib/{VERSION}",
     }
-    limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
-    async with aiohttp.ClientSession(
-        headers=headers, timeout=limits, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 20
-    ) as session:
-        yield RemoteDesk(session, url)
+    anywhere = Egress(guarded=False)
+    async with Client(
+        URL(url), headers, anywhere, content_type="application/json", connect_seconds=CONNECT_SECONDS
+    ) as client:
+        yield RemoteDesk(client, url)
 
 
 class RemoteDesk:
     """Sends requests to a gateway and hands back its answers."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self._session, self._url = session, url
+    def __init__(self, client: Client, url: str) -> None:
+        self._client, self._url = client, url
 
     async def tools(
         self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
@@ -72,7 +76,7 @@ class RemoteDesk:
         body = _set({"name": name, "arguments": arguments, "context": view.context})
         wait = None if timeout is None else {"X-Timeout-Ms": str(max(1, round(timeout * 1000)))}
         headers = _set({"Accept": "text/event-stream", "X-User-Id": view.user}) | (wait or {})
-        async with self._sent("POST", "/api/tools/execute", json=body, headers=headers) as response:
+        async with self._sent("POST", "/api/tools/execute", body=body, headers=headers) as response:
             if response.content_type != "text/event-stream":
                 return await self._read(response)
             async with aclosing(_events(response)) as events:
@@ -144,35 +148,45 @@ class RemoteDesk:
     ) -> dict[str, Any]:
         """Send a request and return its answer; a refusal is raised."""
         headers = _set({"X-User-Id": user})
-        async with self._sent(method, path, params=_set(query or {}), json=body, headers=headers) as response:
+        async with self._sent(method, path, query=query, body=body, headers=headers) as response:
             answer = await self._read(response)
-        if response.ok:
+        if response.status < 400:
             return answer
         raise _refusal(answer["error"], response.status)
 
     @asynccontextmanager
-    async def _sent(self, method: str, path: str, **more: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: JsonObject | None = None,
+        body: JsonObject | None = None,
+        headers: Mapping[str, str],
+    ) -> AsyncGenerator[Response]:
+        url = URL(self._url + path).with_query(_set(query or {}))
+        said = None if body is None else orjson.dumps(body)
         try:
-            async with self._session.request(
-                method, self._url + path, allow_redirects=False, **more
-            ) as response:
+            with anyio.fail_after(SILENCE_SECONDS):
+                response = await self._client.send(method, url, headers, said)
+            try:
                 yield response
+            finally:
+                response.close()
         except TimeoutError as error:
             said = f"{self._url} does not answer; a call may have taken effect"
             raise Lost("OUTCOME_UNKNOWN", said) from error
-        except aiohttp.ClientConnectorError as error:
+        except NoConnection as error:
             said = f"no gateway answers at {self._url}; start one with `toolcrib serve`, or mend the address"
             raise Unavailable("NETWORK_ERROR", said) from error
-        except aiohttp.ClientError as error:
-            said = (
-                f"the connection to {self._url} broke ({type(error).__name__}); a call may have taken effect"
-            )
+        except (HungUp, NotHttp) as error:
+            said = f"the connection to {self._url} broke ({error}); a call may have taken effect"
             raise Lost("OUTCOME_UNKNOWN", said) from error
 
-    async def _read(self, response: aiohttp.ClientResponse) -> dict[str, Any]:
+    async def _read(self, response: Response) -> dict[str, Any]:
         try:
-            answer = orjson.loads(await response.read())
-            known = response.ok or isinstance(answer["error"]["message"], str)
+            answer = orjson.loads(b"".join([piece async for piece in _pieces(response)]))
+            known = response.status < 400 or isinstance(answer["error"]["message"], str)
         except (ValueError, LookupError, TypeError):
             known = False
             answer = {}
@@ -184,7 +198,17 @@ class RemoteDesk:
         raise Broken("HTTP_ERROR", said)
 
 
-async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+async def _pieces(response: Response) -> AsyncGenerator[bytes]:
+    """Read a body as it comes; one that stops coming is given up."""
+    while True:
+        with anyio.fail_after(SILENCE_SECONDS):
+            piece = await response.read()
+        if not piece:
+            return
+        yield piece
+
+
+async def _events(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
     """Read server-sent events: one line of a name, one of data, an empty one."""
     name = "message"
     async with aclosing(_lines(response)) as lines:
@@ -196,15 +220,16 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[str,
                 yield name, orjson.loads(value)
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """Split the body at line ends; a result may be longer than the reader's own limit for a line."""
+async def _lines(response: Response) -> AsyncGenerator[bytes]:
+    """Split the body at line ends."""
     parts: list[bytes] = []
-    async for chunk in response.content.iter_any():
-        *ended, rest = chunk.split(b"\n")
-        for line in ended:
-            yield b"".join((*parts, line)).rstrip(b"\r")
-            parts.clear()
-        parts.append(rest)
+    async with aclosing(_pieces(response)) as pieces:
+        async for piece in pieces:
+            *ended, rest = piece.split(b"\n")
+            for line in ended:
+                yield b"".join((*parts, line)).rstrip(b"\r")
+                parts.clear()
+            parts.append(rest)
 
 
 def _set(fields: JsonObject) -> dict[str, Any]:

@@ -44,11 +44,13 @@ class Client:
         headers: Mapping[str, str],
         egress: Egress,
         *,
+        content_type: str = "application/octet-stream",
         connect_seconds: float,
         look: Look | None = None,
     ) -> None:
         self._origin, self._egress, self._seconds = url.origin(), egress, connect_seconds
         self._look = look or Lookup()
+        self._content_type = {"Content-Type": content_type}
         self._always = _merged({"Host": url.host_port_subcomponent or "", **_credentials(url)}, headers)
         self._rendered = lru_cache(maxsize=_MOST_HEADS)(self._render)
         self._idle: list[Wire] = []
@@ -59,6 +61,9 @@ class Client:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         """Close every connection; whoever still waits for something hears of it."""
         self._closed = True
         self.hang_up()
@@ -77,18 +82,19 @@ class Client:
 
         Raises NoConnection, HungUp, NotHttp, and ValueError for headers that HTTP does not allow.
         """
-        head = self._rendered(method, url, tuple(headers.items()))
+        head = self._rendered(method, url, tuple(headers.items()), body is None)
         data = head + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         wire = self._warm() or await self._connected()
         return await wire.send(data)
 
     # Heads
 
-    def _render(self, method: str, url: URL, items: Items) -> bytes:
+    def _render(self, method: str, url: URL, items: Items, bare: bool) -> bytes:  # noqa: FBT001 - it is a cache's key
         """Spell the head of a request but for its last lines; those of one tool's calls are all the same."""
         if url.origin() != self._origin:
             raise ValueError("this client is for another server")
-        headers = _merged(self._always, dict(items))
+        always = self._always if bare else _merged(self._always, self._content_type)
+        headers = _merged(always, dict(items))
         for name, value in headers.items():
             if not _NAME.match(name) or _FORBIDDEN.search(value):
                 raise ValueError("a header holds what HTTP does not allow")

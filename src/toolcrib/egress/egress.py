@@ -3,10 +3,12 @@
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-
-from yarl import URL
+from typing import TYPE_CHECKING
 
 from toolcrib.egress.addresses import Network, fault
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 """What parsers of URLs disagree about."""
@@ -34,6 +36,9 @@ class Egress:
 
     def refusal(self, url: str) -> str | None:
         """Say why a URL cannot be used, as far as that shows without a lookup; None where nothing does."""
+        # Late, because it takes a while to load, and most servers are programs.
+        from yarl import URL
+
         try:
             parsed = URL(url)
         except ValueError:
@@ -44,7 +49,7 @@ class Egress:
             return "it names no host"
         return self._suspicion(url, parsed, parsed.raw_host) if self.guarded else None
 
-    def _suspicion(self, url: str, parsed: URL, host: str) -> str | None:
+    def _suspicion(self, url: str, parsed: "URL", host: str) -> str | None:
         if _ODD.search(url):
             return "it holds blanks, control characters or a backslash"
         if "@" in parsed.raw_authority:

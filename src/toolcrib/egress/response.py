@@ -56,15 +56,20 @@ class Headers:
 class Response:
     """Made when its head is complete. Whoever gets it reads it to its end, or closes it."""
 
-    __slots__ = ("_done", "_held", "_parts", "_raw", "_reader", "_trouble", "_way", "headers", "status")
+    __slots__ = ("_done", "_held", "_parts", "_raw", "_reader", "_trouble", "_way", "status")
 
     def __init__(self, status: int, headers: dict[bytes, bytes], way: Way) -> None:
-        self.status, self.headers, self._raw, self._way = status, Headers(headers), headers, way
+        self.status, self._raw, self._way = status, headers, way
         self._parts: list[bytes] = []
         self._held = 0
         self._done = False
         self._trouble: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """What its head says."""
+        return Headers(self._raw)
 
     @property
     def content_type(self) -> str:

@@ -99,6 +99,8 @@ def _blocks(outcome: Result) -> Sequence[Json]:
     encoded = outcome.encoded
     if outcome.content or outcome.problem is not None or not encoded or type(outcome.data) is not str:
         return _content(outcome)
+    if not outcome.data:
+        return ()
     return ({"type": "text", "text": Fragment(encoded)},)
 
 
@@ -121,5 +123,6 @@ def _content(outcome: Result) -> list[Json]:
     if outcome.problem is not None:
         return [{"type": "text", "text": outcome.problem.message}]
     if isinstance(outcome.data, str):
-        return [{"type": "text", "text": outcome.data}]
+        # A block without text is one that models' vendors refuse.
+        return [{"type": "text", "text": outcome.data}] if outcome.data else []
     return [{"type": "text", "text": (outcome.encoded or dumps(outcome.data)).decode()}]

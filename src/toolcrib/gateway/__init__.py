@@ -4,7 +4,7 @@ from toolcrib.gateway.complete import Completion
 from toolcrib.gateway.conversations import Conversations
 from toolcrib.gateway.door import Gateway
 from toolcrib.gateway.following import Follower
-from toolcrib.gateway.library import Announced, Library
+from toolcrib.gateway.library import LINK, Announced, Library
 from toolcrib.gateway.prompts import Prompts
 from toolcrib.gateway.resources import Resources
 from toolcrib.gateway.seal import Seal, bound_to
@@ -12,6 +12,7 @@ from toolcrib.gateway.talk import Places, Tell
 from toolcrib.gateway.ways import Run, Way
 
 __all__ = [
+    "LINK",
     "Announced",
     "Completion",
     "Conversations",

@@ -31,10 +31,11 @@ class Completion:
 
     def complete(self, result: Result, tool: Tool | None, origin: Origin, seconds: float) -> Result:
         """Fill in what is missing; what the tool itself gave stays."""
+        now = int(time() * 1000)
         metadata = Metadata.of(
             {
                 "tool_version": tool.version if tool is not None else "0.0.0",
-                "timestamp": self._now(),
+                "timestamp": self._moment[1] if now == self._moment[0] else self._spelled(now),
                 "execution_time": int(seconds * 1e6 + 0.5) / 1e3,
                 "service_version": VERSION,
                 "trace_id": origin.trace_id,
@@ -69,14 +70,12 @@ class Completion:
             hints = kept[key] = for_outcome(tool, past, problem, cached=result.cached, asks=asks)
         return hints
 
-    def _now(self) -> str:
-        """Tell the time in UTC; what changes once a second is spelled once a second, and so on."""
-        now = int(time() * 1000)
-        if now != self._moment[0]:
-            second, rest = divmod(now, 1000)
-            if second != self._second[0]:
-                self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
-            self._moment = (now, f"{self._second[1]}.{rest:03d}Z")
+    def _spelled(self, now: int) -> str:
+        """Spell a moment in UTC, in milliseconds; what changes once a second is spelled once a second."""
+        second, rest = divmod(now, 1000)
+        if second != self._second[0]:
+            self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+        self._moment = (now, f"{self._second[1]}.{rest:03d}Z")
         return self._moment[1]
 
 

@@ -86,11 +86,19 @@ class Conversations:
         `capabilities` are what the caller can be asked, as MCP spells them. Where the result has an `ask`,
         the caller is to make the same call again, with its state and the answers by their names.
         """
+        result: Result | None = None
+        if not (capabilities or state or answers or log):
+            # Whom nobody can ask or tell anything has no conversation, and pays for none.
+            result = await self._gateway.call(
+                name, arguments, caller, origin=origin, deadline=deadline, report=report, meta=meta
+            )
+            if result.ask is None:
+                return result
         given, said = arguments or NOTHING, answers or NOTHING
         asked = _Asked(name, given, caller, origin, deadline, said, report, meta, level, log)
         try:
             if not (capabilities or state):
-                return self._passed(await self._call(asked, ""), asked)
+                return self._passed(result or await self._call(asked, ""), asked)
             return await self._carry_out(asked, capabilities, state)
         except ToolcribError as error:
             return self._gateway.refusal(error.problem, origin)

@@ -120,11 +120,11 @@ class Gateway:
 
     def tool(self, name: str, caller: Caller) -> Tool:
         """Return the tool this caller means by a name, or refuse and say what comes near."""
-        if ":" in name:
-            split(name)
         found = self._book.snapshot.find(name)
         if len(found) == 1 and self._policy.why_not(found[0], caller) is None:
             return found[0]
+        if not found and ":" in name:
+            split(name)
         reasons = [(tool, self._policy.why_not(tool, caller)) for tool in found]
         allowed = [tool for tool, reason in reasons if reason is None]
         if len(allowed) == 1:

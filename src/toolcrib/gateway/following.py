@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Protocol
 
 from toolcrib.catalog import FOLLOW
@@ -17,6 +18,8 @@ LONGEST = 2_048
 """The longest URI that can be followed."""
 
 _ENDS = re.compile("[/?#]")
+_MOST_ENDS = 64
+"""How deep a part is looked for: a URI of nothing but slashes must not be dear to look at."""
 
 Hear = Callable[[str], None]
 """Told which resource has changed, by the URI it was asked for. Must not wait."""
@@ -148,7 +151,7 @@ class Follower:
 def _wholes(uri: str) -> Iterator[str]:
     """Every URI that names this, or what this is a part of."""
     yield uri
-    for end in _ENDS.finditer(uri):
+    for end in islice(_ENDS.finditer(uri), _MOST_ENDS):
         yield uri[: end.start()]
         yield uri[: end.end()]
 

@@ -15,6 +15,9 @@ from toolcrib.policy import Policy
 
 T = TypeVar("T", Resources, Prompts)
 
+LINK = "resource_link"
+"""The kind of a block that says where something can be read."""
+
 _MOST_VIEWS = 512
 _MOST_MADE = 64
 _LONGEST = 200
@@ -136,7 +139,8 @@ class Library:
             found = self.prompt(name, caller)
         except Denied as error:
             return await self._fetch(error.tool, {"name": name, **given}, caller, way, error.problem)
-        return await self._fetch(found.holding.doors[GET], {"name": found.name, **given}, caller, way)
+        result = await self._fetch(found.holding.doors[GET], {"name": found.name, **given}, caller, way)
+        return self._linked(result, found, caller)
 
     async def complete(self, params: JsonObject, caller: Caller, way: Way) -> Result:
         """Say how an argument of a prompt, or a blank in a template, may go on, as the source suggests.
@@ -155,17 +159,43 @@ class Library:
         named = {**ref, "name" if of_prompt else "uri": found.name}
         return await self._fetch(door, {**params, "ref": named}, caller, way)
 
+    def links(self, source: str, caller: Caller) -> Callable[[JsonObject], JsonObject]:
+        """Return what spells the links in one answer of a source so that they lead this caller back to it."""
+        there = self.resources(caller)
+        holding = there.holdings.get(source)
+        spell = None if holding is None else there.spelling(holding, links=True)
+
+        def link(block: JsonObject) -> JsonObject:
+            uri = block.get("uri")
+            said = spell(uri) if spell is not None and type(uri) is str else uri
+            return block if said == uri else {**block, "uri": said}
+
+        return link
+
+    def _linked(self, result: Result, found: Found, caller: Caller) -> Result:
+        """Spell the links in a prompt."""
+        data = _object(result.data)
+        held = data.get("messages")
+        messages = list(cast("list[Any]", held)) if type(held) is list else []
+        link = self.links(found.holding.source, caller)
+        for place, each in enumerate(messages):
+            block = _object(_object(each).get("content"))
+            if block.get("type") == LINK:
+                messages[place] = {**each, "content": link(block)}
+        same = not messages or messages == held
+        return result if same else result.but(data={**data, "messages": messages}, encoded=b"")
+
     def _as_shown(self, result: Result, uri: str, found: Found, caller: Caller) -> Result:
         """Spell the URIs in what was read as this caller knows them."""
         data = _object(result.data)
         held = data.get("contents")
         contents = list(cast("list[Any]", held)) if type(held) is list else []
-        shown = self.resources(caller).shown
+        spell = self.resources(caller).spelling(found.holding)
         changed = False
         for place, each in enumerate(contents):
             own = _object(each).get("uri")
             if type(own) is str:
-                said = uri if own == found.name else shown(found.holding, own)
+                said = uri if own == found.name else spell(own)
                 if said != own:
                     contents[place], changed = {**_object(each), "uri": said}, True
         return result.but(data={**data, "contents": contents}, encoded=b"") if changed else result

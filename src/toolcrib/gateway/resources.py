@@ -14,6 +14,12 @@ from toolcrib.model import JsonObject
 
 OURS = "toolcrib://"
 """How a URI begins that says whose it is: the source's id, a slash, and the URI as its source spells it."""
+MOST_TRIED = 200_000
+"""How many letters of templates are held against the URIs of one answer: so long as nobody notices."""
+
+_WEB = ("https://", "http://")
+_LEAST = 50
+"""What a template costs however short it is, in letters."""
 
 
 class Found(NamedTuple):
@@ -48,6 +54,11 @@ class Resources:
         found = [(template.fixed, template, holding) for template, holding in read if template is not None]
         return sorted(found, key=itemgetter(0), reverse=True)
 
+    @cached_property
+    def _cost(self) -> int:
+        """What it takes to hold one URI against all templates."""
+        return _LEAST + sum(_LEAST + fixed for fixed, _, _ in self._templates)
+
     def find(self, uri: str, *, alone: bool = True) -> Found | None:
         """Whose a URI is: as it says, as it is listed, as a template has it; else the only source's there is.
 
@@ -71,14 +82,25 @@ class Resources:
             return self.find(text, alone=False)
         return Found(maker, text)
 
-    def shown(self, holding: Holding, uri: str) -> str:
-        """Spell a URI of a source so that it leads back to this source."""
-        found = self.find(uri)
-        return (
-            uri
-            if found is not None and found.holding is holding and found.name == uri
-            else _said(holding, uri)
-        )
+    def spelling(self, holding: Holding, *, links: bool = False) -> Callable[[str], str]:
+        """Return what spells the URIs in one answer of a source so that they lead back to it.
+
+        Of links, what anybody can follow, and none of the sources knows, stays as it is. A source may answer
+        with any number of URIs, and list any number of templates: once so much was tried, what is left is
+        spelled in full, which is right for every URI of the source.
+        """
+        left = 1 + MOST_TRIED // self._cost
+
+        def spell(uri: str) -> str:
+            nonlocal left
+            left -= 1
+            found = self.find(uri) if left >= 0 else None
+            if found is None and links and uri.startswith(_WEB):
+                return uri
+            leads = found is not None and found.holding is holding and found.name == uri
+            return uri if leads else _said(holding, uri)
+
+        return spell
 
     def listed(self) -> list[JsonObject]:
         """Every resource, under the URI it is shown by."""

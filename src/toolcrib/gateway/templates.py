@@ -35,7 +35,7 @@ class Template:
         All places that can be reached are followed at once, as the bits of one number, so nothing is ever
         tried twice: a template from outside must not be able to make this slow.
         """
-        if len(uri) > LONGEST or not uri.startswith(self.texts[0]):
+        if len(uri) > LONGEST or not (uri.startswith(self.texts[0]) and uri.endswith(self.texts[-1])):
             return False
         known = {} if known is None else known
         end = 1 << len(uri)
@@ -66,12 +66,19 @@ def _run(reached: int, smooth: int) -> int:
 def _places(text: str, uri: str, known: Places) -> int:
     found = known.get(text)
     if found is None:
-        if not text:
-            found = (2 << len(uri)) - 1
-        else:
-            found, at = 0, uri.find(text)
-            while at >= 0:
-                found |= 1 << at
-                at = uri.find(text, at + 1)
-        known[text] = found
+        found = known[text] = _found(text, uri, known) if text else (2 << len(uri)) - 1
+    return found
+
+
+def _found(text: str, uri: str, known: Places) -> int:
+    """Find where a text begins; one that is found all over is put together from where its letters are."""
+    found, at, least = 0, uri.find(text), len(text) if len(text) > 1 else len(uri)
+    while at >= 0 and least:
+        found |= 1 << at
+        at, least = uri.find(text, at + 1), least - 1
+    if at < 0:
+        return found
+    found = -1
+    for place, letter in enumerate(text):
+        found &= _places(letter, uri, known) >> place
     return found

@@ -1,6 +1,6 @@
 """The seams: a new kind of source, step, rule, format, recorder or store satisfies one of these."""
 
-from toolcrib.interfaces.calls import Format, Handler, Reason, Recorder, Rule, Stage, Step
+from toolcrib.interfaces.calls import Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Shared
 from toolcrib.interfaces.sources import (
@@ -46,6 +46,7 @@ __all__ = [
     "Link",
     "Materials",
     "Offer",
+    "Outcome",
     "Overlay",
     "Plan",
     "Reason",

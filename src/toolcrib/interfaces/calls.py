@@ -1,19 +1,26 @@
 """The seams a call passes: steps, rules, formats, and whoever takes note."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from toolcrib.model import Call, Caller, JsonObject, Result, Tool
 
-Handler = Callable[[Call], Awaitable[Result]]
+Outcome = Coroutine[Any, Any, Result]
+"""A call under way."""
+
+Handler = Callable[[Call], Outcome]
 """What a composed chain is, and what its end is."""
 
 
 class Stage(Protocol):
-    """A step fitted to one tool: act, `await proceed(call)` or not, act on what comes back."""
+    """A step fitted to one tool: act, `await proceed(call)` or not, act on what comes back.
 
-    def __call__(self, call: Call, proceed: Handler) -> Coroutine[Any, Any, Result]: ...
+    One that does nothing after `proceed` need not be async, and hands on what that returns: a call pays for
+    every coroutine it passes.
+    """
+
+    def __call__(self, call: Call, proceed: Handler) -> Outcome: ...
 
 
 class Step(Protocol):

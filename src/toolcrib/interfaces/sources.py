@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from toolcrib.errors import ToolcribError
-from toolcrib.model import Call, Family, JsonObject, Result, Tool
+from toolcrib.interfaces.calls import Outcome
+from toolcrib.model import Call, Family, JsonObject, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Source(Protocol):
         """Live until cancelled. Returning or raising is death; the supervisor runs it again."""
         ...
 
-    async def call(self, call: Call) -> Result:
+    def call(self, call: Call) -> Outcome:
         """Carry out one call. Only called while `run` is live."""
         ...
 

@@ -3,35 +3,42 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-import aiohttp
+import anyio
 import orjson
+from yarl import URL
 
+from toolcrib.egress import Egress
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
 from toolcrib.errors import Broken, Lost, Unavailable
 from toolcrib.local.search import Hit, SearchSettings, text_of
 from toolcrib.version import VERSION
 
 _MOST_BYTES = 1024 * 1024
-_AT_ONCE = 65_536
 
 
 class Searxng:
     """One server, over connections that are kept open."""
 
     def __init__(self, settings: SearchSettings) -> None:
-        self._url = settings.url.rstrip("/") + "/search"
+        self._url = URL(settings.url.rstrip("/") + "/search")
         self._seconds = settings.timeout
-        self._session: aiohttp.ClientSession | None = None
+        self._client: Client | None = None
 
     async def search(self, query: str, *, limit: int, language: str) -> Sequence[Hit]:
         """Return at most `limit` pages, the best first."""
         asked = {"q": query, "format": "json", "language": language}
         try:
-            async with self._open().get(self._url, params=asked, allow_redirects=False) as response:
-                _refuse_status(response.status)
-                body = await _read(response)
+            with anyio.fail_after(self._seconds):
+                response = await self._open().send("GET", self._url.with_query(asked), {})
+                try:
+                    _refuse_status(response.status)
+                    body = await _read(response)
+                finally:
+                    response.close()
         except TimeoutError as error:
             raise Lost("TIMEOUT", f"the search server did not answer within {self._seconds:g} s") from error
-        except aiohttp.ClientError as error:
+        except (NoConnection, HungUp, NotHttp) as error:
             raise Unavailable(
                 "NETWORK_ERROR", "the search server cannot be reached; see `search.url`"
             ) from error
@@ -39,18 +46,16 @@ class Searxng:
 
     async def aclose(self) -> None:
         """Close the connections; the next search opens new ones."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=self._seconds),
-                headers={"User-Agent": f"toolcrib/{VERSION}", "Accept": "application/json"},
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._session
+    def _open(self) -> Client:
+        if self._client is None:
+            headers = {"User-Agent": f"toolcrib/{VERSION}", "Accept": "application/json"}
+            anywhere = Egress(guarded=False)
+            self._client = Client(self._url, headers, anywhere, connect_seconds=self._seconds)
+        return self._client
 
 
 def _refuse_status(status: int) -> None:
@@ -64,10 +69,10 @@ def _refuse_status(status: int) -> None:
     raise Unavailable("HTTP_ERROR", message, retryable=status >= 500 or status == 429)
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def _read(response: Response) -> bytes:
     body = bytearray()
-    async for chunk in response.content.iter_chunked(_AT_ONCE):
-        body += chunk
+    while piece := await response.read():
+        body += piece
         if len(body) > _MOST_BYTES:
             raise Broken("RESULT_TOO_LARGE", f"the search server sent more than {_MOST_BYTES} bytes")
     return bytes(body)

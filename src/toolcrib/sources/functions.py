@@ -18,7 +18,7 @@ from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
 from toolcrib.errors import Broken, Failed, ToolcribError
-from toolcrib.interfaces import Link, Offer
+from toolcrib.interfaces import Handler, Link, Offer, Outcome
 from toolcrib.model import Call, Family, Json, Result, Tool, Voice
 from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext, ToolResult
@@ -31,7 +31,7 @@ _RAISED = "the tool raised an error; the operator has the details"
 _NOT_JSON = "the answer is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses"
 
 
-Run = Callable[[Call], Awaitable[Result]]
+Run = Handler
 
 
 class ModuleProblem(ValueError):
@@ -79,9 +79,9 @@ class Functions:
                 with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
                     await self._close()
 
-    async def call(self, call: Call) -> Result:
+    def call(self, call: Call) -> Outcome:
         """Call the function."""
-        return await self._runs[call.tool.name](call)
+        return self._runs[call.tool.name](call)
 
     async def check(self) -> None:
         """Functions are there as long as this process is."""

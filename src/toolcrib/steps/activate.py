@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import anyio
 
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Handler, Stage
+from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
 
 
@@ -24,12 +24,14 @@ class Activate:
             return None
         is_up, source = self.is_up, tool.source
 
-        async def activate(call: Call, proceed: Handler) -> Result:
-            if not is_up(source):
-                await self._wake(source)
-            return await proceed(call)
+        def activate(call: Call, proceed: Handler) -> Outcome:
+            return proceed(call) if is_up(source) else self._woken(call, proceed)
 
         return activate
+
+    async def _woken(self, call: Call, proceed: Handler) -> Result:
+        await self._wake(call.tool.source)
+        return await proceed(call)
 
     async def _wake(self, source: str) -> None:
         with anyio.move_on_after(self.limit):

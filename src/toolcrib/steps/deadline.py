@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import anyio
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Handler, Stage
+from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
 
 _GRACE = 0.1
@@ -22,9 +22,11 @@ class Deadline:
         return _bound
 
 
-async def _bound(call: Call, proceed: Handler) -> Result:
-    if call.deadline is None:
-        return await proceed(call)
-    with anyio.CancelScope(deadline=call.deadline + _GRACE):
+def _bound(call: Call, proceed: Handler) -> Outcome:
+    return proceed(call) if call.deadline is None else _until(call.deadline, call, proceed)
+
+
+async def _until(deadline: float, call: Call, proceed: Handler) -> Result:
+    with anyio.CancelScope(deadline=deadline + _GRACE):
         return await proceed(call)
     raise Refused("TIMEOUT", "the deadline passed before the tool was asked; nothing was done")

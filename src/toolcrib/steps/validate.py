@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Result, Tool
+from toolcrib.interfaces import Handler, Outcome, Stage
+from toolcrib.model import Call, Tool
 from toolcrib.schemas import Fault, compile_schema
 
 
@@ -14,13 +14,13 @@ class Validate:
 
     def fit(self, tool: Tool) -> Stage:
         """Every tool has a schema."""
-        faults = compile_schema(tool.input_schema).faults
+        compiled = compile_schema(tool.input_schema)
+        fits = compiled.ok
 
-        async def validate(call: Call, proceed: Handler) -> Result:
-            found = faults(call.arguments)
-            if found:
-                raise _refusal(tool, found)
-            return await proceed(call)
+        def validate(call: Call, proceed: Handler) -> Outcome:
+            if not fits(call.arguments):
+                raise _refusal(tool, compiled.faults(call.arguments))
+            return proceed(call)
 
         return validate
 

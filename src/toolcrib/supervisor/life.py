@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from random import uniform
@@ -13,7 +13,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Offer, Source, SourceState, State, Upkeep
+from toolcrib.interfaces import Handler, Offer, Source, SourceState, State, Upkeep
 from toolcrib.model import Call, Result
 from toolcrib.supervisor.display import Display, Later
 from toolcrib.supervisor.flights import Flight, Flights, lost
@@ -76,7 +76,7 @@ class Life:
         self.flights = Flights()
         self.settled = anyio.Event()
         self.restarts = 0
-        self.call: Callable[[Call], Awaitable[Result]] = self._guarded if source.mortal else source.call
+        self.call: Handler = self._guarded if source.mortal else source.call
         self.display = Display(self.id, home.shelf, home.later, grace=upkeep.grace, remembered=known)
         self._learning = upkeep.lazy and known is None
         self._error: str | None = None

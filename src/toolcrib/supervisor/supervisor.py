@@ -1,14 +1,14 @@
 """Knows every source and who holds its place: starts, swaps, retires, and finds the one a call goes to."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.interfaces import Handler, Offer, Source, SourceState, Upkeep
-from toolcrib.model import Call, Result, Tool
+from toolcrib.interfaces import Handler, Offer, Outcome, Source, SourceState, Upkeep
+from toolcrib.model import Call, Tool
 from toolcrib.supervisor.life import Home, Life
 from toolcrib.supervisor.news import News
 from toolcrib.supervisor.shelf import Shelf
@@ -124,7 +124,7 @@ class Supervisor:
         """Return the end of a tool's chain: whoever holds the place of its source when a call comes."""
         lives, source = self._lives, tool.source
 
-        def carry(call: Call) -> Awaitable[Result]:
+        def carry(call: Call) -> Outcome:
             life = lives.get(source)
             if life is None:
                 raise _gone(source)

@@ -85,7 +85,7 @@ def read_secret() -> str:
 @tool(category="query", idempotent=True)
 async def take_steps(ctx: ToolContext) -> str:
     """Report progress on the way."""
-    await ctx.report(1, 3, "one")
+    await ctx.report(0, 3, "one")
     await ctx.report(message="still there")
     await ctx.report(2, 3, "two")
     return "done"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import MCPError
 from mcp.client.subscriptions import Subscription
@@ -10,6 +11,7 @@ from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import InitializedNotification, ToolListChangedNotification
 
 from tests.faces.mcp.served import CALLERS, MODERN, Place, served
+from tests.faces.mcp.wire import open_session
 from toolcrib.faces.mcp import listening
 
 pytestmark = pytest.mark.anyio
@@ -129,10 +131,14 @@ async def test_who_asks_for_other_news_is_told_there_will_be_none() -> None:
 
 async def test_there_is_room_for_so_many_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "MOST_LISTENERS", 1)
-    async with served() as place, place.client(MODERN) as client:
+    async with served() as place, place.client(MODERN) as client, httpx2.AsyncClient() as http:
+        session = await open_session(http, place.url())
         async with client.listen(tools_list_changed=True):
             with pytest.raises(MCPError, match="too many clients are listening"):
                 async with client.listen(tools_list_changed=True):
                     pass
+            headers = {"accept": "text/event-stream", "mcp-session-id": session}
+            refused = await http.get(place.url(), headers=headers)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, -32600)
         async with client.listen(tools_list_changed=True) as again:
             assert again.honored.tools_list_changed is True

@@ -161,13 +161,14 @@ async def test_an_answer_that_would_harm_a_client_is_none(house: House, revision
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("source", ["old", "new"])
 async def test_a_prompt_comes_as_its_server_wrote_it(house: House, revision: str, source: str) -> None:
-    found = await Client(house, revision).result(
-        "prompts/get", name=f"{source}:greet", arguments={"who": "Ada"}
-    )
+    client = Client(house, revision)
+    found = await client.result("prompts/get", name=f"{source}:greet", arguments={"who": "Ada"})
     assert found["description"] == "About greet."
     first, second = (message["content"] for message in found["messages"])
     assert first["text"] == 'greet: {"state": "", "who": "Ada"}'
-    assert second == {"type": "resource_link", "uri": "doc://shared", "name": "shared"}
+    uri, text = ("doc://shared", "a") if source == "old" else ("toolcrib://new/doc://shared", "b")
+    assert second == {"type": "resource_link", "uri": uri, "name": "shared"}
+    assert await client.text(uri) == f"shared by {text}", "a link leads back to the server that gave it"
 
 
 async def test_a_client_that_knows_fewer_blocks_gets_those_it_knows(house: House) -> None:

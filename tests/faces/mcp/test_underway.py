@@ -1,5 +1,7 @@
 """What is under way with a client: requests it takes back, questions it answers, answers that take long."""
 
+import json
+from functools import partial
 from typing import Any
 
 import anyio
@@ -115,9 +117,69 @@ async def test_nobody_waits_for_ever_for_an_answer(monkeypatch: pytest.MonkeyPat
     with pytest.raises(Unanswered, match="takes no stream"):
         await questions.ask("roots/list", {}, Sent(streams=False))
     monkeypatch.setattr(module, "ANSWER_SECONDS", 0.01)
+    wire = Sent()
     with pytest.raises(Unanswered, match=r"within 0\.01 s"):
-        await questions.ask("roots/list", {}, Sent())
+        await questions.ask("roots/list", {}, wire)
     assert not questions
+    assert taken_back(wire) == "crib-1"
+
+
+async def test_nobody_is_asked_who_cannot_answer_any_more() -> None:
+    questions, wire = Questions(), Sent()
+
+    async def ask() -> None:
+        with pytest.raises(Unanswered, match="we are stopping"):
+            await questions.ask("roots/list", {}, wire)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await until(lambda: bool(wire.messages))
+        questions.close("we are stopping")
+        questions.close("we are stopping")
+    await ask()
+    assert not questions
+
+
+def taken_back(wire: Sent) -> str:
+    """The question that the client need not answer any more."""
+    message = json.loads(wire.messages[-1])
+    assert message["method"] == "notifications/cancelled"
+    return message["params"]["requestId"]
+
+
+@pytest.mark.parametrize("whose", ["the server's", "the client's"])
+async def test_a_client_hears_that_a_question_was_taken_back(whose: str) -> None:
+    """By the server that asked it, or by itself along with the request it was asked in."""
+    questions, running, wire = Questions(), Running(), Sent()
+
+    async def ask() -> Reply:
+        await questions.ask("elicitation/create", {}, wire)
+        raise AssertionError
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(running.run, 1, ask())
+        await until(lambda: bool(wire.messages))
+        if whose == "the server's":
+            tasks.cancel_scope.cancel()
+        else:
+            running.cancel(1)
+    assert taken_back(wire) == "crib-1"
+    assert not questions
+
+
+async def test_a_client_that_is_gone_need_not_know() -> None:
+    class Gone(Sent):
+        async def send(self, message: bytes) -> None:
+            await super().send(message)
+            if len(self.messages) > 1:
+                raise BrokenPipeError
+
+    wire = Gone()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(Questions().ask, "elicitation/create", {}, wire))
+        await until(lambda: bool(wire.messages))
+        tasks.cancel_scope.cancel()
+    assert len(wire.messages) == 2
 
 
 def a_request(said: list[dict[str, Any]]) -> Request:

@@ -340,6 +340,36 @@ async def test_a_message_that_may_be_anothers_is_nobodys(others: list[Ear | None
     assert bool(far.heard) != taken
 
 
+@pytest.mark.parametrize(
+    "other, method, cancelled, taken",
+    [
+        (Ear(None, Asked("ben")), "tools/call", False, False),
+        (Ear(None, Asked("ben")), "tools/call", True, False),
+        (Ear(None, Asked("ann")), "tools/call", True, True),
+        (None, "tools/call", False, False),
+        (None, "tools/call", True, False),
+        (None, "tools/list", False, True),
+    ],
+)
+@pytest.mark.requirement("D14")
+async def test_a_message_may_be_of_a_call_that_is_over(
+    other: Ear | None, method: str, *, cancelled: bool, taken: bool
+) -> None:
+    """A server works on after a time limit of ours, or in the background."""
+    far, ann = Far(), Asked("ann")
+    async with Asking(far) as before:
+        await before.begin(0, method, ear=other)
+        if cancelled:
+            before.cancel()
+        else:
+            far.say(id=1, result={})
+    async with Asking(far) as asking:
+        await asking.begin(0, ear=Ear(None, ann))
+        far.say(method="notifications/message", params={"data": 1})
+        far.say(id=2, result={})
+    assert bool(ann.told) == taken
+
+
 async def test_a_message_that_comes_with_the_answer_of_another_is_not_heard() -> None:
     far, ann = Far(), Asked("ann")
     async with Asking(far) as asking:

@@ -18,7 +18,7 @@ from toolcrib.model import Call, JsonObject, Result
 from toolcrib.sources.mcp.settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio import Stdio
-from toolcrib.testing import a_call, a_tool
+from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -201,16 +201,17 @@ async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Censu
         tasks.cancel_scope.cancel()
 
 
-async def test_one_owner_leaves_half_of_the_lanes_to_others(counted: Census) -> None:
-    waiting = Asked(answer=never, alone=True)
+async def test_one_caller_leaves_half_of_the_lanes_to_others(counted: Census) -> None:
+    waiting = [Asked(f"session {number}", answer=never, alone=bool(number)) for number in range(2)]
     async with house(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
-        for _ in range(2):
-            tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
-        await until(lambda: len(waiting.questions) == 2)
-        hurried = a_call(a_tool("curious:about", family="mcp", timeout=0.1), channel=Asked(alone=True))
+        for each in waiting:
+            tasks.start_soon(it.source.call, it.a_call("ask", each, **ELICIT))
+        await until(lambda: all(each.questions for each in waiting))
+        about = a_tool("curious:about", family="mcp", timeout=0.1)
         with pytest.raises(Unavailable, match="no connection free"):
-            await it.source.call(hurried)
-        assert (await client(it, Asked("ben")))["client"]
+            await it.source.call(a_call(about, channel=Asked("session 2")))
+        about = a_tool("curious:about", family="mcp", timeout=20.0)
+        assert await it.source.call(a_call(about, channel=Asked("ben"), caller=a_caller(id="key:ben")))
         assert it.lanes == 3
         tasks.cancel_scope.cancel()
 

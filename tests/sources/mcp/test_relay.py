@@ -219,9 +219,11 @@ async def test_a_modern_server_answers_with_its_questions(way: str, url: str) ->
         assert list(narrow.ask.questions) == ["greeting"]
         await call(it, "test_tool_with_logging", ann)
         assert [each["data"] for each in ann.told] == ["started", "at work", "completed"]
-        silent = Asked(capabilities=EVERYTHING)
-        await call(it, "test_tool_with_logging", silent)
-        assert not silent.told
+        # Who has a session and names no level hears what the server says; who has none, nothing.
+        for alone in (False, True):
+            ben = Asked(capabilities=EVERYTHING, alone=alone)
+            await call(it, "test_tool_with_logging", ben)
+            assert bool(ben.told) is not alone
         assert "lanes" not in it.source.details()
         assert not ann.questions
 

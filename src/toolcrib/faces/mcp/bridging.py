@@ -95,7 +95,8 @@ class Bridge:
         way: Way = {
             "origin": asked.origin,
             "report": _report(asked.wire, asked.meta),
-            "channel": channel,
+            # Nothing need listen for a client that can be asked nothing and wants to hear nothing.
+            "channel": channel if asked.peer.capabilities or session.level else None,
             "meta": _passed(asked.meta),
         }
         for _ in range(MOST_ROUNDS):
@@ -183,10 +184,11 @@ class _Reporter:
     """Sends progress to a client that asked for it. The protocol wants every number above the last."""
 
     def __init__(self, wire: Wire, token: str | int) -> None:
-        self._wire, self._token, self._last = wire, token, 0.0
+        self._wire, self._token, self._last = wire, token, -_STEP
 
     async def __call__(self, progress: Progress) -> None:
         done = progress.done
+        # The first may be 0, where a server says that it begins.
         self._last = done if done is not None and done > self._last else self._last + _STEP
         params: dict[str, Any] = {"progressToken": self._token, "progress": self._last}
         if progress.total is not None:

@@ -12,7 +12,7 @@ from toolcrib.faces.mcp.envelope import check_mirrors
 from toolcrib.faces.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from toolcrib.formats.mcp import encode, meta
 from toolcrib.formats.mirrors import BadMirror, Mirrors, mirrors_of
-from toolcrib.gateway import Gateway
+from toolcrib.gateway import LINK, Gateway
 from toolcrib.model import Caller, JsonObject, Problem, Result
 
 _MOST_KNOWN = 10_000
@@ -38,7 +38,19 @@ class Calling:
             if mirrors:
                 check_mirrors(mirrors, arguments or {}, asked.headers)
         outcome = await self._bridge.call(asked, name, arguments)
+        if any(block.get("type") == LINK for block in outcome.content):
+            outcome = self._linked(outcome, name, peer.caller)
         return self._spelled(asked, outcome)
+
+    def _linked(self, outcome: Result, name: str, caller: Caller) -> Result:
+        """Spell links so that they lead back to the server they are from, whatever others have."""
+        try:
+            source = self._gateway.tool(name, caller).source
+        except Refused:  # it went while the call ran, and its server's resources with it
+            return outcome
+        link = self._gateway.library.links(source, caller)
+        content = (link(block) if block.get("type") == LINK else block for block in outcome.content)
+        return outcome.but(content=tuple(content))
 
     def _spelled(self, asked: Asked, outcome: Result) -> bytes:
         if outcome.problem is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import cast
 
 import anyio
@@ -65,6 +65,8 @@ class McpFace:
 
     def end(self, key: str | None = None) -> None:
         """Close the open streams of a key that has been revoked; without one all, so that nobody waits."""
+        if key is None:
+            self._sessions.hush()
         for stream, owner in tuple(self._streams.items()):
             if key is None or key == owner:
                 stream.cancel()
@@ -78,11 +80,9 @@ class McpFace:
             return Answer(405, said, (*JSON, (b"allow", b"POST")))
         try:
             session = self._session(request)
+            return self._leave(session) if request.method == "DELETE" else await self._hear(request, session)
         except Refused as error:
             return self._refused(request, error, INVALID_REQUEST, None)
-        if request.method == "DELETE":
-            return self._leave(session)
-        return await self._hear(request, session)
 
     # --- one message, or a list of them ---
 
@@ -278,8 +278,8 @@ class McpFace:
             session.stream = life
             self._wires.add(wire)
             try:
-                await wire.write(b": listening\n\n")
-                await self._engine.changes.tell(session, request.caller, wire.send)
+                begin = partial(wire.write, b": listening\n\n")
+                await self._engine.changes.tell(session, request.caller, wire.send, begin)
             finally:
                 self._wires.discard(wire)
                 if session.stream is life:

@@ -25,6 +25,7 @@ MOST_FOLLOWED = 200
 
 Kind = Literal["tools", "resources", "prompts"]
 Write = Callable[[bytes], Awaitable[None]]
+Begin = Callable[[], Awaitable[None]]
 
 _KINDS: dict[str, Kind] = {
     "toolsListChanged": "tools",
@@ -91,11 +92,13 @@ class Changes:
             return self._gateway.prepared(caller, "mcp-mark", _mark)
         return self._materials.mark(caller, kind)
 
-    async def tell(self, session: Live, caller: Caller, write: Write) -> None:
-        """Tell a session of the handshake era what changes, until cancelled."""
+    async def tell(self, session: Live, caller: Caller, write: Write, begin: Begin | None = None) -> None:
+        """Tell a session of the handshake era what changes, until cancelled; `begin` once there is room."""
         with self._listening(caller, _ALL) as listener:
             self._sessions[session] = listener
             try:
+                if begin is not None:
+                    await begin()
                 while True:
                     for method, params in await listener.news():
                         await write(told(method, params))

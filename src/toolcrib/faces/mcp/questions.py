@@ -1,10 +1,13 @@
 """Questions to a client that shook hands: each goes out on a request's stream and waits for its answer."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any, cast
 
+import anyio
+
 from toolcrib.faces.mcp.asked import Wire
-from toolcrib.faces.mcp.messages import asked
+from toolcrib.faces.mcp.messages import asked, told
 from toolcrib.faces.mcp.revisions import INTERNAL_ERROR, INVALID_REQUEST
 from toolcrib.model import JsonObject, Unanswered
 
@@ -12,6 +15,7 @@ ANSWER_SECONDS = 600.0
 """How long a client may take to answer."""
 
 _LONGEST_REASON = 2000
+_SHORTLY = 1.0
 
 
 class Questions:
@@ -20,6 +24,7 @@ class Questions:
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
         self._last = 0
+        self._closed = ""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -28,6 +33,8 @@ class Questions:
         """Put a question and wait for the answer."""
         if not wire.streams:
             raise Unanswered(INVALID_REQUEST, "the client takes no stream, so it cannot be asked anything")
+        if self._closed:
+            raise Unanswered(INTERNAL_ERROR, self._closed)
         self._last += 1
         name = f"crib-{self._last}"
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
@@ -37,9 +44,20 @@ class Questions:
                 await wire.send(asked(name, method, params))
                 return await answer
         except TimeoutError:
+            await _withdraw(name, wire)
             raise Unanswered(INTERNAL_ERROR, f"no answer came within {ANSWER_SECONDS:g} s") from None
+        except asyncio.CancelledError:
+            await _withdraw(name, wire)
+            raise
         finally:
             del self._waiting[name]
+
+    def close(self, why: str) -> None:
+        """Ask no more; whoever waits is told why there will be no answer."""
+        self._closed = why
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(Unanswered(INTERNAL_ERROR, why))
 
     def take(self, message: JsonObject) -> bool:
         """Take the answer to a question; False where none is waiting for it."""
@@ -53,6 +71,13 @@ class Questions:
         else:
             question.set_exception(_refusal(message.get("error")))
         return True
+
+
+async def _withdraw(name: str, wire: Wire) -> None:
+    """Tell the client that its answer is not waited for any more; one that is gone need not know."""
+    params = {"requestId": name, "reason": "nobody waits for the answer any more"}
+    with anyio.move_on_after(_SHORTLY, shield=True), suppress(OSError, RuntimeError):
+        await wire.send(told("notifications/cancelled", params))
 
 
 def _refusal(error: Any) -> Unanswered:

@@ -128,6 +128,7 @@ class Sessions:
 
     def end(self, session: Session) -> None:
         """End a session for good."""
+        session.questions.close("the client has ended its session")
         if self._live.pop(session.id, None) is not None:
             self._gone(session)
         token = _Token.read(session.id, self._key)
@@ -135,6 +136,11 @@ class Sessions:
             self._ended[token.nonce] = None
             if len(self._ended) > _MOST_ENDED:
                 self._ended.popitem(last=False)
+
+    def hush(self) -> None:
+        """Ask no client anything more: the answers would find nobody who takes them."""
+        for session in self._live.values():
+            session.questions.close("the gateway is stopping, and takes no more answers")
 
     def _enter(self, id: str, caller: Caller, token: "_Token", *, at_home: bool) -> Session:
         self._sweep()

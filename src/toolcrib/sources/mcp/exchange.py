@@ -11,7 +11,7 @@ from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Heard
 from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Fault, Garbled, Unsent
-from toolcrib.sources.mcp.hearing import Answer, Hearings
+from toolcrib.sources.mcp.hearing import NOBODYS, Answer, Hearings
 from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
 from toolcrib.sources.mcp.wire import ENDS, encode_notification, encode_request, guess_id, parse, with_token
 
@@ -55,6 +55,8 @@ class Exchange:
             params = with_token(params, number) if ear.report is not None else params
         elif method == _LISTEN:
             self._standing.add(number)
+        elif method not in NOBODYS:
+            self._hearings.unheard = True
         try:
             self._send(encode_request(number, method, params))
         except BaseException:

@@ -28,6 +28,22 @@ MOST_QUESTIONS = 16
 """How many questions may wait for one caller."""
 LINGER = 2.0
 """How long an answer may be held up by a question that outlasts it, in seconds."""
+AFTERWARDS = 60.0
+"""How long a server may still say something of a call that is over, in seconds: nobody else shall hear it."""
+NOBODYS = frozenset(
+    {
+        "initialize",
+        "logging/setLevel",
+        "ping",
+        "server/discover",
+        "subscriptions/listen",
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+    }
+)
+"""What we ask for ourselves, so that nothing a server says of it is anybody's."""
 LASTING = "roots/list"
 """What a server asks for all the calls to come, so that the end of one is not the end of it."""
 
@@ -134,6 +150,10 @@ class Hearings:
         self._say, self._answer = say, answer
         self._relayed: JsonObject | None = None
         self._shut = False
+        self.unheard = False
+        """Set where a caller's request is made on whose behalf nobody listens."""
+        self._last, self._last_at, self._others_at = "", -inf, -inf
+        """Whose request began or ended last and when; and when the last of anybody else did."""
         self.open: dict[int, Hearing] = {}
         """By the number of the request."""
         self._waiting: dict[int | str, Question] = {}
@@ -152,6 +172,7 @@ class Hearings:
     def begin(self, number: int, ear: Ear) -> Hearing:
         """Listen on behalf of a request; what was asked before the first of them is asked now."""
         hearing = self.open[number] = Hearing(ear, self)
+        self._note(hearing)
         for question in self._held or ():
             hearing.ask(question)
         self._held = None
@@ -162,6 +183,7 @@ class Hearings:
         hearing = self.open.pop(number, None)
         if hearing is not None:
             hearing.close()
+            self._note(hearing)
             self.refuse(hearing, lasting=not self._shut)
 
     def shut(self) -> None:
@@ -188,7 +210,7 @@ class Hearings:
         `strangers` is how many requests run on whose behalf nobody listens.
         """
         newest = self._newest()
-        if newest is None or strangers:
+        if newest is None or strangers or self._was_anothers(newest):
             return False
         owner = newest.ear.owner
         if len(self.open) > 1 and (
@@ -197,6 +219,22 @@ class Hearings:
             return False
         newest.add(params)
         return True
+
+    def _note(self, hearing: Hearing | None) -> None:
+        channel = None if hearing is None else hearing.ear.channel
+        owner, now = "" if channel is None else channel.owner, anyio.current_time()
+        if owner != self._last:
+            self._last, self._others_at = owner, self._last_at
+        self._last_at = now
+
+    def _was_anothers(self, hearing: Hearing) -> bool:
+        """Whether the connection was somebody else's a moment ago, of whose call a message may be."""
+        if self.unheard:
+            self.unheard = False
+            self._note(None)
+        owner = "" if hearing.ear.channel is None else hearing.ear.channel.owner
+        other = self._others_at if owner == self._last else self._last_at
+        return anyio.current_time() - other < AFTERWARDS
 
     def ask(self, fields: JsonObject, size: int, whose: Hearing | None = None) -> bool:
         """Take a question of the server; False where it has no id to answer by, or nothing can be said."""

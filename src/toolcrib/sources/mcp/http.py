@@ -14,7 +14,6 @@ from yarl import URL
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.response import Response
-from toolcrib.formats.mirrors import header_value
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.aside import aside
 from toolcrib.sources.mcp.background import Background, background
@@ -22,7 +21,7 @@ from toolcrib.sources.mcp.connection import MODERN, Connection, Era, Heard
 from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.events import Events
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Unsent
-from toolcrib.sources.mcp.hearing import Hearings
+from toolcrib.sources.mcp.hearing import NOBODYS, Hearings
 from toolcrib.sources.mcp.inbox import Asked, Inbox, Outcome
 from toolcrib.sources.mcp.web import (
     ERROR_BYTES,
@@ -32,6 +31,7 @@ from toolcrib.sources.mcp.web import (
     check_coding,
     drain,
     ends_session,
+    modern_head,
     refusal_in,
     send,
     session,
@@ -106,10 +106,11 @@ class _Connection:
             params = with_token(params, asked.id)
         body, head = encode_request(asked.id, method, params), self._head(method, name)
         if headers:
-            head.update(headers)
+            head = {**head, **headers}
         self._inbox.running += 1
         try:
             if ear is None or ear.channel is None or asked.era == "modern":
+                self._hearings.unheard = self._hearings.unheard or method not in NOBODYS
                 return await self._fetched(asked, head, body)
             return await self._listened(asked, ear, head, body)
         finally:
@@ -146,7 +147,7 @@ class _Connection:
 
     # What goes out
 
-    async def _fetched(self, asked: Asked, head: dict[str, str], body: bytes) -> JsonObject:
+    async def _fetched(self, asked: Asked, head: Mapping[str, str], body: bytes) -> JsonObject:
         """Send a request and read its answer, in this very task; `end` hangs up on it."""
         if self._why:
             raise Unsent(self._why)
@@ -159,7 +160,7 @@ class _Connection:
         except Cut as cut:
             raise (Cut(self._why) if self._why else cut) from cut.__cause__
 
-    async def _listened(self, asked: Asked, ear: Ear, head: dict[str, str], body: bytes) -> JsonObject:
+    async def _listened(self, asked: Asked, ear: Ear, head: Mapping[str, str], body: bytes) -> JsonObject:
         """The same, for a caller who is to hear what a legacy server says elsewhere than in its answer."""
         hearing, over = self._hearings.begin(asked.id, ear), partial(self._hearings.close, asked.id)
         try:
@@ -184,12 +185,9 @@ class _Connection:
             finally:
                 self._scopes.discard(scope)
 
-    def _head(self, method: str, name: str | None = None) -> dict[str, str]:
+    def _head(self, method: str, name: str | None = None) -> Mapping[str, str]:
         if self._era == "modern":
-            head = {"MCP-Protocol-Version": self._revision, "Mcp-Method": method}
-            if name is not None:
-                head["Mcp-Name"] = header_value(name)
-            return head
+            return modern_head(self._revision, method, name)
         # A handshake starts anew: what was agreed on before does not count in it.
         if method == "initialize":
             self._session = None
@@ -346,7 +344,7 @@ class _Connection:
 
     async def _get(self, events: Events) -> Response:
         events.restart()
-        head = self._head("") | {"Accept": STREAM}
+        head = {**self._head(""), "Accept": STREAM}
         if events.last_id:
             head["Last-Event-ID"] = events.last_id
         response = await send(self._opened, "GET", self._url, head)

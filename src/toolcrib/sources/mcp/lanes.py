@@ -29,8 +29,8 @@ _SHORTLY = 1.0
 class Lane:
     """One connection, from the wish for it to its end."""
 
-    def __init__(self, key: Key) -> None:
-        self.key = key
+    def __init__(self, key: Key, who: str) -> None:
+        self.key, self.who = key, who
         self.users = 0
         self.alone = False
         """Whether its one user wants it to itself."""
@@ -91,12 +91,15 @@ class Lanes:
 
     @asynccontextmanager
     async def taken(
-        self, channel: Channel, capabilities: JsonObject, within: float
+        self, channel: Channel, capabilities: JsonObject, within: float, *, who: str
     ) -> AsyncGenerator[Connection]:
-        """Have a connection for one call; raise Unavailable where there is none in time."""
+        """Have a connection for one call; raise Unavailable where there is none in time.
+
+        `who` is the principal: it may own many sessions, and all of them together have one share.
+        """
         lane: Lane | None = None
         with anyio.move_on_after(within):
-            lane = await self._entered(channel, capabilities)
+            lane = await self._entered(channel, capabilities, who)
         if lane is None:
             message = f"{self._settings.id} has no connection free for this caller yet; nothing was done"
             raise Unavailable("SOURCE_DOWN", f"{message}, try again shortly", retry_after=_SHORTLY)
@@ -118,13 +121,13 @@ class Lanes:
                 lane.scope.deadline = lane.free_since + self._settings.lane_idle
             self._tell()
 
-    async def _entered(self, channel: Channel, capabilities: JsonObject) -> Lane:
+    async def _entered(self, channel: Channel, capabilities: JsonObject, who: str) -> Lane:
         key = channel.owner, orjson.dumps(capabilities, option=orjson.OPT_SORT_KEYS)
         lane = self._found(key, alone=channel.alone)
         while lane is None:
-            own = self._has_share(channel.owner)
+            own = self._has_share(who)
             if not own and len(self._lanes) < self._settings.most_lanes:
-                lane = self._open(key, capabilities)
+                lane = self._open(key, who, capabilities)
                 break
             if not own:
                 self._make_room()
@@ -140,9 +143,9 @@ class Lanes:
             raise
         return lane
 
-    def _has_share(self, owner: str) -> bool:
-        """Whether one owner keeps half of all lanes busy already; the rest is for others."""
-        busy = sum(lane.users > 0 for lane in self._lanes if lane.key[0] == owner)
+    def _has_share(self, who: str) -> bool:
+        """Whether one principal keeps half of all lanes busy already; the rest is for others."""
+        busy = sum(lane.users > 0 for lane in self._lanes if lane.who == who)
         return busy >= max(1, self._settings.most_lanes // 2)
 
     def _found(self, key: Key, *, alone: bool) -> Lane | None:
@@ -160,8 +163,8 @@ class Lanes:
         if free and not any(lane.closing for lane in self._lanes):
             min(free, key=lambda lane: lane.free_since).scope.cancel()
 
-    def _open(self, key: Key, capabilities: JsonObject) -> Lane:
-        lane = Lane(key)
+    def _open(self, key: Key, who: str, capabilities: JsonObject) -> Lane:
+        lane = Lane(key, who)
         if not self._jobs.start(self._keep, lane, capabilities, most=2 * self._settings.most_lanes):
             raise Unavailable("SOURCE_DOWN", f"{self._settings.id} is being stopped; nothing was done")
         self._lanes.append(lane)

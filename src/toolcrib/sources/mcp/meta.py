@@ -11,7 +11,7 @@ RESERVED = "io.modelcontextprotocol/"
 
 def passed(meta: Json) -> dict[str, Any]:
     """What was added for whoever is at the other end; what is said to us, as the protocol demands, is not."""
-    if not isinstance(meta, Mapping):
+    if not meta or not isinstance(meta, Mapping):
         return {}
     said = cast("JsonObject", meta)
     return {

@@ -28,6 +28,7 @@ from toolcrib.sources.mcp.watch import PROBE, Watch
 _WORDS = 200
 _SHARE = 0.8
 """What part of a call's time may pass until it has a connection; what is left is for saying so."""
+_LEAST = "debug"
 _NOTHING: JsonObject = {}
 
 
@@ -116,7 +117,7 @@ class McpSource:
         if ready.era == "modern" or not known or not channel.owner:
             return await self._sent(life.connection, ready, call, known)
         within = _SHARE * (tool.timeout or self.timeout)
-        async with lanes.taken(channel, known, within) as connection:
+        async with lanes.taken(channel, known, within, who=call.caller.id) as connection:
             return await self._sent(connection, ready, call, known)
 
     async def _sent(
@@ -126,7 +127,8 @@ class McpSource:
         if channel is not None or call.report is not None:
             ear = Ear(call.report, channel)
         if channel is not None and ready.era == "modern":
-            said = introduction(known, channel.level)
+            # A client with a session that names no level leaves it to the server, and this one wants a name.
+            said = introduction(known, channel.level or (None if channel.alone else _LEAST))
         params = ready.params(call, said)
         headers = mirrored(ready.mirrors, call.arguments) if ready.mirrors else None
         try:

@@ -23,8 +23,9 @@ from toolcrib.sources.mcp.wire import guess_id
 MOST_UNREAD = 1 << 20
 """How many bytes may wait for a server that does not read, before we stop being polite to it."""
 
-_LAST_WORDS = 0.1
-"""How long we wait, once there is one sign of the end, for the others: the status, answers in the pipe."""
+_LAST_WORDS, _MOST_WORDS = 0.1, 50
+"""How long it must be silent, once there is one sign of the end, before we give up on the others (the status,
+answers in the pipe); and how often that may be put off by what it still says."""
 
 
 def _as_is(text: str) -> str:
@@ -78,6 +79,7 @@ class _Connection:
         self._why: str | None = None
         self._gone = anyio.Event()
         self._last_words: asyncio.TimerHandle | None = None
+        self._spoke = False
 
     def speak(self, era: Era, revision: str) -> None:
         """Nothing to do: on this transport both eras are spoken in the messages alone."""
@@ -164,6 +166,7 @@ class _Connection:
     def _take(self, line: bytes | Overlong) -> None:
         if self._why is not None:
             return
+        self._spoke = True
         if isinstance(line, Overlong):
             self._skipped(line)
             return
@@ -198,8 +201,18 @@ class _Connection:
         if self._exit and self._output.ended:
             self._end(self._exit)
         elif self._last_words is None and self._why is None:
-            loop = asyncio.get_running_loop()
-            self._last_words = loop.call_later(_LAST_WORDS, lambda: self._end(self._exit or self._sign))
+            self._wait(_MOST_WORDS)
+
+    def _wait(self, times: int) -> None:
+        self._spoke = False
+        loop = asyncio.get_running_loop()
+        self._last_words = loop.call_later(_LAST_WORDS, self._waited, times - 1)
+
+    def _waited(self, times: int) -> None:
+        if self._spoke and times:
+            self._wait(times)
+        else:
+            self._end(self._exit or self._sign)
 
     def _end(self, why: str) -> None:
         if self._last_words is not None:

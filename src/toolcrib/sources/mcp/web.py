@@ -3,6 +3,8 @@
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
+from types import MappingProxyType
 from typing import cast
 
 from yarl import URL
@@ -11,6 +13,7 @@ from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.lookup import Look
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
+from toolcrib.formats.mirrors import header_value
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LARGEST
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
@@ -51,17 +54,24 @@ async def session(
     if reason := egress.refusal(url):
         raise Unsent(f"the server's URL is refused: {reason}")
     async with Client(
-        URL(url), _merged(headers), egress, connect_seconds=CONNECT_SECONDS, look=look
+        URL(url), _merged(headers), egress, content_type=JSON, connect_seconds=CONNECT_SECONDS, look=look
     ) as opened:
         yield opened
+
+
+@lru_cache(maxsize=1024)
+def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
+    """What a modern request says outside its body; the same for every call of a tool."""
+    head = {"MCP-Protocol-Version": revision, "Mcp-Method": method}
+    if name is not None:
+        head["Mcp-Name"] = header_value(name)
+    return MappingProxyType(head)
 
 
 async def send(
     session: Client, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
 ) -> Response:
     """Send a request and wait for the head of its answer. The caller reads it to its end, or closes it."""
-    if body is not None:
-        headers = {"Content-Type": JSON, **headers}
     try:
         return await session.send(method, url, headers, body)
     except NoConnection as error:
