@@ -93,6 +93,7 @@ def wait_for(file: Path, text: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_key_of_ones_own_a_public_address_and_warnings(tmp_path: Path) -> None:
     config = (
         f"server: {{public_url: https://tools.example/}}\nauth: {{admin_key: {SECRET}}}\nenergy: {{start: 5}}"
@@ -107,6 +108,7 @@ def test_a_key_of_ones_own_a_public_address_and_warnings(tmp_path: Path) -> None
         assert SECRET not in served.welcome
 
 
+@pytest.mark.slow
 def test_a_key_from_the_environment(tmp_path: Path) -> None:
     with serving(tmp_path, env={"TOOLCRIB_ADMIN_KEY": SECRET}) as served:
         assert fact(served, "Admin key") == "in $TOOLCRIB_ADMIN_KEY"
@@ -143,6 +145,7 @@ def test_a_trusting_mode_stays_on_this_machine(tmp_path: Path) -> None:
     assert "command line auth.mode" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_key_file_that_others_can_read(tmp_path: Path) -> None:
     (tmp_path / ".toolcrib").mkdir()
     key = tmp_path / ".toolcrib" / "admin.key"
@@ -154,6 +157,7 @@ def test_a_key_file_that_others_can_read(tmp_path: Path) -> None:
     assert "chmod 600 .toolcrib/admin.key" in line
 
 
+@pytest.mark.slow
 def test_a_module_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text("functions: [no_such_module_anywhere]")
     done = finished(tmp_path, "serve", "--port", "0")

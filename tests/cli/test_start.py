@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.processes import environment
+
+pytestmark = pytest.mark.slow
 
 START = """
 import os, sys, anyio

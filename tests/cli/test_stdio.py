@@ -76,6 +76,7 @@ def test_a_client_lists_calls_and_hangs_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_signal_ends_it_while_the_client_is_silent(tmp_path: Path, number: int) -> None:
     client = Client(tmp_path, "--demo")
     client.ask("initialize", HELLO)

@@ -59,6 +59,7 @@ def test_every_example_is_in_the_index() -> None:
     assert listed == there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in COMMANDS if " serve " not in line])
 def test_the_commands_of_the_index_work(tmp_path: Path, line: str) -> None:
     program, *arguments = line.split()

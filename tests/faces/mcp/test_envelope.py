@@ -57,6 +57,7 @@ def test_who_sends_a_request_is_in_its_envelope() -> None:
         ({**RIGHT, CAPABILITIES: 5}, INVALID_PARAMS),
         ({**RIGHT, CLIENT: {"name": 5}}, INVALID_PARAMS),
         ({**RIGHT, LEVEL: "loud"}, INVALID_PARAMS),
+        ({**RIGHT, LEVEL: ["info"]}, INVALID_PARAMS),
         ({**RIGHT, VERSION: 5}, INVALID_PARAMS),
         ({**RIGHT, VERSION: "2099-01-01"}, UNSUPPORTED_VERSION),
         ({**RIGHT, CLIENT: None}, None),

@@ -13,7 +13,7 @@ from tests.waiting import until
 from toolcrib.model import JsonObject, Progress
 from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Cut
-from toolcrib.sources.mcp.hearing import MOST_QUESTIONS
+from toolcrib.sources.mcp.hearing import LARGEST_LOG, MOST_QUESTIONS
 from toolcrib.sources.mcp.questions import LARGEST_QUESTION
 
 pytestmark = pytest.mark.anyio
@@ -368,6 +368,21 @@ async def test_a_message_may_be_of_a_call_that_is_over(
         far.say(method="notifications/message", params={"data": 1})
         far.say(id=2, result={})
     assert bool(ann.told) == taken
+
+
+@pytest.mark.requirement("I5")
+async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far: Far) -> None:
+    ann = Asked(answer=never)
+    async with Asking(far) as asking:
+        await asking.begin(0, ear=Ear(None, ann))
+        far.say(method="notifications/message", params={"data": "x" * LARGEST_LOG})
+        far.say(method="notifications/message", params={"data": "short"})
+        for number in range(9):
+            far.say(id=number, method=ELICIT, params={"message": "x" * (LARGEST_QUESTION // 4)})
+            await settle()
+        assert ann.told == [{"data": "short"}]
+        assert [each["id"] for each in far.replies] == [4, 5, 6, 7, 8]
+        asking.cancel()
 
 
 async def test_a_message_that_comes_with_the_answer_of_another_is_not_heard() -> None:

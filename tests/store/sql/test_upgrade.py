@@ -78,6 +78,7 @@ async def test_a_database_at_the_first_revision_is_upgraded_with_its_data(
     await check_all_is_there(await opened(url))
 
 
+@pytest.mark.slow
 async def test_an_upgrade_that_is_killed_at_any_statement_is_done_by_the_next_start(
     tmp_path: Path, opened: Opened
 ) -> None:

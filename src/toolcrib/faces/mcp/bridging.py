@@ -95,8 +95,7 @@ class Bridge:
         way: Way = {
             "origin": asked.origin,
             "report": _report(asked.wire, asked.meta),
-            # Nothing need listen for a client that can be asked nothing and wants to hear nothing.
-            "channel": channel if asked.peer.capabilities or session.level else None,
+            "channel": channel,
             "meta": _passed(asked.meta),
         }
         for _ in range(MOST_ROUNDS):

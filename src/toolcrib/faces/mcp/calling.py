@@ -38,7 +38,7 @@ class Calling:
             if mirrors:
                 check_mirrors(mirrors, arguments or {}, asked.headers)
         outcome = await self._bridge.call(asked, name, arguments)
-        if any(block.get("type") == LINK for block in outcome.content):
+        if outcome.content and any(block.get("type") == LINK for block in outcome.content):
             outcome = self._linked(outcome, name, peer.caller)
         return self._spelled(asked, outcome)
 

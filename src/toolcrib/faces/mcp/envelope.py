@@ -41,7 +41,8 @@ def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Pee
     capabilities = said[CAPABILITIES_KEY]
     if type(capabilities) is not dict:
         raise ProtocolError(INVALID_PARAMS, f"{CAPABILITIES_KEY} must be an object")
-    if LEVEL_KEY in said and said[LEVEL_KEY] not in _LEVELS:
+    level = said.get(LEVEL_KEY, "info")
+    if type(level) is not str or level not in _LEVELS:
         raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(sorted(_LEVELS))}")
     return Peer(
         caller=caller,

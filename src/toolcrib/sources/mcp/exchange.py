@@ -11,7 +11,7 @@ from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Heard
 from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Fault, Garbled, Unsent
-from toolcrib.sources.mcp.hearing import NOBODYS, Answer, Hearings
+from toolcrib.sources.mcp.hearing import LARGEST_LOG, NOBODYS, Answer, Hearings
 from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
 from toolcrib.sources.mcp.wire import ENDS, encode_notification, encode_request, guess_id, parse, with_token
 
@@ -120,7 +120,7 @@ class Exchange:
             if self._ended is None:
                 self._hearings.ask(fields, size)
         else:
-            self._told(method, params_of(fields))
+            self._told(method, params_of(fields), size)
 
     def _answered(self, fields: dict[str, Any]) -> None:
         found = outcome(fields)
@@ -143,7 +143,7 @@ class Exchange:
             self._hearings.close(number)
         return True
 
-    def _told(self, method: str, params: JsonObject) -> None:
+    def _told(self, method: str, params: JsonObject, size: int) -> None:
         if method == PROGRESS:
             hearing = self._hearings.of(params.get("progressToken"))
             if hearing is None or hearing.ear.report is None:
@@ -152,7 +152,7 @@ class Exchange:
                 hearing.add(progress(params))
         elif method == CANCELLED:
             self._hearings.withdraw(params)
-        elif method != MESSAGE or not self._hearings.log(params, self._strangers()):
+        elif method != MESSAGE or size > LARGEST_LOG or not self._hearings.log(params, self._strangers()):
             self._heard(method, params)
 
     def _strangers(self) -> int:

@@ -126,6 +126,8 @@ class _OneStream:
         self._uris: frozenset[str] = frozenset()
         self._honoured: frozenset[str] = frozenset()
         self._refusal: Refusal | None = None
+        self._due = 0
+        """How often the server has still to agree: once for every stream, however often it says so."""
 
     async def change(self, uris: frozenset[str]) -> Faults:
         if uris == self._uris:
@@ -158,8 +160,9 @@ class _OneStream:
     def agreed(self, params: JsonObject) -> None:
         said: Any = params.get("notifications")
         uris: Any = cast("JsonObject", said).get("resourceSubscriptions") if isinstance(said, dict) else None
-        if not isinstance(uris, list):
+        if not isinstance(uris, list) or not self._due:
             return
+        self._due -= 1
         self._honoured = frozenset(each for each in cast("list[Any]", uris) if isinstance(each, str))
         if self._settled.is_set():
             self._missed()
@@ -170,6 +173,7 @@ class _OneStream:
         params, pause = listen({"resourceSubscriptions": sorted(uris)}), PAUSE
         with stream:
             while True:
+                self._due += 1
                 try:
                     await self._connection.request("subscriptions/listen", params)
                 except Refusal as refusal:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from math import inf
 
@@ -24,8 +24,10 @@ from toolcrib.sources.mcp.wire import encode_answer, encode_error
 
 MOST_NEWS = 64
 """How much is kept for a caller that is slow to take it; the newest counts."""
+LARGEST_LOG = 64 << 10
+"""The most bytes of a log message that is passed on."""
 MOST_QUESTIONS = 16
-"""How many questions may wait for one caller."""
+"""How many questions may wait for one caller; together they may have as many bytes as the largest of all."""
 LINGER = 2.0
 """How long an answer may be held up by a question that outlasts it, in seconds."""
 AFTERWARDS = 60.0
@@ -56,10 +58,10 @@ Answer = Callable[[bytes], Awaitable[None]]
 class Question:
     """One that was not answered yet, and whose it is to answer."""
 
-    __slots__ = ("id", "method", "params", "scope", "whose")
+    __slots__ = ("id", "method", "params", "scope", "size", "whose")
 
-    def __init__(self, id: int | str, method: str, params: JsonObject) -> None:
-        self.id, self.method, self.params = id, method, params
+    def __init__(self, id: int | str, method: str, params: JsonObject, size: int) -> None:
+        self.id, self.method, self.params, self.size = id, method, params, size
         self.whose: Hearing | None = None
         self.scope: anyio.CancelScope | None = None
         """While it is being put."""
@@ -86,7 +88,7 @@ class Hearing:
 
     def ask(self, question: Question) -> bool:
         """Keep a question to be put; whether there was room."""
-        if self._over or len(self.questions) >= MOST_QUESTIONS:
+        if self._over or not _has_room(self.questions, question):
             return False
         question.whose = self
         self.questions.append(question)
@@ -248,7 +250,7 @@ class Hearings:
         wrong = unfit(method, params, self._relayed)
         if size > LARGEST_QUESTION:
             wrong = INVALID_PARAMS, f"a question may have {LARGEST_QUESTION:,} bytes, and this one has more"
-        question = self._waiting[name] = Question(name, method, carried(params))
+        question = self._waiting[name] = Question(name, method, carried(params), size)
         if wrong is not None:
             return self._refuse(question, *wrong)
         if not self._take(question, whose or self._newest()):
@@ -296,7 +298,7 @@ class Hearings:
     def _take(self, question: Question, whose: Hearing | None) -> bool:
         if whose is not None:
             return whose.ask(question)
-        if self._held is None or len(self._held) >= MOST_QUESTIONS:
+        if self._held is None or not _has_room(self._held, question):
             return False
         self._held.append(question)
         return True
@@ -304,3 +306,8 @@ class Hearings:
     def _refuse(self, question: Question, code: int, why: str) -> bool:
         self._waiting.pop(question.id, None)
         return self._say(encode_error(question.id, code, why))
+
+
+def _has_room(waiting: Collection[Question], question: Question) -> bool:
+    size = sum(each.size for each in waiting)
+    return len(waiting) < MOST_QUESTIONS and size + question.size <= LARGEST_QUESTION

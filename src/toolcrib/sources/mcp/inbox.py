@@ -7,7 +7,7 @@ from toolcrib.model import Json, JsonObject
 from toolcrib.sources.mcp.connection import Era, Heard
 from toolcrib.sources.mcp.ear import Ear, News
 from toolcrib.sources.mcp.faults import Fault, Garbled, Refusal
-from toolcrib.sources.mcp.hearing import Hearing, Hearings
+from toolcrib.sources.mcp.hearing import LARGEST_LOG, Hearing, Hearings
 from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
 from toolcrib.sources.mcp.wire import ENDS, guess_id, parse
 
@@ -72,7 +72,7 @@ class Inbox:
         if "id" in fields:
             self.unclaimed += not self._hearings.ask(fields, size, asked.hearing if asked else None)
         else:
-            await self._told(method, params_of(fields), asked)
+            await self._told(method, params_of(fields), size, asked)
         return None
 
     def _claimed(self, fields: JsonObject, asked: Asked | None) -> Outcome:
@@ -87,7 +87,7 @@ class Inbox:
         self.unclaimed += 1
         return None
 
-    async def _told(self, method: str, params: JsonObject, asked: Asked | None) -> None:
+    async def _told(self, method: str, params: JsonObject, size: int, asked: Asked | None) -> None:
         ear = asked.ear if asked is not None else None
         if method == PROGRESS:
             mine = asked is not None and params.get("progressToken") == asked.id
@@ -97,7 +97,7 @@ class Inbox:
                 self.unclaimed += 1
         elif method == CANCELLED:
             self._hearings.withdraw(params)
-        elif method != MESSAGE or not await self._logged(params, asked):
+        elif method != MESSAGE or size > LARGEST_LOG or not await self._logged(params, asked):
             self._heard(method, params)
 
     async def _logged(self, params: JsonObject, asked: Asked | None) -> bool:

@@ -46,7 +46,7 @@ class McpSettings:
     """
     most_lanes: int = 32
     """How many connections there may be for callers that can be asked, besides the one all others share."""
-    lane_idle: float = 60.0
+    lane_idle: float = 600.0
     """How long such a connection is kept without a call."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what the server said before it goes to the log or to a caller as an error."""
