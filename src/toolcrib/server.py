@@ -55,6 +55,7 @@ class Server:
         self._origins = Origins(new_id)
         self._sessions = Sessions(house.identity.sign_in, settings.public_url)
         self.mcp = McpFace(house.gateway, house.conversations, house.secret("mcp session"))
+        house.identity.ring.listen(self.mcp.end)
         self.draining, self.active = False, 0
         self._idle = anyio.Event()
         rest = Rest(
@@ -64,7 +65,6 @@ class Server:
             conversations=house.conversations,
             body_bytes=house.document.limits.body_bytes,
             draining=lambda: self.draining,
-            ended=self.mcp.end,
             openapi=lambda _: self._description,
         )
         page = Page(self._sessions, settings.public_url)

@@ -35,11 +35,16 @@ async def test_a_body_is_read_no_further_than_its_limit() -> None:
     assert sender.asked == 2
 
 
-async def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
+@pytest.mark.parametrize("length", ["7", f"{'0' * 5_000}7", "9" * 5_000])
+async def test_a_body_that_says_it_is_too_large_is_not_read(length: str) -> None:
     sender = Client(b"abcdefg")
     with pytest.raises(Refused):
-        await request(headers={"content-length": "7"}, sender=sender).body(6)
+        await request(headers={"content-length": length}, sender=sender).body(6)
     assert sender.asked == 0
+
+
+async def test_zeros_before_a_length_change_nothing() -> None:
+    assert await request(headers={"content-length": "0" * 5_000}, sender=Client(b"")).body(6) == b""
 
 
 @pytest.mark.parametrize("before", [0, 1])

@@ -78,6 +78,16 @@ async def test_the_head_says_what_was_given_and_no_more() -> None:
     assert body == b"body"
 
 
+async def test_only_short_heads_are_kept_for_the_next_time() -> None:
+    """What is in a header may be a caller's own, and of any length."""
+    server = Server()
+    async with peer(server.behave) as url, client_for(url) as client:
+        for value in ("short", "long" * 1_000):
+            (await client.send("POST", url, {"X-Name": value}, b"")).close()
+        assert client._rendered.cache_info().currsize == 1  # pyright: ignore[reportPrivateUsage]
+    assert b"X-Name: %b\r\n" % (b"long" * 1_000) in server.requests[1]
+
+
 async def test_a_name_and_password_in_the_url_become_a_header() -> None:
     server = Server()
     async with peer(server.behave) as url:

@@ -236,7 +236,8 @@ async def test_limits_hold() -> None:
 
 async def test_what_is_not_there_is_refused() -> None:
     house = House(docs=DOCS, notes=NOTES)
-    for uri in ("y://1", "toolcrib://nobody/x://1", "toolcrib://docs", ""):
+    endless = f"toolcrib://docs/{'x' * 10_000}"
+    for uri in ("y://1", "toolcrib://nobody/x://1", "toolcrib://docs", "", endless):
         with pytest.raises(Refused) as caught:
             await read(house, uri)
         assert (caught.value.problem.code, caught.value.problem.path) == ("NOT_FOUND", "uri")

@@ -162,3 +162,16 @@ def test_who_has_the_admin_key_has_the_same_secrets_and_nobody_else() -> None:
     }
     assert len({secret, *others}) == 5
     assert Identity(ring(), "short").secret("sessions") in others
+
+
+@pytest.mark.requirement("I1")
+def test_who_listens_hears_of_every_key_that_ended() -> None:
+    """Whoever ended it: this process, another replica, or the command line in the store itself."""
+    keys, heard = ring(), list[str]()
+    keys.listen(heard.append)
+    plain = KeyRecord(name="plain", digest=digest(PLAIN_KEY))
+    keys.load([plain, KeyRecord(name="acting", digest=digest("tc_rotated"))])
+    assert heard == ["acting"]
+    keys.load([plain, KeyRecord(name="acting", digest=digest("tc_rotated"), revoked=1.0)])
+    keys.load([plain])
+    assert heard == ["acting", "acting"]

@@ -30,6 +30,8 @@ class Short(Protocol):
 
 BODY_BYTES = 4 << 20
 _MOST_PARAMETERS = 50
+_LONGEST = 20
+"""Digits of a length. Some may be zeros before it, without end, and Python refuses to read so many."""
 _NOBODY = Caller(id="nobody", contexts=frozenset())
 _NOWHERE = Origin(face="rest")
 
@@ -114,7 +116,7 @@ class Request:
                 raise _too_large(limit)
             return there
         length = self.headers.get(b"content-length")
-        if length is not None and length.isdigit() and int(length) > limit:
+        if length is not None and length.isdigit() and int(length.lstrip(b"0")[:_LONGEST] or 0) > limit:
             raise _too_large(limit)
         message = await self.receive()
         if message["type"] == "http.disconnect":

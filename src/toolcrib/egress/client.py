@@ -29,7 +29,8 @@ MOST_KEPT = 128
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_MOST_HEADS = 256
+_MOST_HEADS, _LONGEST_KEPT = 256, 1_024
+"""How many heads are kept, and the longest header of one: what is in it may come from anywhere."""
 _CLOSED = "the connection is closed"
 
 Items = tuple[tuple[str, str], ...]
@@ -82,7 +83,9 @@ class Client:
 
         Raises NoConnection, HungUp, NotHttp, and ValueError for headers that HTTP does not allow.
         """
-        head = self._rendered(method, url, tuple(headers.items()), body is None)
+        kept = not headers or max(map(len, headers.values())) <= _LONGEST_KEPT
+        render = self._rendered if kept else self._render
+        head = render(method, url, tuple(headers.items()), body is None)
         data = head + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         wire = self._warm() or await self._connected()
         return await wire.send(data)

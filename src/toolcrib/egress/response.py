@@ -6,6 +6,8 @@ from typing import Protocol
 
 _MOST_HELD = 256 << 10
 """How much of a body may wait to be read before no more is taken from the network."""
+_LONGEST = 20
+"""Digits of a length. Some may be zeros before it, without end, and Python refuses to read so many."""
 
 
 class NoConnection(Exception):
@@ -80,7 +82,7 @@ class Response:
     def content_length(self) -> int | None:
         """How long it says its body is."""
         length = self._raw.get(b"content-length", b"")
-        return int(length) if length.isdigit() else None
+        return int(length.lstrip(b"0")[:_LONGEST] or 0) if length.isdigit() else None
 
     def at_end(self) -> bool:
         """Whether all of it has come, and been read."""

@@ -21,6 +21,8 @@ LINK = "resource_link"
 _MOST_VIEWS = 512
 _MOST_MADE = 64
 _LONGEST = 200
+_LONGEST_URI = 8_192
+"""A URI longer than this is no resource's."""
 
 
 class Fetch(Protocol):
@@ -92,6 +94,8 @@ class Library:
 
     def resource(self, uri: str, caller: Caller) -> Found:
         """Return where a URI leads this caller, or refuse."""
+        if len(uri) > _LONGEST_URI:
+            raise _no_resource(uri)
         view = self._view(caller)
         found = view.resources.find(uri, alone=False)
         if found is None:

@@ -1,6 +1,6 @@
 """API keys: random, shown once, stored as a hash, looked up by it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from secrets import token_urlsafe
 
@@ -27,11 +27,20 @@ class KeyRing:
         self._callers: dict[str, Caller] = {}
         self.seen: dict[bytes, Caller] = {}
         """Whom an `Authorization` header has turned out to be; forgotten whenever the keys are loaded."""
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, hear: Callable[[str], None]) -> None:
+        """Hear the name of every key that no longer opens anything, whoever ended it and wherever."""
+        self._listeners.append(hear)
 
     def load(self, records: Iterable[KeyRecord]) -> None:
         """Replace all keys; a revoked one is gone with this."""
+        before = self._callers
         self._callers = {each.digest: _caller(each) for each in records if each.revoked is None}
         self.seen = {}
+        for gone in before.keys() - self._callers.keys():
+            for hear in self._listeners:
+                hear(before[gone].key)
 
     def caller(self, hashed: str) -> Caller | None:
         """Return the caller a hashed key stands for."""

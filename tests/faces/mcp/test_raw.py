@@ -72,3 +72,11 @@ async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
             assert {event["params"]["progressToken"] for event in events[:3]} == {"the token"}
             assert events[-1]["result"]["content"][0]["text"] == "done"
             assert [part["more_body"] for part in parts[:-1]] == [True] * 4
+
+
+async def test_what_goes_back_with_every_report_is_short() -> None:
+    sent = message("tools/call", name="take_steps", _meta={**ENVELOPE, "progressToken": "t" * 257})
+    async with served() as place:
+        said = await ask(place, sent, **modern_headers("tools/call", "take_steps"))
+        assert said[0]["status"] == 400
+        assert "at most 256" in json.loads(said[1]["body"])["error"]["message"]

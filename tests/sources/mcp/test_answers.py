@@ -200,14 +200,15 @@ def test_all_kinds_of_content_pass_as_they_are() -> None:
     [
         ({"requiredCapabilities": {"sampling": {}}}, {"requiredCapabilities": {"sampling": {}}}),
         (0, 0),
-        ("s3cret", "***"),
+        ('s"3\\cret', "***"),
+        ([{'a s"3\\cret': ['s"3\\cret', 3.5]}], [{"a ***": ["***", 3.5]}]),
         (None, None),
         ("x" * (1 << 20), None),
     ],
 )
 def test_what_a_refusal_says_is_kept_for_who_speaks_its_language(data: Any, kept: Any) -> None:
-    refusal = Refusal(-32021, "not with s3cret", data)
-    problem = error_of(refusal, TOOL, lambda said: said.replace("s3cret", "***")).problem
+    refusal = Refusal(-32021, 'not with s"3\\cret', data)
+    problem = error_of(refusal, TOOL, lambda said: said.replace('s"3\\cret', "***")).problem
     expected = {"code": -32021, "message": "not with ***", "data": kept}
     assert problem.tool_code == "-32021"
     assert problem.details == {key: each for key, each in expected.items() if each is not None}

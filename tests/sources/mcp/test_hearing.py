@@ -315,6 +315,21 @@ async def test_messages_and_progress_arrive_in_order_before_the_result() -> None
     assert not far.heard
 
 
+@pytest.mark.requirement("I5")
+async def test_what_a_server_logs_goes_on_without_secrets() -> None:
+    ann, heard = Asked(), list[Progress]()
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress)
+
+    ear = Ear(report, ann, lambda text: text.replace("s3cret", "***"))
+    await ear.hear({"level": "info", "data": {"the s3cret": ["is s3cret", 7]}})
+    await ear.hear(Progress(done=1, message="with s3cret"))
+    await ear.hear(Progress(done=2))
+    assert ann.told == [{"level": "info", "data": {"the ***": ["is ***", 7]}}]
+    assert heard == [Progress(done=1, message="with ***"), Progress(done=2)]
+
+
 @pytest.mark.parametrize(
     "others, taken",
     [

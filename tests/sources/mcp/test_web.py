@@ -30,6 +30,7 @@ from tests.sources.mcp.upstream import (
 from toolcrib.egress import Egress
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Unsent
 from toolcrib.sources.mcp.http import Http
+from toolcrib.sources.mcp.web import modern_head
 
 JSON, STREAM = b"application/json", b"text/event-stream"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -218,3 +219,10 @@ async def test_nobody_is_told_where_we_connected_to(free_port: int) -> None:
     assert str(free_port) not in str(raised.value)
     assert "127.0.0.1" not in str(raised.value)
     assert "::1" not in str(raised.value)
+
+
+def test_only_short_names_are_kept_for_the_next_time() -> None:
+    assert modern_head("r", "tools/call", "a") is modern_head("r", "tools/call", "a")
+    long = "x" * 2_000
+    assert modern_head("r", "resources/read", long) is not modern_head("r", "resources/read", long)
+    assert modern_head("r", "resources/read", long)["Mcp-Name"] == long

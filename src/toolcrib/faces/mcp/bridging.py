@@ -32,6 +32,8 @@ STATE_SECONDS = 600.0
 """How long a client may take to come back with its answers."""
 
 _STEP = 0.001
+_LONGEST_TOKEN = 256
+"""It goes back with every report, and a tool may make many."""
 _ROUND = frozenset({"inputResponses", "requestState", "_meta"})
 """What differs from one round of a request to the next."""
 _OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId"})
@@ -199,6 +201,8 @@ class _Reporter:
 
 def _report(wire: Wire, meta: JsonObject) -> Report | None:
     token = meta.get("progressToken")
+    if isinstance(token, str) and len(token) > _LONGEST_TOKEN:
+        raise ProtocolError(INVALID_PARAMS, f"a progressToken has at most {_LONGEST_TOKEN} characters")
     return _Reporter(wire, token) if isinstance(token, str | int) else None
 
 

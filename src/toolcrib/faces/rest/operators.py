@@ -1,6 +1,6 @@
 """What happened, how much, why, and who holds keys: one's own for every caller, all of it for operators."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.asgi import Answer, Request, json_answer
@@ -18,10 +18,10 @@ KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs")
 
 
 class Operators:
-    """Answers for the console's door. `ended` is told the name of a key that no longer opens anything."""
+    """Answers for the console's door."""
 
-    def __init__(self, console: Console, identity: Identity, ended: Callable[[str], None]) -> None:
-        self._console, self._identity, self._ended = console, identity, ended
+    def __init__(self, console: Console, identity: Identity) -> None:
+        self._console, self._identity = console, identity
 
     async def status(self, request: Request) -> Answer:
         """Say what runs."""
@@ -72,15 +72,12 @@ class Operators:
     async def rotate_key(self, request: Request) -> Answer:
         """Put another key in place of one."""
         name = await self._reachable(request)
-        made = await self._console.rotate_key(name)
-        self._ended(name)
-        return json_answer(made)
+        return json_answer(await self._console.rotate_key(name))
 
     async def revoke_key(self, request: Request) -> Answer:
         """End a key."""
         name = await self._reachable(request)
         await self._console.revoke_key(name)
-        self._ended(name)
         return json_answer({"name": name, "revoked": True})
 
     async def _reachable(self, request: Request) -> str:

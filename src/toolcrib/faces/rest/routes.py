@@ -68,12 +68,11 @@ class Rest:
         conversations: Conversations,
         body_bytes: int,
         draining: Callable[[], bool],
-        ended: Callable[[str], None],
         openapi: Callable[[Request], Answer],
     ) -> None:
         self._listing = Listing(gateway)
         self._execute = Execute(gateway, conversations, body_bytes=body_bytes)
-        self._operators = Operators(console, identity, ended)
+        self._operators = Operators(console, identity)
         self._servers = ServerRoutes(console)
         self._life = Life(console, draining)
         self._openapi = openapi

@@ -7,6 +7,7 @@ import orjson
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
 from toolcrib.model import Ask, Json, JsonObject, Result, Tool
+from toolcrib.sources.mcp.ear import redacted
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
 from toolcrib.sources.mcp.meta import carried, passed
 from toolcrib.sources.mcp.questions import LARGEST_QUESTION, unfit
@@ -169,13 +170,9 @@ def _refused(refusal: Refusal, redact: Callable[[str], str]) -> Failed:
 
 
 def _bounded(data: Json, redact: Callable[[str], str]) -> Json:
-    encoded = b"" if data is None else orjson.dumps(data)
-    if not encoded or len(encoded) > _LARGEST_DATA:
+    if data is None or len(orjson.dumps(data)) > _LARGEST_DATA:
         return None
-    try:
-        return orjson.loads(redact(encoded.decode()))
-    except orjson.JSONDecodeError:
-        return None
+    return redacted(data, redact)
 
 
 def _cut(tool: Tool) -> Lost:

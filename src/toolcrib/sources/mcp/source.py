@@ -125,7 +125,7 @@ class McpSource:
     ) -> Result:
         tool, channel, ear, said = call.tool, call.channel, None, None
         if channel is not None or call.report is not None:
-            ear = Ear(call.report, channel)
+            ear = Ear(call.report, channel, self._settings.redact)
         if channel is not None and ready.era == "modern":
             # A client with a session that names no level leaves it to the server, and this one wants a name.
             said = introduction(known, channel.level or (None if channel.alone else _LEAST))

@@ -31,6 +31,7 @@ ERROR_BYTES = 64 << 10
 JSON, STREAM = "application/json", "text/event-stream"
 
 _SLICE = 4 << 10
+_LONGEST_KEPT = 512
 
 _OURS = {"Accept": f"{JSON}, {STREAM}", "Accept-Encoding": "identity"}
 _FIXED = frozenset({"accept", "accept-encoding", "content-encoding", "content-length", "transfer-encoding"})
@@ -59,9 +60,15 @@ async def session(
         yield opened
 
 
-@lru_cache(maxsize=1024)
 def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
     """What a modern request says outside its body; the same for every call of a tool."""
+    # A name may be a URI from anywhere, of any length, and not each of those is worth keeping.
+    make = _modern_head if name is None or len(name) <= _LONGEST_KEPT else _modern_head.__wrapped__
+    return make(revision, method, name)
+
+
+@lru_cache(maxsize=1024)
+def _modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
     head = {"MCP-Protocol-Version": revision, "Mcp-Method": method}
     if name is not None:
         head["Mcp-Name"] = header_value(name)
