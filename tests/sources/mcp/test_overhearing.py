@@ -1,0 +1,138 @@
+"""What a server reports and logs reaches its own caller, in order and without secrets, or nobody."""
+
+from typing import Any
+
+import pytest
+
+from tests.sources.mcp.asked import ALL, Asked, never
+from tests.sources.mcp.far import Asking, Far, settle
+from toolcrib.model import Progress
+from toolcrib.sources.mcp.ear import Ear
+from toolcrib.sources.mcp.hearing import LARGEST_LOG
+from toolcrib.sources.mcp.questions import LARGEST_QUESTION
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def far() -> Far:
+    """A server whose questions are relayed."""
+    far = Far()
+    far.exchange.relay(ALL)
+    return far
+
+
+@pytest.mark.requirement("D14")
+async def test_messages_and_progress_arrive_in_order_before_the_result() -> None:
+    far, ann = Far(), Asked()
+    heard: list[Any] = []
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress.done)
+
+    async with Asking(far) as asking:
+        await asking.begin(0, ear=Ear(report, ann))
+        far.progress(1, progress=1)
+        far.say(method="notifications/message", params={"level": "info", "data": "x"})
+        far.progress(1, progress=2)
+        far.say(id=1, result={})
+    assert heard == [1, 2]
+    assert ann.told == [{"level": "info", "data": "x"}]
+    assert not far.heard
+
+
+@pytest.mark.requirement("I5")
+async def test_what_a_server_logs_goes_on_without_secrets() -> None:
+    ann, heard = Asked(), list[Progress]()
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress)
+
+    ear = Ear(report, ann, lambda text: text.replace("s3cret", "***"))
+    await ear.hear({"level": "info", "data": {"the s3cret": ["is s3cret", 7]}})
+    await ear.hear(Progress(done=1, message="with s3cret"))
+    await ear.hear(Progress(done=2))
+    assert ann.told == [{"level": "info", "data": {"the ***": ["is ***", 7]}}]
+    assert heard == [Progress(done=1, message="with ***"), Progress(done=2)]
+
+
+@pytest.mark.parametrize(
+    "others, taken",
+    [
+        ([], True),
+        ([None], False),
+        ([Ear(None, Asked("ben"))], False),
+        ([Ear(None, Asked("ann"))], True),
+        ([Ear(None, Asked("ann", alone=True))], False),
+    ],
+)
+@pytest.mark.requirement("D14")
+async def test_a_message_that_may_be_anothers_is_nobodys(others: list[Ear | None], taken: bool) -> None:
+    far, ann = Far(), Asked("ann")
+    async with Asking(far) as asking:
+        for number, other in enumerate(others):
+            await asking.begin(10 + number, ear=other)
+        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(99, "subscriptions/listen")
+        far.say(method="notifications/message", params={"data": 1})
+        await settle()
+        asking.cancel()
+    assert bool(ann.told) == taken
+    assert bool(far.heard) != taken
+
+
+@pytest.mark.parametrize(
+    "other, method, cancelled, taken",
+    [
+        (Ear(None, Asked("ben")), "tools/call", False, False),
+        (Ear(None, Asked("ben")), "tools/call", True, False),
+        (Ear(None, Asked("ann")), "tools/call", True, True),
+        (None, "tools/call", False, False),
+        (None, "tools/call", True, False),
+        (None, "tools/list", False, True),
+    ],
+)
+@pytest.mark.requirement("D14")
+async def test_a_message_may_be_of_a_call_that_is_over(
+    other: Ear | None, method: str, *, cancelled: bool, taken: bool
+) -> None:
+    """A server works on after a time limit of ours, or in the background."""
+    far, ann = Far(), Asked("ann")
+    async with Asking(far) as before:
+        await before.begin(0, method, ear=other)
+        if cancelled:
+            before.cancel()
+        else:
+            far.say(id=1, result={})
+    async with Asking(far) as asking:
+        await asking.begin(0, ear=Ear(None, ann))
+        far.say(method="notifications/message", params={"data": 1})
+        far.say(id=2, result={})
+    assert bool(ann.told) == taken
+
+
+@pytest.mark.requirement("I5")
+async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far: Far) -> None:
+    ann = Asked(answer=never)
+    async with Asking(far) as asking:
+        await asking.begin(0, ear=Ear(None, ann))
+        far.say(method="notifications/message", params={"data": "x" * LARGEST_LOG})
+        far.say(method="notifications/message", params={"data": "short"})
+        for number in range(9):
+            far.say(id=number, method="elicitation/create", params={"message": "x" * (LARGEST_QUESTION // 4)})
+            await settle()
+        assert ann.told == [{"data": "short"}]
+        assert [each["id"] for each in far.replies] == [4, 5, 6, 7, 8]
+        asking.cancel()
+
+
+async def test_a_message_that_comes_with_the_answer_of_another_is_not_heard() -> None:
+    far, ann = Far(), Asked("ann")
+    async with Asking(far) as asking:
+        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(1)
+        far.say(id=1, result={})
+        far.say(method="notifications/message", params={"data": "the other's"})
+        far.say(id=2, result={})
+    assert not ann.told
+    assert len(far.heard) == 1
