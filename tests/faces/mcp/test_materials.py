@@ -50,7 +50,7 @@ async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(house:
 
 
 async def test_long_lists_come_in_pages_made_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.faces.mcp.materials.PAGE", 4)
+    monkeypatch.setattr("toolcrib.faces.mcp.paging.PAGE", 4)
     client = Client(house, "2025-06-18")
     first = await client.result("resources/list")
     second = await client.result("resources/list", cursor=first["nextCursor"])

@@ -13,21 +13,18 @@ from toolcrib.errors import problem
 from toolcrib.faces.mcp.asked import Asked, Live, Peer, ProtocolError, Wire
 from toolcrib.faces.mcp.messages import told
 from toolcrib.faces.mcp.revisions import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LEVEL_KEY,
+    LEVELS,
+    OWNED,
     RESERVED,
-    VERSION_KEY,
 )
 from toolcrib.gateway import Conversations, Gateway, Run, Way, bound_to
 from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
 
 MOST_ROUNDS = 10
 """How often one call may ask; a source that asks for ever is not waited for."""
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-
 STATE_SECONDS = 600.0
 """How long a client may take to come back with its answers."""
 
@@ -37,7 +34,6 @@ _LONGEST_TOKEN = 256
 _ROUND = frozenset({"inputResponses", "requestState", "_meta"})
 """What differs from one round of a request to the next."""
 _OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId"})
-_ENVELOPE = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY, "progressToken"})
 _NOTHING: JsonObject = {}
 
 
@@ -208,7 +204,7 @@ def _report(wire: Wire, meta: JsonObject) -> Report | None:
 
 def _passed(meta: JsonObject) -> JsonObject:
     """What a client adds for whoever answers goes on; what belongs to its connection to us does not."""
-    if _ENVELOPE.issuperset(meta):
+    if OWNED.issuperset(meta):
         return _NOTHING
     return {key: value for key, value in meta.items() if key not in _OURS and not key.startswith(RESERVED)}
 

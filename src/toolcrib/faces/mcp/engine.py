@@ -5,19 +5,21 @@ from typing import Any, cast
 
 from toolcrib.errors import ToolcribError
 from toolcrib.faces.mcp.asked import SERVER, Asked, ProtocolError, Respond, finished
-from toolcrib.faces.mcp.bridging import LEVELS, Bridge
+from toolcrib.faces.mcp.bridging import Bridge
 from toolcrib.faces.mcp.calling import Calling
 from toolcrib.faces.mcp.envelope import named
 from toolcrib.faces.mcp.listening import Changes
-from toolcrib.faces.mcp.listing import FRESH_MS, Listing
+from toolcrib.faces.mcp.listing import Listing
 from toolcrib.faces.mcp.materials import Materials
 from toolcrib.faces.mcp.messages import Reply, answered, failed
+from toolcrib.faces.mcp.paging import FRESH_MS
 from toolcrib.faces.mcp.revisions import (
     HANDSHAKES,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LEGACY,
+    LEVELS,
     METHOD_NOT_FOUND,
     MODERN,
 )

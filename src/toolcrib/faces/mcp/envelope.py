@@ -12,6 +12,7 @@ from toolcrib.faces.mcp.revisions import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
     LEVEL_KEY,
+    LEVELS,
     MODERN,
     UNSUPPORTED_VERSION,
     VERSION_KEY,
@@ -24,8 +25,6 @@ Headers = Mapping[bytes, bytes]
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """By method: the parameter that the header Mcp-Name repeats."""
 _BEFORE, _AFTER = b"=?base64?", b"?="
-# No set, as what a client sends may be of any kind, and not all can be looked up in one.
-_LEVELS = ("alert", "critical", "debug", "emergency", "error", "info", "notice", "warning")
 
 
 def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Peer:
@@ -43,8 +42,8 @@ def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Pee
     if type(capabilities) is not dict:
         raise ProtocolError(INVALID_PARAMS, f"{CAPABILITIES_KEY} must be an object")
     level = said.get(LEVEL_KEY, "info")
-    if type(level) is not str or level not in _LEVELS:
-        raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(_LEVELS)}")
+    if type(level) is not str or level not in LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(LEVELS)}")
     return Peer(
         caller=caller,
         revision=MODERN,

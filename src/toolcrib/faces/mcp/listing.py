@@ -1,45 +1,25 @@
 """The tool list as MCP clients read it: prepared per catalog version, audience and revision, in pages."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.faces.mcp.asked import SERVER, Asked, ProtocolError
-from toolcrib.faces.mcp.revisions import INVALID_PARAMS, MODERN, SERVER_KEY
+from toolcrib.faces.mcp.asked import Asked
+from toolcrib.faces.mcp.paging import SINCE, Pages, cursor_of, paged
+from toolcrib.faces.mcp.revisions import MODERN
 from toolcrib.formats import Mcp
 from toolcrib.gateway import Gateway
 from toolcrib.model import Caller, JsonObject, Tool
 
-PAGE = 1000
-"""How many tools a page holds; clients that do not turn pages see at least these."""
-
-FRESH_MS = 5_000
-"""How long a client may go by a list without asking again. Who wants to know sooner listens for changes."""
-
 _MOST_KEPT = 50_000
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _FORMAT = Mcp()
-_COMPLETE: JsonObject = {
-    "resultType": "complete",
-    "ttlMs": FRESH_MS,
-    "cacheScope": "private",
-    "_meta": {SERVER_KEY: SERVER},
-}
-_SINCE = {
-    "annotations": "2025-03-26",
-    "title": "2025-06-18",
-    "outputSchema": "2025-06-18",
-    "_meta": "2025-06-18",
-    "icons": "2025-11-25",
-}
-"""The revision a field of a definition came with."""
-
-Pages = Mapping[str, bytes]
-"""By cursor; the first page's is empty."""
+_SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
+"""The revision a field of a tool came with."""
 
 
 class Listing:
@@ -51,10 +31,8 @@ class Listing:
 
     async def answer(self, asked: Asked) -> bytes:
         """Return the page behind a cursor."""
-        cursor = asked.params.get("cursor")
-        if cursor is not None and type(cursor) is not str:
-            raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
-        found = self._pages(asked.peer.caller, asked.peer.revision).get(cursor or "")
+        cursor = cursor_of(asked)
+        found = self._pages(asked.peer.caller, asked.peer.revision).get(cursor)
         if found is None:
             message = "there is no such cursor; ask for the first page again"
             raise Refused("INVALID_REQUEST", message, path="cursor")
@@ -75,15 +53,7 @@ class Listing:
 
     def _rendered(self, tools: Sequence[Tool], *, name: Callable[[Tool], str], revision: str) -> Pages:
         spelled = [self._spelled(tool, name(tool), revision) for tool in tools]
-        complete: JsonObject = _COMPLETE if revision == MODERN else {}
-        pages: dict[str, bytes] = {}
-        for start in range(0, max(len(spelled), 1), PAGE):
-            after = start + PAGE
-            more = {**complete, "nextCursor": str(after)} if after < len(spelled) else complete
-            head = b'{"tools":[%b]' % b",".join(spelled[start:after])
-            tail = b"," + orjson.dumps(more)[1:] if more else b"}"
-            pages[str(start) if start else ""] = head + tail
-        return pages
+        return paged("tools", spelled, revision)
 
     def _spelled(self, tool: Tool, name: str, revision: str) -> bytes:
         key = (tool.fingerprint, name, revision)

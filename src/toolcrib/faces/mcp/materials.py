@@ -7,43 +7,29 @@ from typing import Any, Literal
 import orjson
 
 from toolcrib.errors import Refused, problem
-from toolcrib.faces.mcp.asked import SERVER, Asked, Live, ProtocolError, Respond, finished
+from toolcrib.faces.mcp.asked import Asked, Live, ProtocolError, Respond, finished
 from toolcrib.faces.mcp.calling import check, input_required
 from toolcrib.faces.mcp.contents import as_object, completion, contents, is_texts, messages
+from toolcrib.faces.mcp.paging import SINCE, Pages, cursor_of, paged
 from toolcrib.faces.mcp.revisions import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    MODERN,
     PARSE_ERROR,
     RESERVED,
     RESOURCE_NOT_FOUND,
-    SERVER_KEY,
     UNSUPPORTED_VERSION,
 )
 from toolcrib.formats.mcp import meta
 from toolcrib.gateway import Follower, Gateway, Prompts, Resources, Run
 from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
 
-PAGE = 1000
-"""How many entries a page holds; clients that do not turn pages see at least these."""
-FRESH_MS = 5_000
-"""How long a client may go by a list without asking again."""
-
 Carry = Callable[[Asked, Run], Awaitable[Result]]
 """Tries a request as often as questions of its source demand; the state of an `ask` it returns is sealed."""
 Hear = Callable[[Live, str], None]
 
-_SINCE = {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
-"""The revision a field of a definition came with."""
-_COMPLETE: JsonObject = {
-    "resultType": "complete",
-    "ttlMs": FRESH_MS,
-    "cacheScope": "private",
-    "_meta": {SERVER_KEY: SERVER},
-}
 _OWNED = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 """What a result says between us and the server it comes from."""
 _BETWEEN_US = frozenset(
@@ -217,32 +203,22 @@ def _page(
     style: str = "",
 ) -> bytes:
     """Return the page behind a cursor; all pages are made once, for all who may see the same."""
-    cursor, revision = asked.params.get("cursor"), asked.peer.revision
-    if cursor is not None and type(cursor) is not str:
-        raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
+    cursor, revision = cursor_of(asked), asked.peer.revision
     spelling = f"{key} {revision} {style}"
-    pages: dict[str, bytes] | None = there.rendered.get(spelling)
+    pages: Pages | None = there.rendered.get(spelling)
     if pages is None:
-        pages = there.rendered[spelling] = _pages(key, entries(), revision)
-    found = pages.get(cursor or "")
+        pages = there.rendered[spelling] = paged(key, _spelled(entries(), revision), revision)
+    found = pages.get(cursor)
     if found is None:
         raise ProtocolError(INVALID_PARAMS, "there is no such cursor; ask for the first page again")
     return found
 
 
-def _pages(key: str, entries: Sequence[JsonObject], revision: str) -> dict[str, bytes]:
-    spelled = [
-        {name: value for name, value in each.items() if _SINCE.get(name, "") <= revision} for each in entries
+def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
+    return [
+        orjson.dumps({name: value for name, value in each.items() if SINCE.get(name, "") <= revision})
+        for each in entries
     ]
-    pages: dict[str, bytes] = {}
-    for start in range(0, max(len(spelled), 1), PAGE):
-        page: dict[str, Any] = {key: spelled[start : start + PAGE]}
-        if start + PAGE < len(spelled):
-            page["nextCursor"] = str(start + PAGE)
-        pages[str(start) if start else ""] = orjson.dumps(
-            {**page, **(_COMPLETE if revision == MODERN else {})}
-        )
-    return pages
 
 
 def _finished(asked: Asked, said: JsonObject, found: JsonObject) -> bytes:

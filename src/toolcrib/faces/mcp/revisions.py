@@ -1,14 +1,10 @@
 """The revisions of the protocol: two eras, and what a message must not say in which of them."""
 
-from typing import Literal
-
 MODERN = "2026-07-28"
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Older revisions, in which a client introduces itself once and keeps a session."""
 LEGACY = HANDSHAKES[-1]
 REVISIONS = (*HANDSHAKES, MODERN)
-
-Era = Literal["modern", "legacy"]
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
@@ -24,6 +20,8 @@ CLIENT_KEY = f"{RESERVED}clientInfo"
 LEVEL_KEY = f"{RESERVED}logLevel"
 SERVER_KEY = f"{RESERVED}serverInfo"
 SUBSCRIPTION_KEY = f"{RESERVED}subscriptionId"
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""How severe a log message is, the least first."""
 OWNED = frozenset({"progressToken", VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY})
 """Keys of `_meta` that belong to the connection they came over, and are not passed on."""
 

@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from toolcrib.asgi.body import parse
 from toolcrib.errors import Refused
-from toolcrib.faces.mcp.asked import Asked, Peer, ProtocolError, meta_of
+from toolcrib.faces.mcp.asked import NOBODY, Asked, Peer, ProtocolError, meta_of
 from toolcrib.faces.mcp.engine import Engine, introduced, refused
 from toolcrib.faces.mcp.envelope import peer_of
 from toolcrib.faces.mcp.messages import Reply, answered, checked, failed, id_of, is_answer
@@ -113,7 +113,7 @@ class _Client:
     def _handshake(self) -> Session:
         """Return the session; a client that only says that it is ready has said nothing of itself."""
         if self._session is None:
-            self._session = Session("stdio", self._caller, LEGACY, {}, ("", ""))
+            self._session = Session("stdio", self._caller, LEGACY, {}, NOBODY)
         return self._session
 
     def _start(self, do: Callable[[Any], Awaitable[None]], what: Any) -> None:
