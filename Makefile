@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help run test quick check fmt bench docs lock clean distclean
+.PHONY: help run test quick check fmt bench mutants docs lock clean distclean
 
 help:
 	@echo "make run     start the gateway with the demo (ARGS=... is passed on)"
@@ -24,6 +24,7 @@ help:
 	@echo "make check   lint, format, types, layers, shape"
 	@echo "make fmt     let ruff mend what it can"
 	@echo "make bench   side-by-side benchmark"
+	@echo "make mutants faults put into the steps and hints, to see which no test notices (ARGS=steps.limit for a module)"
 	@echo "make docs    check the documentation and say where it is"
 	@echo "make lock    resolve the lock files again (ARGS=--upgrade for newer versions)"
 	@echo "make clean   remove what tools left behind; distclean removes $(VENV) and .parts too"
@@ -48,6 +49,9 @@ fmt: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
+
+mutants: $(VENV)/.dev
+	@$(BIN)/python -m tests.mutation --jobs $(JOBS) $(ARGS)
 
 docs: $(VENV)/.dev
 	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
@@ -76,13 +80,15 @@ $(BIN)/python:
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
+# LangChain has an environment of its own (tests/parts/peers): its packages and the official SDK cannot share one.
+EXTRAS := demo otel postgres
 GROUPS := build test lint changelog lock
 PEERS := $(basename $(wildcard tests/parts/*/*.in))
 
 lock: $(VENV)/.dev
-	$(COMPILE) $(ARGS) pyproject.toml -o requirements.lock
+	$(COMPILE) $(ARGS) pyproject.toml --extra demo -o requirements.lock
 	$(COMPILE) $(ARGS) --group build -o requirements-build.lock
-	$(COMPILE) $(ARGS) pyproject.toml --all-extras $(GROUPS:%=--group %) \
+	$(COMPILE) $(ARGS) pyproject.toml $(EXTRAS:%=--extra %) $(GROUPS:%=--group %) \
 		-c requirements.lock -c requirements-build.lock -o requirements-dev.lock
 	@set -e; for peer in $(PEERS); do $(COMPILE) $(ARGS) $$peer.in -o $$peer.lock; done
 	$(BIN)/python -m tests.parts lock
@@ -90,7 +96,7 @@ lock: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/gates/test_supply.py
 
 clean:
-	@rm -rf build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf build dist mutants .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -not -path './.parts/*' -prune -exec rm -rf {} +
 
 distclean: clean

@@ -109,6 +109,21 @@ GOALS = (
         bound=Bound(at_least=0.9),
     ),
     Goal(
+        what="REST execute, hints in the answer",
+        against="a call without the tool contract",
+        ours=("rest", "toolcrib"),
+        other=("rest", "toolcrib-bare"),
+        figure=Figure.CPU,
+        bound=Bound(at_most=1.3),
+    ),
+    Goal(
+        what="REST execute of a tool with hints of its own",
+        against="that without the tool contract",
+        ours=("hinted", "toolcrib"),
+        other=("hinted", "toolcrib-bare"),
+        figure=Figure.CPU,
+    ),
+    Goal(
         what="MCP tools/call",
         against="a bare ASGI echo",
         ours=("mcp", "toolcrib"),

@@ -40,11 +40,22 @@ def lookup(stage: Stage) -> None:
         stage.add("rest", served[0], rest_call().signed(stage.crib(*served)))
 
 
+def contract(stage: Stage) -> None:
+    """The same function by a gateway without the tool contract, and one that gives its own hints."""
+    bare = stage.crib("toolcrib-bare", *_FEW[1:], program=(str(HERE / "servers/bare.py"),))
+    stage.add("rest", "toolcrib-bare", rest_call().signed(bare))
+    key = stage.crib(*_FEW)
+    stage.add("rest", "toolcrib", rest_call().signed(key))
+    stage.add("hinted", "toolcrib", rest_call("hinted_echo").signed(key))
+    stage.add("hinted", "toolcrib-bare", rest_call("hinted_echo").signed(bare))
+
+
 PARTS: dict[str, Callable[[Stage], None]] = {
     "rest": rest,
     "mcp": mcp,
     "list": listing,
     "lookup": lookup,
+    "contract": contract,
     "gateways": calls,
     "tools": lists,
 }

@@ -14,6 +14,7 @@ TITLES = {
     "echo-list": "bare ASGI echo, same bytes",
     "toolcrib": "Toolcrib",
     "toolcrib-10000": "Toolcrib, 10,000 tools",
+    "toolcrib-bare": "Toolcrib without the contract",
     "toolcrib-pipe": "Toolcrib",
     "toolcrib-web": "Toolcrib",
     "sdk": "mcp SDK, low level",
@@ -28,6 +29,7 @@ TITLES = {
 }
 WHAT = {
     "rest": "REST execute",
+    "hinted": "REST, own hints",
     "mcp": "MCP tools/call",
     "list": "list half of 10,000",
     "web": "call, HTTP server",

@@ -54,13 +54,21 @@ class Stage:
         self.peers[name] = self._stack.enter_context(running)
         return port
 
-    def crib(self, name: str, config: str, first: Ask, env: Mapping[str, str] | None = None) -> str:
+    def crib(
+        self,
+        name: str,
+        config: str,
+        first: Ask,
+        env: Mapping[str, str] | None = None,
+        *,
+        program: Sequence[str] = ("-m", "toolcrib"),
+    ) -> str:
         """Start a gateway of ours, if it does not run yet, and return a key for it."""
         if name not in self._keys:
             home = self.folder / name
             home.mkdir()
             admin = secrets.token_urlsafe(32)
-            command = [sys.executable, "-m", "toolcrib", "serve", "--port", PORT]
+            command = [sys.executable, *program, "serve", "--port", PORT]
             whole = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin, **(env or {})}
             port = self.start(
                 name, [*command, "-c", str(HERE / "served" / config)], first.signed(admin), whole

@@ -5,13 +5,12 @@ and once slowly, with progress. Run it: python examples/library.py
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import anyio
-from pydantic import Field
 
 from toolcrib import BusinessRuleError, Crib, ToolContext, tool
 from toolcrib.model import Progress
+from toolcrib.sdk import CardId
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,7 @@ CARDS = {card.card_id: card for card in (Card("card_123", "Mend the gate"), Card
         }
     ],
 )
-async def get_card(
-    card_id: Annotated[str, Field(description="The card's id, such as card_123.", pattern="^card_")],
-) -> Card:
+async def get_card(card_id: CardId) -> Card:
     """Look up one card by its id and return its title. Use it before changing a card."""
     if card_id not in CARDS:
         raise BusinessRuleError("NO_SUCH_CARD", f"there is no card {card_id}")
@@ -56,7 +53,10 @@ async def get_card(
     examples=[{"description": "All of them", "params": {}, "expectedResult": {"words": 5}}],
 )
 async def count_words(ctx: ToolContext) -> dict[str, int]:
-    """Count the words of all cards and return their number, reporting progress on the way."""
+    """Count the words of all cards and return their number, reporting progress on the way.
+
+    Use it when someone asks how much there is to read.
+    """
     words = 0
     for done, card in enumerate(CARDS.values(), 1):
         words += len(card.title.split())

@@ -44,11 +44,12 @@ async def served(
     env: Mapping[str, str] | None = None,
     demo: bool = True,
     log: Path | None = None,
+    python: str | Path = sys.executable,
 ) -> AsyncGenerator[Served, None]:
     """Run `toolcrib serve` on a port of its own until the block ends; `log` is where its log goes."""
     path = anyio.Path(home / "toolcrib.yaml")
     await path.write_text(config)
-    command = [sys.executable, "-m", "toolcrib", "serve", "-c", str(path), "--port", "0"]
+    command = [str(python), "-m", "toolcrib", "serve", "-c", str(path), "--port", "0"]
     environment = {**os.environ, "TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": ADMIN_KEY, **(env or {})}
     with ExitStack() as stack:
         log_file = None if log is None else stack.enter_context(log.open("ab"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from toolcrib import BusinessRuleError, Crib, Registry, ToolContext, __version__, tool
+from toolcrib import BusinessRuleError, Crib, Registry, ToolContext, __version__, create_tool
 from toolcrib.config import ConfigError, parse
 from toolcrib.errors import Refused
 from toolcrib.model import Progress
@@ -13,7 +13,7 @@ from toolcrib.sdk import AnyTool
 from toolcrib.version import VERSION
 
 
-@tool(category="query", permissions=["cards:read"], tags=["cards"])
+@create_tool(category="query", permissions=["cards:read"], tags=["cards"])
 async def get_card(card_id: str) -> dict[str, str]:
     """Look up one card by its id and return its title."""
     if card_id == "gone":
@@ -21,7 +21,7 @@ async def get_card(card_id: str) -> dict[str, str]:
     return {"card_id": card_id}
 
 
-@tool(category="query", tags=["cards"])
+@create_tool(category="query", tags=["cards"])
 async def count_cards(ctx: ToolContext) -> dict[str, str | None]:
     """Count the cards, reporting progress twice."""
     await ctx.report(1, 2, "half")
@@ -32,9 +32,9 @@ async def count_cards(ctx: ToolContext) -> dict[str, str | None]:
 TOOLS: tuple[AnyTool, ...] = (get_card, count_cards)
 
 MODULE = """
-from toolcrib import tool
+from toolcrib import create_tool
 
-@tool
+@create_tool
 async def say_hi() -> str:
     '''Says hi.'''
     return "hi"
@@ -173,3 +173,25 @@ def test_the_public_names() -> None:
     registry = Registry()
     registry.register(get_card)
     assert registry.get("get-card") is get_card
+
+
+@pytest.mark.requirement("E12")
+async def test_a_change_made_twice_under_one_key_is_made_once() -> None:
+    made: list[str] = []
+
+    @create_tool(category="mutation")
+    async def make_card(title: str) -> int:
+        """Make a card."""
+        made.append(title)
+        return len(made)
+
+    async with Crib(tools=(make_card,)) as crib:
+        first = await crib.call("make-card", {"title": "a"}, idempotency_key="k")
+        again = await crib.call("make-card", {"title": "a"}, idempotency_key="k")
+        other = await crib.call("make-card", {"title": "b"}, idempotency_key="k")
+        wrong = await crib.call("make-card", {"title": "c"}, idempotency_key="no key")
+    assert (first.data, again.data, made) == (1, 1, ["a"])
+    assert other.problem is not None
+    assert other.problem.code == "IDEMPOTENCY_MISMATCH"
+    assert wrong.problem is not None
+    assert (wrong.problem.code, wrong.problem.path) == ("INVALID_REQUEST", "idempotency_key")

@@ -6,11 +6,23 @@ from typing import TYPE_CHECKING
 from toolcrib import version
 
 if TYPE_CHECKING:
+    from toolcrib import hints
     from toolcrib.crib import Crib
     from toolcrib.errors import BusinessRuleError
-    from toolcrib.sdk import Registry, ToolContext, tool
+    from toolcrib.sdk import BrandedId, Registry, ToolContext, ToolResult, create_tool, tool
 
-__all__ = ["BusinessRuleError", "Crib", "Registry", "ToolContext", "__version__", "tool"]
+__all__ = [
+    "BrandedId",
+    "BusinessRuleError",
+    "Crib",
+    "Registry",
+    "ToolContext",
+    "ToolResult",
+    "__version__",
+    "create_tool",
+    "hints",
+    "tool",
+]
 
 __version__ = version.VERSION
 
@@ -18,13 +30,15 @@ __version__ = version.VERSION
 _HOMES = {
     "BusinessRuleError": "toolcrib.errors",
     "Crib": "toolcrib.crib",
-    "Registry": "toolcrib.sdk",
-    "ToolContext": "toolcrib.sdk",
-    "tool": "toolcrib.sdk",
+    **dict.fromkeys(
+        ("BrandedId", "Registry", "ToolContext", "ToolResult", "create_tool", "tool"), "toolcrib.sdk"
+    ),
 }
 
 
 def __getattr__(name: str) -> object:
+    if name == "hints":
+        return import_module("toolcrib.hints")
     if name not in _HOMES:
         message = f"module 'toolcrib' has no attribute {name!r}"
         raise AttributeError(message)

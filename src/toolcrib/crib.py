@@ -15,6 +15,7 @@ from toolcrib.build import House, build
 from toolcrib.config import Document, default_document, load
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
+from toolcrib.gateway import idempotency_key as check_key
 from toolcrib.identity import new_key
 from toolcrib.model import Caller, JsonObject, Origin, Progress, Result
 from toolcrib.names import Style
@@ -109,10 +110,15 @@ class Crib:
         context: str | None = None,
         user: str | None = None,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Result:
-        """Call a tool by any of its names. What goes wrong with it is not raised: see `result.problem`."""
+        """Call a tool by any of its names. What goes wrong with it is not raised: see `result.problem`.
+
+        A call that changes something, made twice with one `idempotency_key`, is carried out once.
+        """
         try:
+            key = check_key(idempotency_key, "idempotency_key")
             caller = self.house.gateway.enter(self.caller(user), context)
             _check_depth(arguments)
         except Refused as error:
@@ -123,6 +129,7 @@ class Crib:
             caller,
             origin=Origin(agent_id="library", face="library"),
             deadline=None if timeout is None else anyio.current_time() + timeout,
+            idempotency_key=key,
             report=None if on_progress is None else _reporting(on_progress),
         )
 

@@ -12,7 +12,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolcrib.model import Kind, Problem
+from toolcrib.model import Hints, Kind, Problem
 
 Class = Literal["validation", "business", "system"]
 
@@ -123,6 +123,9 @@ def spell(problem: Problem) -> dict[str, Any]:
 class ToolcribError(Exception):
     """An error that says all a caller may know of it."""
 
+    hints: Hints | None = None
+    """What the agent may do next, where whoever raised it knows that."""
+
     def __init__(self, code: str, message: str, **more: Any) -> None:
         super().__init__(message)
         self.problem = problem(code, message, **more)
@@ -147,8 +150,11 @@ class Failed(ToolcribError):
 class BusinessRuleError(Failed):
     """A rule of the tool's own domain forbids it. `code` is its own and reaches the agent as `toolCode`."""
 
-    def __init__(self, code: str, message: str, *, retryable: bool = False) -> None:
+    def __init__(
+        self, code: str, message: str, *, retryable: bool = False, hints: Hints | None = None
+    ) -> None:
         super().__init__("TOOL_FAILED", message, tool_code=code, retryable=retryable)
+        self.hints = hints
 
 
 class Broken(ToolcribError):

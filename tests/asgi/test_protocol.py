@@ -11,7 +11,7 @@ from anyio.abc import SocketStream
 from tests.doors import ADMIN, Doors, doors, listening
 from tests.faces.rest.bench import Waiting, add
 from tests.waiting import until
-from toolcrib import tool
+from toolcrib import create_tool
 from toolcrib.asgi import protocol
 
 pytestmark = pytest.mark.anyio
@@ -205,7 +205,7 @@ async def test_an_answer_that_nobody_reads_is_not_kept(
     monkeypatch.setattr(protocol, "READ_BYTES", least)
     written: list[int] = []
 
-    @tool
+    @create_tool
     def write_much() -> str:
         """Answer with more than fits into any buffer on the way."""
         written.append(3_500_000)

@@ -27,6 +27,9 @@ CASES: dict[Key, float] = {
     ("rest", "toolcrib"): 2000,
     ("rest", "toolcrib-10000"): 1900,
     ("mcp", "echo-mcp"): 2000,
+    ("rest", "toolcrib-bare"): 2400,
+    ("hinted", "toolcrib"): 300,
+    ("hinted", "toolcrib-bare"): 400,
     ("mcp", "sdk"): 1000,
     ("mcp", "toolcrib"): 600,
     ("list", "echo-list"): 300,
@@ -95,6 +98,8 @@ def test_a_tiny_run_compares_toolcrib_with_the_bare_echo(
 def test_ratios_are_medians_of_rounds_with_their_goals() -> None:
     found = {(each.name, each.figure): (each.value, each.reached) for each in an_outcome().verdicts}
     assert found["REST execute / a bare ASGI echo", "throughput"] == (0.5, True)
+    contract = "REST execute, hints in the answer / a call without the tool contract", "CPU"
+    assert found[contract] == (pytest.approx(1.2), True)
     assert found["MCP tools/call / the bare mcp SDK", "throughput"] == (0.6, False)
     assert found["list of half of 10,000 tools / the cost of sending its bytes", "time"] == (1.5, True)
     assert found["before a stdio server / mcp-proxy of Node", "throughput"] == (2.0, False)
@@ -233,7 +238,7 @@ def test_the_versions_measured_are_those_of_the_locks() -> None:
 
 
 def test_the_parts_can_be_asked_for_alone() -> None:
-    assert list(PARTS) == ["rest", "mcp", "list", "lookup", "gateways", "tools"]
+    assert list(PARTS) == ["rest", "mcp", "list", "lookup", "contract", "gateways", "tools"]
 
 
 def test_commands_are_pinned_where_there_are_two_cores() -> None:

@@ -9,22 +9,17 @@ from typing import Any
 import anyio
 import pytest
 
-from toolcrib.build import House, build, order
-from toolcrib.catalog import Catalog
+from toolcrib.build import House, build
 from toolcrib.config import ConfigError, load, parse
 from toolcrib.errors import Refused
 from toolcrib.model import Credential
-from toolcrib.observe import Journal, Metrics
-from toolcrib.sdk import AnyTool, tool
+from toolcrib.sdk import AnyTool, create_tool
 from toolcrib.sources.functions import ModuleProblem
-from toolcrib.steps.breaker import Breaker
 from toolcrib.store import open_store
-from toolcrib.store.shared.memory import MemoryShared
-from toolcrib.supervisor import Supervisor
 from toolcrib.testing import a_caller
 
 
-@tool(category="query", tags=["test"])
+@create_tool(category="query", tags=["test"])
 async def repeat(text: str) -> dict[str, str]:
     """Gives back the text it was given, so that a test can see that arguments arrive intact."""
     return {"text": text}
@@ -39,12 +34,15 @@ async def house(
         yield running
 
 
-STEPS = "record recover deadline limit validate shape cache verify retry breaker bulkhead activate attempt"
+STEPS = (
+    "record recover deadline limit validate replay shape cache verify retry breaker bulkhead "
+    "activate begin attempt"
+)
 
 
-def test_the_step_order_is_the_one_the_documentation_draws() -> None:
-    document = parse("", "toolcrib.yaml", {})
-    steps = order(document, Journal(Metrics()), MemoryShared(), Supervisor(Catalog([])), Breaker())
+async def test_the_step_order_is_the_one_the_documentation_draws(tmp_path: Path) -> None:
+    async with house(tmp_path) as running:
+        steps = running.console.steps
     assert " ".join(type(step).__name__.lower() for step in steps) == STEPS
     drawn = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
     assert " → ".join(STEPS.split()) in drawn
@@ -97,7 +95,7 @@ async def test_a_module_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 async def test_functions_are_found_beside_the_config_file(tmp_path: Path) -> None:
     (tmp_path / "own_words.py").write_text(
-        "from toolcrib import tool\n\n@tool(category='query')\ndef shout(text: str) -> str:\n"
+        "from toolcrib import create_tool\n\n@create_tool(category='query')\ndef shout(text: str) -> str:\n"
         "    '''Returns the text in capitals, for a test of where modules are looked for.'''\n"
         "    return text.upper()\n"
     )

@@ -25,9 +25,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C5")]
 WEB = {"transport": "http", "url": "http://127.0.0.1:9/mcp"}
 
 MODULE = """
-from toolcrib import tool
+from toolcrib import create_tool
 
-@tool(category="query")
+@create_tool(category="query")
 async def sunrise() -> str:
     \"\"\"Tells when the sun rises.\"\"\"
     return "at six"

@@ -8,14 +8,22 @@ import pytest
 from tests.cli.conftest import Shell
 
 TOOLS = '''
-from toolcrib import ToolContext, tool
+from toolcrib import ToolContext, create_tool
 
-@tool(tags=["test"])
+@create_tool(tags=["test"])
 async def explode(text: str) -> str:
     """Raises an error that holds a word nobody may see."""
     raise RuntimeError("the word is " + text)
 
-@tool(tags=["test"])
+@create_tool(tags=["test"])
+async def add_line(text: str) -> int:
+    """Adds a line to a file and says how many there are."""
+    with open("lines.txt", "a") as file:
+        file.write(text + "\\n")
+    with open("lines.txt") as file:
+        return len(file.readlines())
+
+@create_tool(tags=["test"])
 async def who_calls(ctx: ToolContext) -> str:
     """Says for which user it was called."""
     return f"{ctx.user_id}\\x1b[31m"
@@ -118,3 +126,13 @@ def test_wrong_use(shell: Shell, arguments: list[str], said: str) -> None:
     done = shell("call", *arguments)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+@pytest.mark.requirement("E12")
+@pytest.mark.usefixtures("own_tools")
+def test_a_key_lasts_from_one_command_to_the_next(shell: Shell, tmp_path: Path) -> None:
+    words = ("call", "add-line", "text=x", "--idempotency-key")
+    assert [shell(*words, key).out.split()[-1] for key in ("a", "a", "b")] == ["1", "1", "2"]
+    assert (tmp_path / "lines.txt").read_text() == "x\nx\n"
+    wrong = shell(*words, "no key")
+    assert (wrong.code, "INVALID_REQUEST" in wrong.err) == (1, True)

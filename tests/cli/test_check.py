@@ -1,33 +1,14 @@
 """`toolcrib check`: config, withheld tools, idle entries, and the checklist of a good tool."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Shell
-from toolcrib.cli.findings import of_status
-
-GOOD = '''
-from typing import Annotated
-from pydantic import Field
-from toolcrib import tool
-
-@tool(category="query", tags=["x"], examples=[
-    {"description": "One", "params": {"card_id": "c1"}, "expectedResult": {"title": "One"}}
-])
-async def get_card(card_id: Annotated[str, Field(description="Which card.")]) -> dict[str, str]:
-    """Look up one card by its id and return its title. Use it before changing a card."""
-    return {"title": card_id}
-'''
-
-SHORT = """
-from toolcrib import tool
-
-@tool
-async def get_datetime(zone: str) -> str:
-    \"\"\"Says the time.\"\"\"
-    return zone
-"""
+from tests.testing.modules import ACTING, GOOD, SHORT
+from toolcrib.cli.findings import of_degraded, of_status
+from toolcrib.sdk.checklist import ITEMS
 
 
 def test_the_default_is_fine(shell: Shell) -> None:
@@ -35,24 +16,64 @@ def test_the_default_is_fine(shell: Shell) -> None:
     assert (done.code, done.out) == (0, "Nothing falls short.\n")
 
 
-@pytest.mark.parametrize("named", ["check_good_tools", "check_good_tools.py"])
-def test_a_good_module(shell: Shell, tmp_path: Path, named: str) -> None:
+@pytest.mark.requirement("E15")
+def test_a_good_module_leaves_questions_to_a_person(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "check_good_tools.py").write_text(GOOD)
-    assert shell("check", named).code == 0
+    done = shell("check", "check_good_tools")
+    assert done.code == 0
+    assert [row[:2] for row in done.rows] == [
+        ["person", "check_good_tools:get-card description"],
+        ["person", "check_good_tools:get-card tests"],
+        ["check_good_tools:get-card: 27 of 29, 2 for a person"],
+        ["Nothing falls short."],
+    ]
+    assert shell("check", "check_good_tools.py").out == done.out
 
 
+@pytest.mark.requirement("E15")
 def test_a_module_that_falls_short(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "check_short_module.py").write_text(SHORT)
     done = shell("check", "check_short_module", "--json")
     assert (done.code, done.json["ok"]) == (1, False)
-    assert {each["where"] for each in done.json["findings"]} == {"check_short_module:get-datetime"}
-    assert {each["rule"] for each in done.json["findings"]} == {"description", "examples", "discovery"}
+    assert {each["where"] for each in done.json["findings"]} == {"check_short_module:say-time"}
+    assert {each["level"] for each in done.json["findings"]} == {"short"}
+    assert {each["rule"] for each in done.json["findings"]} == {
+        "description",
+        "parameters",
+        "examples",
+        "tags",
+    }
+    judged = done.json["tools"]["check_short_module:say-time"]
+    assert list(judged) == [item.id for item in ITEMS]
+    assert judged["tags"]["verdict"] == "short"
+    assert judged["tags"]["message"].startswith("there is no tag")
+    assert judged["description"].keys() == {"verdict", "message"}
+
+
+@pytest.mark.requirement("E15")
+def test_every_item_is_shown_on_request(shell: Shell, tmp_path: Path) -> None:
+    text = SHORT.replace("@create_tool", '@create_tool(deprecated={"since": "1.0.0"})')
+    (tmp_path / "check_all_module.py").write_text(text)
+    done = shell("check", "check_all_module", "--all")
+    mine = [row for row in done.rows if len(row) == 3 and row[1].startswith("check_all_module:say-time ")]
+    assert [row[1].split()[1] for row in mine] == [*(item.id for item in ITEMS), "deprecated", "deprecated"]
+    assert {row[0] for row in mine} == {"pass", "short", "person", "n/a"}
+    assert any(row[0] == "local:get-datetime: 24 of 29, 5 for a person" for row in done.rows)
+
+
+@pytest.mark.requirement("E15")
+def test_what_may_change_something_is_run_only_when_told(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "check_acting.py").write_text(ACTING)
+    assert shell("check", "check_acting").code == 0
+    assert not (tmp_path / "check_acting.done").exists()
+    assert shell("check", "check_acting", "--run-mutations", "--user", "u1").code == 0
+    assert (tmp_path / "check_acting.done").exists()
 
 
 def test_a_module_that_is_not_there(shell: Shell) -> None:
     done = shell("check", "no_such_module_anywhere")
     assert done.code == 1
-    assert done.rows[0][:2] == ["fault", "no_such_module_anywhere"]
+    assert [row[:2] for row in done.rows] == [["fault", "no_such_module_anywhere"]]
 
 
 @pytest.mark.requirement("A4", "F4")
@@ -74,19 +95,26 @@ def test_tools_of_the_config_that_are_withheld_or_match_nothing(shell: Shell, tm
     assert any("nothing:here matches no tool" in each["message"] for each in done.json["findings"])
 
 
-def test_tools_of_the_config_are_held_to_the_checklist(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "check_config_short.py").write_text(SHORT.replace("get_datetime", "say_time"))
+@pytest.mark.requirement("E15")
+def test_tools_of_the_config_are_held_to_the_checklist_once(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "check_config_short.py").write_text(SHORT)
     (tmp_path / "toolcrib.yaml").write_text("functions: [check_config_short]")
-    done = shell("check")
-    assert done.code == 1
-    assert {row[0] for row in done.rows} == {"short"}
+    alone = shell("check")
+    assert alone.code == 1
+    assert {row[0] for row in alone.rows if len(row) == 3} == {"short", "person"}
+    assert shell("check", "check_config_short.py").out == alone.out
 
 
-def test_a_module_of_the_config_that_does_not_import(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "toolcrib.yaml").write_text("functions: [no_such_module_anywhere]")
-    done = shell("check")
+def test_a_module_that_does_not_import_is_one_finding_and_the_others_are_checked(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "check_broken.py").write_text("raise OSError('no disk')")
+    (tmp_path / "check_beside.py").write_text(SHORT)
+    (tmp_path / "toolcrib.yaml").write_text("functions: [check_broken, check_beside]")
+    done = shell("check", "check_broken")
     assert done.code == 1
-    assert done.rows[0][:2] == ["fault", "functions"]
+    assert [row[:2] for row in done.rows if row[0] == "fault"] == [["fault", "functions"]]
+    assert "check_beside:say-time tags" in {row[1] for row in done.rows if len(row) == 3}
     assert shell("tools").code == 2
 
 
@@ -121,3 +149,38 @@ def test_a_server_that_does_not_start_is_a_fault_and_one_that_sleeps_is_not(
     assert of_status(status) == []
     (found,) = of_status({**status, "sources": [{**source, "state": "crash_loop"}]})
     assert (found.level, found.message) == ("fault", "crash_loop")
+
+
+def test_tools_whose_source_is_down_are_named() -> None:
+    def listed(source: str, tool: str, *, degraded: bool) -> dict[str, Any]:
+        return {"source": source, "names": {"qualified": f"{source}:{tool}"}, "degraded": degraded}
+
+    tools = [
+        listed("atis", "get", degraded=True),
+        listed("notes", "add", degraded=False),
+        listed("atis", "put", degraded=True),
+    ]
+    (found,) = of_degraded(tools)
+    assert (found.level, found.where) == ("warning", "atis")
+    assert found.message.endswith("atis:get, atis:put")
+
+
+@pytest.mark.requirement("E16")
+def test_definitions_are_published_and_a_change_that_breaks_them_fails(shell: Shell, tmp_path: Path) -> None:
+    kept = tmp_path / "check_kept.published.json"
+    (tmp_path / "check_kept.py").write_text(GOOD)
+    done = shell("check", "check_kept", "--publish")
+    assert (done.code, done.err) == (0, f"published in {kept}\n")
+    kept.write_text(kept.read_text().replace('"required": [\n', '"required_before": [\n'))
+    done = shell("check", "check_kept", "--publish")
+    assert done.code == 1
+    assert done.err == "nothing is published: mend what is listed first\n"
+    (row,) = [row for row in done.rows if row[0] == "short"]
+    assert row[1] == "check_kept:get-card published"
+    assert "params.card_id: required is True, was False" in row[2]
+
+
+def test_only_a_module_can_be_published(shell: Shell) -> None:
+    done = shell("check", "--publish")
+    assert done.code == 2
+    assert "name it" in done.err

@@ -270,3 +270,12 @@ def unanswered() -> Iterator[str]:
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.requirement("E12")
+def test_a_call_with_a_key_is_carried_out_once(remote: Shell) -> None:
+    words = ("call", "slow-countdown", "seconds=0", "--idempotency-key", "once")
+    first, again = remote(*words, "--json"), remote(*words, "--json")
+    assert first.json["data"] == again.json["data"]
+    other = remote("call", "slow-countdown", "seconds=0.01", "--idempotency-key", "once", "--json")
+    assert (other.code, other.json["error"]["code"]) == (1, "IDEMPOTENCY_MISMATCH")

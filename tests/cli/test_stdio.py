@@ -17,9 +17,9 @@ HELLO = {
 }
 
 LOUD = '''
-from toolcrib import tool
+from toolcrib import create_tool
 
-@tool(category="query", tags=["test"])
+@create_tool(category="query", tags=["test"])
 async def make_noise() -> str:
     """Prints to standard output, where only the protocol belongs."""
     print("NOISE")

@@ -39,7 +39,7 @@ def test_settings_are_listed_with_all_the_docs_need() -> None:
         (("auth", "anonymous"), ("context",)),
         (("mcp", "servers", "x", "restart"), ("enabled", "max_restarts", "backoff_ms")),
         (("openapi", "x"), ("document", "base_url")),
-        (("overrides", "x", "deprecated"), ("since", "replacement", "removal_date")),
+        (("overrides", "x", "deprecated"), ("since", "replacement", "removal_date", "announced")),
         (("mcp", "servers"), ()),
         (("legacy",), ()),
         (("nowhere", "at", "all"), ()),

@@ -10,7 +10,7 @@ from toolcrib.build import House, build
 from toolcrib.config import parse
 from toolcrib.errors import Refused
 from toolcrib.model import Credential
-from toolcrib.sdk import tool
+from toolcrib.sdk import create_tool
 from toolcrib.testing import a_caller
 
 CONFIG = """
@@ -23,19 +23,19 @@ overrides:
 """
 
 
-@tool(category="query", permissions=["cards:read"])
+@create_tool(category="query", permissions=["cards:read"])
 async def find_card(text: str) -> dict[str, str]:
     """Finds a card by its text and returns it, for a test of what operators are told."""
     return {"text": text}
 
 
-@tool(name="open-door")
+@create_tool(name="open-door")
 async def open_door() -> dict[str, bool]:
     """Opens the door and returns whether it is open, for a test of what operators are told."""
     return {"open": True}
 
 
-@tool(category="query", name="secret")
+@create_tool(category="query", name="secret")
 async def hidden_tool() -> str:
     """Is hidden by the operator and returns nothing of interest, for a test of explanations."""
     return "…"

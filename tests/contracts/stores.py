@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.interfaces import CallRow, Definition, KeyRecord, Store, UsageRow
+from toolcrib.interfaces import CallRow, Definition, KeyRecord, ReplayRow, Store, UsageRow
 from toolcrib.store import open_store
 
 Kind = Callable[[pytest.FixtureRequest], str]
@@ -73,4 +73,9 @@ def a_definition(name: str = "files:read", **more: object) -> Definition:
         trusted=f"first seal of {name}",
         seen=1_700_000_000.25,
     )
+    return replace(row, **more)
+
+
+def a_replay(key: str = "key", **more: object) -> ReplayRow:
+    row = ReplayRow(key=key, call="call-1", body="body", holder="host a 1", at=100.0, until=1000.0)
     return replace(row, **more)

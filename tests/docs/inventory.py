@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from json import loads
 from typing import Any
 
 import anyio
@@ -13,19 +14,16 @@ import click
 import toolcrib as package
 from toolcrib import sources
 from toolcrib.asgi import Route
-from toolcrib.build import order
-from toolcrib.catalog import Catalog
 from toolcrib.cli.commands import toolcrib
-from toolcrib.config import default_document
 from toolcrib.crib import Crib
-from toolcrib.model import Caller, Origin, Tool
-from toolcrib.observe import Entry, Journal, Metrics, Redactor
+from toolcrib.model import Call, Caller, Origin, Tool
+from toolcrib.observe import Entry, Redactor
+from toolcrib.observe.arguments import Arguments
+from toolcrib.observe.entry import Start
 from toolcrib.observe.lines import call_event, record_event
+from toolcrib.observe.quick import QuickLines
 from toolcrib.sdk import Options
 from toolcrib.server import Server
-from toolcrib.steps.breaker import Breaker
-from toolcrib.store.shared.memory import MemoryShared
-from toolcrib.supervisor import Supervisor
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,7 @@ class Found:
     """What a running gateway says of itself."""
 
     routes: tuple[Route, ...]
+    steps: tuple[str, ...]
     rules: tuple[str, ...]
     tools: tuple[Tool, ...]
     metrics: tuple[str, ...]
@@ -69,6 +68,7 @@ async def _ask() -> Found:
         assert result.metadata is not None
         return Found(
             routes=Server(crib.house).router.routes,
+            steps=tuple(type(step).__name__.lower() for step in console.steps),
             rules=tuple(rule.name for rule in console.policy.rules),
             tools=crib.house.gateway.tools(crib.caller()),
             metrics=tuple(_families(console.metrics().decode())),
@@ -87,12 +87,9 @@ def _families(metrics: str) -> Iterator[str]:
             yield line.split()[2]
 
 
-@cache
 def steps() -> tuple[str, ...]:
     """Name the steps in the order the house is built with."""
-    supervisor = Supervisor(Catalog([]))
-    placed = order(default_document({}), Journal(Metrics()), MemoryShared(), supervisor, Breaker())
-    return tuple(type(step).__name__.lower() for step in placed)
+    return found().steps
 
 
 def source_kinds() -> tuple[str, ...]:
@@ -112,7 +109,9 @@ def log_fields() -> tuple[str, ...]:
     raised = ValueError("for the record")
     caught = (ValueError, raised, None)
     record = logging.LogRecord("toolcrib", logging.ERROR, "x.py", 1, "said", (), caught, sinfo="stack")
-    keys = (*call_event(call, Redactor()), *record_event(record, Redactor()))
+    begun = Start(Call(id="id", tool=tool, arguments={}, caller=Caller(id="key:x")), 0.0)
+    start = loads(QuickLines(Redactor(), Arguments(Redactor())).start(begun))
+    keys = (*start, *call_event(call, Redactor()), *record_event(record, Redactor()))
     return tuple(dict.fromkeys(keys))
 
 

@@ -14,6 +14,7 @@ from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas
 from toolcrib.sources import functions
 from toolcrib.sources.mcp import connection, definitions, discovery, lines
+from toolcrib.steps import replay
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import BY_RESPONSE_TIME
 from toolcrib.steps.breaker import Breaker
@@ -83,6 +84,15 @@ def _calls() -> list[Row]:
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
         ("kept answer", size(results.LARGEST), _FIXED),
         ("kept answers together", f"{results.ENTRIES:,}, {size(results.BYTES)}", _FIXED),
+        *_keys(),
+    ]
+
+
+def _keys() -> list[Row]:
+    return [
+        ("answer kept for an idempotency key", size(replay.LARGEST), _FIXED),
+        ("how long it is kept", f"{replay.KEPT_SECONDS / 3600:g} h", _FIXED),
+        ("how long a call of another machine counts as running", f"{replay.LONGEST:g} s", _FIXED),
     ]
 
 

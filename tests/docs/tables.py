@@ -9,6 +9,7 @@ from toolcrib.asgi import Route
 from toolcrib.config import Setting, settings
 from toolcrib.config.later import LATER
 from toolcrib.errors import CODES
+from toolcrib.sdk.checklist import ITEMS
 
 _BLOCK = re.compile(r"(<!-- generated: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _WHO = {"open": "anyone", "loopback": "this machine, else a key", "key": "a key"}
@@ -93,11 +94,18 @@ def _limits() -> str:
     return table(("what", "limit", "where it is set"), limits.rows())
 
 
+def _checklist() -> str:
+    return table(
+        ("item", "what it asks", "what to do"), ((f"`{each.id}`", each.says, each.do) for each in ITEMS)
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "settings": _settings,
     "routes": _routes,
     "codes": _codes,
     "limits": _limits,
+    "checklist": _checklist,
 }
 
 

@@ -121,9 +121,12 @@ def test_every_permission_of_the_gateway_is_documented() -> None:
     assert sorted(each for each in needed if f"| `{each}` |" not in said) == []
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.parametrize("code", CODES)
-def test_every_code_says_when_it_comes_and_what_to_do(code: str) -> None:
-    assert "**Do:**" in headed("docs/errors.md", code)
+def test_every_code_says_what_it_means_where_it_comes_from_and_what_to_do(code: str) -> None:
+    said = headed("docs/errors.md", code)
+    parts = [said.index(part) for part in ("**Means:**", "**Cause:**", "**Do:**")]
+    assert parts == sorted(parts)
 
 
 def test_no_page_speaks_of_a_code_that_does_not_exist() -> None:

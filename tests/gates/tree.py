@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("src", "tests", "bench", "examples")
 LEFT_BEHIND = frozenset(
-    {".git", ".venv", ".parts", ".toolcrib", "__pycache__", ".hypothesis", "dist", "build"}
+    {".git", ".venv", ".parts", ".toolcrib", "__pycache__", ".hypothesis", "dist", "build", "mutants"}
 )
 
 

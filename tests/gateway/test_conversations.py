@@ -29,7 +29,7 @@ async def test_a_question_is_the_answer_and_the_same_call_with_the_answer_goes_o
         assert asked.ask.questions == {"q1": {"method": "elicitation/create", "params": form()}}
         assert (asked.message, open_.talks.parked, open_.running) == ("Which seat?", 1, 1)
         assert asked.hints is not None
-        assert asked.hints.suggested_next_actions[0]["action"] == "answer-questions"
+        assert asked.hints.suggested_next_actions[0].action == "answer-questions"
         done = await open_.say(asked.ask.state, {"q1": YES})
         assert (done.data, done.ask) == (YES, None)
         assert asked.metadata is not None

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.observe.samples import a_problem, an_entry
-from toolcrib.model import Origin
-from toolcrib.observe import MASK, Entry, Log, Redactor, setup
+from tests.observe.reading import CANARY, Lines
+from tests.observe.samples import a_failure, a_problem, an_entry
+from toolcrib.model import Ask, Deprecation, Origin, Result
+from toolcrib.observe import MASK, Entry, Journal, Log, Metrics, Redactor, setup
 from toolcrib.observe.lines import json_line, text_line
 from toolcrib.observe.log import Level
 from toolcrib.observe.writer import Writer
@@ -27,20 +28,7 @@ from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio
 
-CANARY = "c4n4ry-v4lu3"
 ours = logging.getLogger("toolcrib.test")
-
-
-class Lines:
-    """A log into memory, and what it says."""
-
-    def __init__(self, level: Level = "info", *, secrets: tuple[str, ...] = (CANARY,)) -> None:
-        self.stream = io.StringIO()
-        self.log = setup(level, self.stream, Redactor(secrets))
-
-    def read(self) -> list[dict[str, Any]]:
-        assert self.log.sync(5)
-        return [json.loads(line) for line in self.stream.getvalue().split("\n")[:-1]]
 
 
 @pytest.fixture
@@ -60,7 +48,7 @@ async def test_a_call_is_one_line_with_every_field(lines: Lines) -> None:
             agent_id="pilot", trace_id="t1", correlation_id="c1", face="rest", provider="openai_realtime"
         ),
     )
-    lines.log.take([an_entry(call, seconds=0.0123456)])
+    lines.log.take([an_entry(call, seconds=0.0123456, gave=(list, 3, 120))])
     await lines.log.flush()
     assert lines.read() == [
         {
@@ -81,6 +69,10 @@ async def test_a_call_is_one_line_with_every_field(lines: Lines) -> None:
             "outcome": "success",
             "code": None,
             "cached": False,
+            "deprecated": False,
+            "result": "list",
+            "items": 3,
+            "bytes": 120,
             "face": "rest",
             "agent_id": "pilot",
         }
@@ -103,6 +95,15 @@ async def test_a_line_says_how_it_ended(lines: Lines, code: str, outcome: str, l
     await lines.log.flush()
     (line,) = lines.read()
     assert (line["code"], line["outcome"], line["level"]) == (code, outcome, level)
+
+
+@pytest.mark.requirement("E13", "E14")
+async def test_a_line_says_whether_the_tool_is_on_its_way_out(lines: Lines) -> None:
+    entry = an_entry(a_call(a_tool("cards:create")))
+    leaving = replace(entry.tool, deprecated=Deprecation(since="2.0.0"))
+    lines.log.take([entry, entry._replace(tool=leaving), entry])
+    await lines.log.flush()
+    assert [line["deprecated"] for line in lines.read()] == [False, True, False]
 
 
 async def test_a_quiet_log_leaves_success_out() -> None:
@@ -198,11 +199,46 @@ def test_an_error_is_logged_with_its_stack_and_trace(lines: Lines) -> None:
 
 
 @pytest.mark.requirement("E14")
-def test_the_input_of_a_call_is_logged_without_secrets() -> None:
-    lines = Lines("debug")
-    ours.debug("call starts", extra={"trace_id": "t1", "input": {"city": "Oslo", "auth": {"token": "abc"}}})
-    lines.log.close()
-    assert lines.read()[0]["input"] == {"city": "Oslo", "auth": {"token": MASK}}
+def test_an_error_that_cannot_be_put_into_words_is_logged_with_its_stack(lines: Lines) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def fail() -> None:
+        raise Mute
+
+    try:
+        fail()
+    except Mute:
+        ours.exception("failed")
+    (line,) = lines.read()
+    assert (line["exception"]["message"], lines.log.dropped) == ("", 0)
+    assert "raise Mute" in line["exception"]["stack"]
+
+
+@pytest.mark.requirement("E14")
+@pytest.mark.parametrize(
+    "result, told",
+    [
+        (Result(data={"a": 1, "b": 2}, encoded=b"0123456789"), ("object", 2, 10)),
+        (Result(data=[1, 2, 3], encoded=b"[1,2,3]"), ("list", 3, 7)),
+        (Result(data="secret text", encoded=b'"secret text"'), ("text", None, 13)),
+        (Result(data=1.5, encoded=b"1.5"), ("number", None, 3)),
+        (Result(data=True, encoded=b"true"), ("boolean", None, 4)),
+        (Result(content=({"type": "text", "text": "a"},), encoded=b"null"), ("content", 1, None)),
+        (Result(ask=Ask(questions={})), ("question", None, None)),
+        (a_failure("TIMEOUT"), (None, None, None)),
+    ],
+)
+async def test_the_end_of_a_call_is_summed_up_and_not_told(
+    lines: Lines, result: Result, told: tuple[str | None, int | None, int | None]
+) -> None:
+    journal = Journal(Metrics(), [lines.log])
+    journal.record(a_call(), result, 0.01)
+    await journal.flush()
+    (line,) = lines.read()
+    assert (line["result"], line["items"], line["bytes"]) == told
+    assert "secret" not in lines.stream.getvalue()
 
 
 def test_libraries_are_heard_one_step_quieter() -> None:

@@ -30,6 +30,7 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
     return name, frozenset((name.rstrip("_"), value) for name, value in labels.items())
 
 
+@pytest.mark.requirement("E14")
 def test_every_call_is_counted_once_by_how_it_ended() -> None:
     metrics = Metrics()
     tool = a_tool("a:b", category="query")
@@ -60,6 +61,7 @@ def test_every_call_is_counted_once_by_how_it_ended() -> None:
     assert found[key("toolcrib_tool_errors_total", tool="a:b", class_="validation")] == 1
 
 
+@pytest.mark.requirement("E14")
 def test_time_is_a_histogram() -> None:
     metrics = Metrics()
     call = a_call(a_tool("a:b"))
@@ -106,6 +108,27 @@ def test_tools_of_mcp_servers_have_their_own_names_too() -> None:
     assert found[key("ai_agent_tool_seconds_count", tool="aviation_atis:get_atis")] == 2
 
 
+FAMILIES = {
+    "toolcrib_info": "gauge",
+    "toolcrib_tool_calls_total": "counter",
+    "toolcrib_tool_errors_total": "counter",
+    "toolcrib_tool_seconds": "histogram",
+    "toolcrib_cache_total": "counter",
+    "toolcrib_tool_late_total": "counter",
+    "toolcrib_tool_deprecated_total": "counter",
+    "toolcrib_mcp_tool_calls_total": "counter",
+    "toolcrib_mcp_tool_latency_seconds": "histogram",
+    "toolcrib_refused_total": "counter",
+    "toolcrib_dropped_total": "counter",
+    "toolcrib_parked_calls": "gauge",
+    "toolcrib_tools": "gauge",
+    "toolcrib_source_up": "gauge",
+    "toolcrib_mcp_server_up": "gauge",
+    "toolcrib_mcp_server_restarts_total": "counter",
+    "toolcrib_source_restarts_total": "counter",
+}
+
+
 def test_the_names_are_exactly_these() -> None:
     states = [
         SourceState(id="a", state="up", tools=3, restarts=2),
@@ -116,23 +139,7 @@ def test_the_names_are_exactly_these() -> None:
     families = {
         line.split()[2]: line.split()[3] for line in text.decode().splitlines() if line.startswith("# TYPE")
     }
-    assert {name: kind for name, kind in families.items() if name.startswith("toolcrib_")} == {
-        "toolcrib_info": "gauge",
-        "toolcrib_tool_calls_total": "counter",
-        "toolcrib_tool_errors_total": "counter",
-        "toolcrib_tool_seconds": "histogram",
-        "toolcrib_cache_total": "counter",
-        "toolcrib_mcp_tool_calls_total": "counter",
-        "toolcrib_mcp_tool_latency_seconds": "histogram",
-        "toolcrib_refused_total": "counter",
-        "toolcrib_dropped_total": "counter",
-        "toolcrib_parked_calls": "gauge",
-        "toolcrib_tools": "gauge",
-        "toolcrib_source_up": "gauge",
-        "toolcrib_mcp_server_up": "gauge",
-        "toolcrib_mcp_server_restarts_total": "counter",
-        "toolcrib_source_restarts_total": "counter",
-    }
+    assert {name: kind for name, kind in families.items() if name.startswith("toolcrib_")} == FAMILIES
     assert {"process_cpu_seconds_total", "python_info", "python_gc_collections_total"} <= families.keys()
     found = samples(text)
     assert found[key("toolcrib_info", version=VERSION)] == 1

@@ -22,7 +22,7 @@ class Part:
     find: Callable[[], Path | None]
     fetch: Callable[[], Path]
     late: bool = False
-    """Fetched when the bench first asks for it: no test does."""
+    """Fetched when the bench or `make mutants` first asks for it: no test does."""
 
 
 PARTS: dict[str, Part] = {
@@ -41,7 +41,7 @@ PARTS: dict[str, Part] = {
         fetch=peers.fetch_pydantic_ai,
     ),
     "langchain": Part(
-        purpose="LangChain's MCP adapters, as a client",
+        purpose="LangChain's MCP adapters, as a client, and its tools behind us",
         find=partial(peers.find, "langchain"),
         fetch=partial(peers.fetch, "langchain"),
     ),
@@ -76,6 +76,12 @@ PARTS: dict[str, Part] = {
     ),
     "proxies": Part(
         purpose="gateways on Node, beside ours", find=proxies.find, fetch=proxies.fetch, late=True
+    ),
+    "mutmut": Part(
+        purpose="puts faults into the code, to see whether a test notices",
+        find=partial(peers.find, "mutmut"),
+        fetch=partial(peers.fetch, "mutmut"),
+        late=True,
     ),
     "wrk": Part(purpose="load for the bench", find=load.find, fetch=load.fetch),
 }

@@ -93,7 +93,7 @@ def test_an_operator_hides_a_tool_from_everyone() -> None:
     assert reason.effect == "hide"
 
 
-@pytest.mark.requirement("A6")
+@pytest.mark.requirement("A6", "E13")
 def test_a_deprecated_tool_is_there_until_its_removal_date() -> None:
     gone = Deprecation(since="1.0.0", replacement="fake:better", removal_date="2030-01-01")
     tool = a_tool(deprecated=gone)

@@ -52,6 +52,12 @@ def test_a_system_call_has_no_user_and_ids_that_are_uuids_stay() -> None:
     assert (context.agent_id, context.agent_version) == ("unknown", "0")
 
 
+@pytest.mark.requirement("E5")
+def test_a_context_made_for_a_test_has_ids_too() -> None:
+    context = ToolContext()
+    assert len({UUID(context.trace_id), UUID(context.correlation_id), UUID(ToolContext().trace_id)}) == 3
+
+
 def reporting(into: list[Progress]) -> Call:
     async def report(progress: Progress) -> None:
         into.append(progress)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from toolcrib.model import Deprecation, Example, RateLimit, Slow, Speech
-from toolcrib.sdk import FunctionTool, ToolContext, ToolResult, tool
+from toolcrib.sdk import FunctionTool, ToolContext, ToolResult, create_tool
 
 
 class Card(BaseModel):
@@ -19,7 +19,7 @@ class Card(BaseModel):
     front: str
 
 
-@tool(
+@create_tool(
     title="Card",
     category="query",
     response_time="fast",
@@ -104,7 +104,7 @@ def test_binding_gives_it_a_source() -> None:
 
 @pytest.mark.requirement("E12")
 def test_what_is_not_said_is_the_safe_choice() -> None:
-    @tool
+    @create_tool
     def touch() -> None:
         """Do something."""
 
@@ -122,7 +122,7 @@ def test_what_is_not_said_is_the_safe_choice() -> None:
 def test_reading_is_idempotent_unless_said_otherwise(
     category: Literal["query", "analysis", "mutation", "generation"], expected: bool
 ) -> None:
-    @tool(category=category)
+    @create_tool(category=category)
     def look_up() -> None:
         """Look."""
 
@@ -143,11 +143,11 @@ def test_the_name_comes_from_the_function(name: str, expected: str) -> None:
     def function() -> None: ...
 
     function.__name__ = name
-    assert tool(function).name == expected
+    assert create_tool(function).name == expected
 
 
 def test_a_name_and_description_that_are_given_win() -> None:
-    @tool(name="read-card", description="Reads a card.")
+    @create_tool(name="read-card", description="Reads a card.")
     def whatever() -> None:
         """Something else."""
 
@@ -158,7 +158,7 @@ def test_values_of_the_model_are_taken_as_they_are() -> None:
     limit, example = RateLimit(5, 1000), Example(description="x", params={})
     deprecated, slow = Deprecation(since="1.0.0"), Slow(threshold=1, message="Wait.")
 
-    @tool(rate_limit=limit, examples=[example], deprecated=deprecated, slow=slow)
+    @create_tool(rate_limit=limit, examples=[example], deprecated=deprecated, slow=slow)
     def act() -> None: ...
 
     made = act.definition
@@ -194,7 +194,7 @@ def give_recursive() -> Node: ...
 
 @pytest.mark.parametrize("function", [give_model, give_dataclass, give_typed_dict, give_dict, give_recursive])
 def test_objects_have_an_output_schema(function: Any) -> None:
-    output = tool(function).definition.output_schema
+    output = create_tool(function).definition.output_schema
     assert output is not None
     assert output["type"] == "object"
 
@@ -221,7 +221,7 @@ NO_OBJECTS: list[Any] = [
 
 @pytest.mark.parametrize("function", NO_OBJECTS)
 def test_what_is_no_object_has_none(function: Any) -> None:
-    assert tool(function).definition.output_schema is None
+    assert create_tool(function).definition.output_schema is None
 
 
 def test_decorators_know_sync_from_async() -> None:
@@ -232,8 +232,8 @@ def test_decorators_know_sync_from_async() -> None:
     def plain() -> None: ...
 
     assert get_card.is_async
-    assert not tool(plain).is_async
-    assert tool(name="call-it")(Callable()).is_async
+    assert not create_tool(plain).is_async
+    assert create_tool(name="call-it")(Callable()).is_async
 
 
 def test_bound_methods_are_tools_too() -> None:
@@ -241,6 +241,6 @@ def test_bound_methods_are_tools_too() -> None:
         def count_books(self, section: str) -> int:
             return len(section)
 
-    made: FunctionTool[[str], int] = tool(Shelf().count_books)
+    made: FunctionTool[[str], int] = create_tool(Shelf().count_books)
     assert list(made.definition.input_schema["properties"]) == ["section"]
     assert made("abc") == 3

@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
+import toolcrib
+from toolcrib import hints, sdk
+
 HEAVY = ("aiohttp", "mcp", "rich", "sqlalchemy", "starlette", "uvicorn", "yaml")
 
 
@@ -10,3 +15,12 @@ def test_importing_the_sdk_loads_no_framework() -> None:
     code = f"import sys, toolcrib.sdk; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_authors_need_comes_from_one_place() -> None:
+    for name in ("BrandedId", "Registry", "ToolContext", "ToolResult", "create_tool", "tool"):
+        assert getattr(toolcrib, name) is getattr(sdk, name)
+    assert toolcrib.hints is hints
+    assert all(hasattr(toolcrib, name) for name in toolcrib.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'create_tools'"):
+        _ = toolcrib.create_tools

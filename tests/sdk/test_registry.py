@@ -1,5 +1,6 @@
 """The registry holds each name once, and takes ready definitions too."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from tests.sdk.test_signature import JSON
-from toolcrib.sdk import AnyTool, Registry, ToolContext, ToolDefinitionError, tool
+from toolcrib.sdk import AnyTool, Registry, ToolContext, ToolDefinitionError, create_tool
+from toolcrib.sources.functions import Functions, ModuleProblem
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FLAT = {"type": "function", "name": "get_weather", "description": "Weather.", "parameters": PARAMETERS}
@@ -19,11 +21,11 @@ def echo(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-@tool(category="query", tags=["cards"])
+@create_tool(category="query", tags=["cards"])
 def get_card() -> None: ...
 
 
-@tool(category="mutation", tags=["cards", "decks"])
+@create_tool(category="mutation", tags=["cards", "decks"])
 def move_card() -> None: ...
 
 
@@ -48,7 +50,7 @@ def test_tools_are_found_by_name_category_and_tag(registry: Registry) -> None:
 
 @pytest.mark.requirement("E3")
 def test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(registry: Registry) -> None:
-    other: AnyTool = tool(name="get-card")(lambda: 1)
+    other: AnyTool = create_tool(name="get-card")(lambda: 1)
     with pytest.raises(ToolDefinitionError, match="there is a tool get-card already"):
         registry.register(other)
     assert registry.get("get-card") is get_card
@@ -121,6 +123,16 @@ def test_a_bad_definition_is_refused(definition: Any, said: str) -> None:
         Registry().register_tool(definition, echo)
 
 
+@pytest.mark.requirement("E2")
+def test_bad_options_for_a_ready_definition_are_refused_together() -> None:
+    options: Any = {"tags": "sky", "rate_limit": 5}
+    with pytest.raises(
+        ToolDefinitionError, match=r"tags takes a list.*; rate_limit takes an object"
+    ) as caught:
+        Registry().register_tool(FLAT, echo, **options)
+    assert [each.rule for each in caught.value.findings] == ["tags", "rate_limit"]
+
+
 def test_a_definition_without_parameters_takes_none() -> None:
     made = Registry().register_tool({"name": "ping"}, echo)
     assert made.definition.input_schema == {"type": "object", "properties": {}}
@@ -128,27 +140,59 @@ def test_a_definition_without_parameters_takes_none() -> None:
 
 @pytest.mark.requirement("E3")
 def test_validate_says_what_falls_short(registry: Registry) -> None:
-    @tool(examples=[{"description": "One", "params": {"count": 1}}])
+    @create_tool(examples=[{"description": "One", "params": {"count": 1}}])
     def act(count: int) -> None:
         """Too short."""
 
     said = {finding.rule: finding.message for finding in registry.validate(act)}
-    assert set(said) == {"description", "examples", "discovery"}
+    assert set(said) == {"name", "description", "uses", "parameters", "bounds", "examples", "tags"}
     everything = " ".join(finding.message for finding in registry.validate(act))
     for part in (
         "has 10 characters",
         "count has no description",
         "give expectedResult",
         "no tag",
-        "one word",
+        "not kebab-case verb-noun",
     ):
         assert part in everything
     assert "there is no example" in " ".join(each.message for each in registry.validate(get_card))
 
 
+def old(replacement: str, **more: Any) -> AnyTool:
+    gone = {"since": "2.0.0", "replacement": replacement, "removalDate": "2999-01-31"}
+    return create_tool(name="take-card", deprecated=gone, **more)(lambda: 1)
+
+
+@pytest.mark.requirement("E2", "E3")
+def test_a_replacement_must_be_known(registry: Registry) -> None:
+    with pytest.raises(ToolDefinitionError, match="replaced by take-card-v2, which is not there: define it"):
+        registry.register(old("take-card-v2"))
+    assert registry.get("take-card") is None
+    assert registry.validate(old("take-card-v2"))[0].rule == "deprecated"
+    assert registry.register(old("get-card")).name == "take-card"
+    assert registry.register(old("elsewhere:take-card"), replace=True).name == "take-card"
+    registry.register(create_tool(name="fetch-card", aliases=["grab-card"])(lambda: 1))
+    assert registry.register(old("grab-card"), replace=True).name == "take-card"
+
+
+@pytest.mark.requirement("E2")
+def test_tools_that_are_offered_together_are_looked_at_together(registry: Registry) -> None:
+    with pytest.raises(ModuleProblem, match="cards: take-card is to be replaced by get-card"):
+        Functions("cards", [old("get-card")])
+    assert Functions("cards", [old("get-card"), *registry.get_all()]).id == "cards"
+
+
+@pytest.mark.requirement("E2")
+def test_what_contradicts_itself_is_refused_also_when_it_was_not_made_here(registry: Registry) -> None:
+    odd = replace(get_card, definition=replace(get_card.definition, name=":see-card", category="mutation"))
+    odd = replace(odd, definition=replace(odd.definition, cache_ttl=5.0))
+    with pytest.raises(ToolDefinitionError, match="tool see-card: a mutation cannot be cached"):
+        registry.register(odd)
+
+
 def test_validate_has_nothing_to_say_of_a_good_one(registry: Registry) -> None:
-    @tool(tags=["x"], examples=[{"description": "One", "params": {"count": 1}, "expectedResult": {}}])
-    def count_things(count: Annotated[int, Field(description="How many.")]) -> None:
+    @create_tool(tags=["x"], examples=[{"description": "One", "params": {"count": 1}, "expectedResult": {}}])
+    def count_things(count: Annotated[int, Field(description="How many.", ge=0)]) -> None:
         """Count things up to a number. Use it to see a good definition; returns nothing."""
 
     assert registry.validate(count_things) == []

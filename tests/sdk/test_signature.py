@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from toolcrib.errors import Refused
-from toolcrib.sdk import ToolContext, tool
+from toolcrib.sdk import ToolContext, create_tool
 from toolcrib.sdk.signature import own, read_signature
 
 JSON = st.recursive(
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_refused_by_its_path_without_its_value(arguments: A
     assert caught.value.__cause__ is None
 
 
-@tool
+@create_tool
 def change(value: Any, data: dict[str, Any], items: list[Any]) -> None:
     """Change whatever there is to change."""
     for each in (value, data, items):

@@ -17,17 +17,17 @@ from tests.sdk.test_signature import JSON
 from tests.sources.calling import run
 from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, Unavailable
 from toolcrib.model import Hints, Progress, Result, Voice
-from toolcrib.sdk import Registry, ToolContext, ToolResult, tool
+from toolcrib.sdk import Registry, ToolContext, ToolResult, create_tool
 from toolcrib.testing import a_caller
 
 
 @pytest.mark.requirement("B1", "E5")
 async def test_arguments_and_context_arrive() -> None:
-    @tool
+    @create_tool
     async def show(text: str, ctx: ToolContext, count: int = 2) -> dict[str, Any]:
         return {"text": text, "count": count, "user": ctx.user_id}
 
-    @tool
+    @create_tool
     def show_sync(who: ToolContext, text: str) -> dict[str, Any]:
         return {"text": text, "user": who.user_id}
 
@@ -42,7 +42,7 @@ class Params(BaseModel):
 
 @pytest.mark.requirement("E5")
 async def test_a_handler_of_params_and_context_gets_both() -> None:
-    @tool
+    @create_tool
     async def add(params: Params, context: ToolContext) -> ToolResult[int]:
         return ToolResult(data=sum(params.numbers), message=f"for {context.agent_id}")
 
@@ -62,7 +62,7 @@ async def test_an_executor_gets_its_arguments_intact(arguments: dict[str, Any]) 
 
 
 async def test_any_name_of_a_parameter_is_safe() -> None:
-    @tool
+    @create_tool
     def act(self_: int, function: int, call: int, arguments: int) -> list[int]:
         return [self_, function, call, arguments]
 
@@ -75,11 +75,11 @@ async def test_progress_is_passed_on_from_either_kind() -> None:
     async def report(progress: Progress) -> None:
         heard.append(progress)
 
-    @tool
+    @create_tool
     async def slowly(ctx: ToolContext) -> None:
         await ctx.report(1, 2, "half")
 
-    @tool
+    @create_tool
     def slowly_sync(ctx: ToolContext) -> None:
         ctx.report_sync(2, 2, "done")
 
@@ -128,7 +128,7 @@ CARD = Card(key=UUID(int=1), price=Decimal("9.90"), front_side="a")
     ],
 )
 async def test_what_is_returned_becomes_json(value: Any, data: Any) -> None:
-    @tool
+    @create_tool
     async def give() -> Any:
         return value
 
@@ -137,7 +137,7 @@ async def test_what_is_returned_becomes_json(value: Any, data: Any) -> None:
 
 @given(value=JSON)
 async def test_json_passes_unchanged(value: Any) -> None:
-    @tool
+    @create_tool
     async def give() -> Any:
         return value
 
@@ -147,7 +147,7 @@ async def test_json_passes_unchanged(value: Any) -> None:
 async def test_what_the_function_keeps_is_not_what_was_given_out() -> None:
     kept: dict[str, list[int]] = {"numbers": [1]}
 
-    @tool
+    @create_tool
     async def give() -> Any:
         return kept
 
@@ -159,7 +159,7 @@ async def test_what_the_function_keeps_is_not_what_was_given_out() -> None:
 async def test_a_tool_result_says_more_than_data() -> None:
     hints = Hints(confidence=0.9)
 
-    @tool
+    @create_tool
     async def give() -> ToolResult[Point]:
         return ToolResult(
             data=POINT, message="Here.", hints=hints, suppress_voice=True, follow_ups=("More?",)
@@ -181,7 +181,7 @@ def loop() -> Any:
 
 @pytest.mark.parametrize("value", [object(), {"x": object()}, loop(), lambda: 1])
 async def test_what_is_not_json_breaks_the_contract(value: Any) -> None:
-    @tool
+    @create_tool
     async def give() -> Any:
         return value
 
@@ -202,6 +202,9 @@ async def test_what_is_not_json_breaks_the_contract(value: Any) -> None:
         KeyError("x"),
         StopIteration(),
         SystemExit(1),
+        KeyboardInterrupt(),
+        BaseException("hunter2"),
+        ExceptionGroup("several", [ValueError("hunter2")]),
         TimeoutError(),
         RecursionError(),
     ],
@@ -216,11 +219,49 @@ async def test_a_handler_that_raises_is_a_handler_error_that_says_nothing_of_it(
         raise error
 
     with pytest.raises(Failed) as caught:
-        await run(tool(fail) if kind == "async" else tool(fail_sync))
+        await run(create_tool(fail) if kind == "async" else create_tool(fail_sync))
     problem = caught.value.problem
     assert (problem.code, problem.retryable) == ("HANDLER_ERROR", False)
     assert problem.message == "the tool raised an error; the operator has the details"
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.requirement("E11")
+async def test_what_would_end_a_generator_ends_nothing_of_ours() -> None:
+    @create_tool
+    def fail() -> None:
+        raise GeneratorExit
+
+    with pytest.raises(Failed) as caught:
+        await run(fail)
+    assert caught.value.problem.code == "HANDLER_ERROR"
+
+
+@pytest.mark.requirement("E12")
+@pytest.mark.parametrize(
+    "options, is_retryable",
+    [
+        ({"category": "query"}, True),
+        ({"category": "analysis"}, True),
+        ({"idempotent": True}, True),
+        ({}, False),
+        ({"category": "generation"}, False),
+        ({"category": "generation", "idempotent": True}, False),
+    ],
+)
+async def test_what_may_pass_is_retryable_where_a_retry_changes_nothing(
+    options: dict[str, Any], is_retryable: bool
+) -> None:
+    @create_tool(**options)
+    async def fetch() -> None:
+        raise ConnectionResetError("10.0.0.7")
+
+    with pytest.raises(Failed) as caught:
+        await run(fetch)
+    problem = caught.value.problem
+    assert (problem.code, problem.retryable) == ("HANDLER_ERROR", is_retryable)
+    assert "10.0.0.7" not in problem.message
+    assert isinstance(caught.value.__cause__, ConnectionResetError)
 
 
 @pytest.mark.requirement("E11")
@@ -233,7 +274,7 @@ async def test_a_handler_that_raises_is_a_handler_error_that_says_nothing_of_it(
     ],
 )
 async def test_errors_of_our_own_pass_as_they_are(error: Exception) -> None:
-    @tool
+    @create_tool
     async def fail() -> None:
         raise error
 
@@ -244,7 +285,7 @@ async def test_errors_of_our_own_pass_as_they_are(error: Exception) -> None:
 
 @pytest.mark.requirement("E11")
 async def test_arguments_a_type_refuses_are_invalid_and_what_the_function_refuses_is_not() -> None:
-    @tool
+    @create_tool
     async def parse(when: datetime) -> None:
         Params(numbers=[])
 
@@ -257,7 +298,7 @@ async def test_arguments_a_type_refuses_are_invalid_and_what_the_function_refuse
 
 
 async def test_a_function_that_awaits_a_cancelled_task_has_failed() -> None:
-    @tool
+    @create_tool
     async def stumble() -> None:
         future = asyncio.get_running_loop().create_future()
         future.cancel()
@@ -271,7 +312,7 @@ async def test_a_function_that_awaits_a_cancelled_task_has_failed() -> None:
 async def test_cancellation_reaches_the_function_and_comes_back_out() -> None:
     seen: list[str] = []
 
-    @tool
+    @create_tool
     async def wait() -> None:
         try:
             await anyio.sleep_forever()

@@ -11,7 +11,7 @@ from tests.sources.calling import call_of, run
 from toolcrib.errors import Failed
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Tool
-from toolcrib.sdk import tool
+from toolcrib.sdk import create_tool
 from toolcrib.sources import functions
 from toolcrib.sources.functions import Functions, ModuleProblem
 
@@ -41,7 +41,7 @@ async def test_it_offers_its_tools_until_cancelled_and_then_lets_go() -> None:
         await anyio.lowlevel.checkpoint()
         closed.append(True)
 
-    @tool
+    @create_tool
     def act() -> None: ...
 
     source = Functions("test", [act], family="core", close=close)
@@ -67,11 +67,12 @@ async def test_a_source_that_holds_nothing_just_ends() -> None:
     assert list(listener.tools) == []
 
 
+@pytest.mark.requirement("B1")
 def test_two_tools_of_one_name_are_refused() -> None:
-    @tool(name="act")
+    @create_tool(name="act")
     def one() -> None: ...
 
-    @tool(name="act")
+    @create_tool(name="act")
     def two() -> None: ...
 
     with pytest.raises(ModuleProblem, match="two tools named act"):
@@ -80,11 +81,11 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 @pytest.mark.requirement("B1")
 async def test_async_functions_run_on_the_loop_and_others_off_it() -> None:
-    @tool
+    @create_tool
     async def here() -> int:
         return threading.get_ident()
 
-    @tool
+    @create_tool
     def there() -> int:
         return threading.get_ident()
 
@@ -96,11 +97,11 @@ async def test_async_functions_run_on_the_loop_and_others_off_it() -> None:
 async def test_a_blocking_function_blocks_nobody() -> None:
     gate = threading.Event()
 
-    @tool
+    @create_tool
     def wait() -> bool:
         return gate.wait(10)
 
-    @tool
+    @create_tool
     async def release() -> None:
         gate.set()
 
@@ -115,7 +116,7 @@ async def test_a_sync_wrapper_around_an_async_function_is_awaited() -> None:
     async def inner(number: int) -> int:
         return number + 1
 
-    @tool
+    @create_tool
     def outer(number: int) -> Any:
         return inner(number)
 
@@ -125,7 +126,7 @@ async def test_a_sync_wrapper_around_an_async_function_is_awaited() -> None:
 async def test_the_deadline_is_kept_by_a_function_that_hangs() -> None:
     gate = threading.Event()
 
-    @tool
+    @create_tool
     def hang() -> None:
         gate.wait(10)
 
@@ -141,12 +142,12 @@ async def test_hung_functions_take_up_places_and_give_them_back(monkeypatch: pyt
     monkeypatch.setattr(functions, "MOST_THREADS", 2)
     gate, begun = threading.Event(), threading.Semaphore(0)
 
-    @tool
+    @create_tool
     def hang() -> None:
         begun.release()
         gate.wait(10)
 
-    @tool
+    @create_tool
     def answer() -> int:
         return 42
 
@@ -176,7 +177,7 @@ async def test_a_call_cancelled_before_it_began_leaves_its_place(monkeypatch: py
     monkeypatch.setattr(functions, "MOST_THREADS", 1)
     ran: list[int] = []
 
-    @tool
+    @create_tool
     def act() -> int:
         ran.append(1)
         return 1
@@ -196,7 +197,7 @@ async def test_a_call_cancelled_on_its_way_into_a_thread_leaves_its_place(
 ) -> None:
     monkeypatch.setattr(functions, "MOST_THREADS", 1)
 
-    @tool
+    @create_tool
     def act() -> int:
         return 1
 
@@ -214,7 +215,7 @@ async def test_a_thread_that_comes_too_late_begins_nothing(monkeypatch: pytest.M
     late: list[Callable[[], Any]] = []
     ran: list[int] = []
 
-    @tool
+    @create_tool
     def act() -> None:
         ran.append(1)
 

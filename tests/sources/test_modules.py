@@ -36,14 +36,14 @@ def names(path: str, folder: Path) -> list[str]:
 def test_tools_and_registries_at_the_top_of_a_module_are_found_once(write: Write, tmp_path: Path) -> None:
     path = write(
         """
-from toolcrib.sdk import Registry, tool
+from toolcrib.sdk import Registry, create_tool
 
-@tool
+@create_tool
 def get_card(): ...
 
 again = get_card
 
-@tool
+@create_tool
 def _hidden(): ...
 
 registry = Registry()
@@ -59,7 +59,9 @@ def test_a_package_may_gather_the_tools_of_its_modules(tmp_path: Path, write: Wr
     package = tmp_path / "shelf_of_tools"
     package.mkdir()
     (package / "__init__.py").write_text("from shelf_of_tools.cards import get_card")
-    (package / "cards.py").write_text("from toolcrib.sdk import tool\n@tool\ndef get_card(): ...")
+    (package / "cards.py").write_text(
+        "from toolcrib.sdk import create_tool\n@create_tool\ndef get_card(): ..."
+    )
     assert names("shelf_of_tools", tmp_path) == ["get-card"]
     assert names("shelf_of_tools.cards", tmp_path) == ["get-card"]
 
@@ -82,7 +84,7 @@ def test_what_is_installed_comes_before_the_folder(tmp_path: Path, write: Write)
         ("raise SystemExit(3)", "does not import: SystemExit: 3"),
         ("1 / 0", "does not import: ZeroDivisionError"),
         (
-            "from toolcrib.sdk import tool\n@tool(cache_ttl=5)\ndef act(): ...",
+            "from toolcrib.sdk import create_tool\n@create_tool(cache_ttl=5)\ndef act(): ...",
             "does not import: ToolDefinitionError: tool act: a mutation cannot be cached",
         ),
     ],
@@ -96,7 +98,9 @@ def test_a_module_that_does_not_import_is_a_problem_that_says_why(
 
 def test_the_cause_of_a_bad_definition_is_kept(write: Write, tmp_path: Path) -> None:
     with pytest.raises(ModuleProblem) as caught:
-        load_module(write("from toolcrib.sdk import tool\n@tool\ndef act(*a): ..."), folder=tmp_path)
+        load_module(
+            write("from toolcrib.sdk import create_tool\n@create_tool\ndef act(*a): ..."), folder=tmp_path
+        )
     assert isinstance(caught.value.__cause__, ToolDefinitionError)
 
 

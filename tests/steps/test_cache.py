@@ -27,6 +27,7 @@ class Counter:
         return Result(data={"asked": self.asked, "who": call.caller.id})
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.parametrize(
     "tool", [a_tool(), a_tool(cache_ttl=60.0, category="mutation"), a_tool(category="query")]
 )

@@ -63,6 +63,7 @@ async def test_an_answer_is_encoded_once() -> None:
     assert result.encoded == b'{"b":1,"a":[null,1.5]}'
 
 
+@pytest.mark.requirement("E6", "E10")
 @pytest.mark.parametrize("data", [None, {"when": object()}, {1: 2, (3,): 4}])
 async def test_an_answer_that_is_null_or_not_json_breaks_the_contract(data: Json) -> None:
     with pytest.raises(Broken) as broken:
@@ -70,11 +71,21 @@ async def test_an_answer_that_is_null_or_not_json_breaks_the_contract(data: Json
     assert broken.value.problem.code == "CONTRACT_VIOLATION"
 
 
+@pytest.mark.requirement("E10")
 async def test_an_answer_that_does_not_fit_the_output_schema_breaks_the_contract() -> None:
     tool = a_tool(output_schema={"type": "object", "required": ["total"]})
-    with pytest.raises(Broken, match="total"):
+    with pytest.raises(Broken, match=r"data\.total is not a value"):
         await Verify().fit(tool)(a_call(tool), answering({"sum": 1}))
     assert (await Verify().fit(tool)(a_call(tool), answering({"total": 1}))).data == {"total": 1}
+
+
+@pytest.mark.requirement("E10", "E11")
+async def test_what_came_instead_is_not_shown() -> None:
+    tool = a_tool(output_schema={"type": "object", "properties": {"total": {"type": "integer"}}})
+    with pytest.raises(Broken) as broken:
+        await Verify().fit(tool)(a_call(tool), answering({"total": "hunter2"}))
+    rule = "fake:echo: the answer does not fit the output schema: data.total is not an integer"
+    assert broken.value.problem.message == rule
 
 
 async def test_what_an_external_server_claims_of_its_output_is_not_ours_to_enforce() -> None:

@@ -7,11 +7,11 @@ from typing import ClassVar
 import anyio
 import pytest
 
-from toolcrib.errors import Refused
-from toolcrib.model import Call, JsonObject, Origin, Result
+from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, ToolcribError
+from toolcrib.model import Call, Family, Hints, JsonObject, Origin, Result
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
-from toolcrib.testing import Recordings, a_call, a_tool, echo
+from toolcrib.testing import Recordings, a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +56,110 @@ async def test_a_call_is_recorded_once_with_its_time() -> None:
     assert call.id == "call-1"
     assert result.problem is None
     assert seconds >= 0
+
+
+@pytest.mark.requirement("E11", "E14")
+@pytest.mark.parametrize(
+    "error, level, has_stack",
+    [
+        (Broken("CONTRACT_VIOLATION", "a rule is broken"), logging.ERROR, True),
+        (Failed("HANDLER_ERROR", "it raised"), logging.DEBUG, True),
+        (BusinessRuleError("FULL", "the deck is full"), logging.DEBUG, True),
+        (Refused("RATE_LIMITED", "slow down"), logging.DEBUG, True),
+    ],
+)
+async def test_what_broke_a_rule_is_logged_with_its_stack_and_a_mere_refusal_only_when_asked_for(
+    error: ToolcribError, level: int, has_stack: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_call: Call) -> Result:
+        raise error
+
+    with caplog.at_level(logging.DEBUG):
+        await Recover().fit(a_tool())(a_call(), fail)
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert ("raise error" in caplog.text) is has_stack
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        await Recover().fit(a_tool())(a_call(), fail)
+    assert bool(caplog.records) is (level > logging.INFO)
+
+
+@pytest.mark.requirement("E11", "E14")
+@pytest.mark.parametrize(
+    "error, level",
+    [
+        (Failed("HANDLER_ERROR", "it raised"), logging.ERROR),
+        (BusinessRuleError("FULL", "the deck is full"), logging.WARNING),
+    ],
+)
+async def test_what_is_behind_an_error_is_logged_as_loud_as_its_class_is(
+    error: ToolcribError, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_call: Call) -> Result:
+        raise error from KeyError("behind it")
+
+    with caplog.at_level(logging.WARNING):
+        await Recover().fit(a_tool())(a_call(), fail)
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert "behind it" in caplog.text
+
+
+@pytest.mark.requirement("E14")
+@pytest.mark.parametrize("error", [RuntimeError("no"), Broken("CONTRACT_VIOLATION", "no")])
+async def test_an_error_is_logged_with_who_asked_for_what_in_which_trace(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_call: Call) -> Result:
+        raise error
+
+    caller = a_caller(id="key:desk", user="ada", context="support")
+    result = await Recover().fit(a_tool())(a_call(id="c-1", caller=caller), fail)
+    assert result.problem is not None
+    (record,) = caplog.records
+    expected = {
+        "call_id": "c-1",
+        "tool": "fake:echo",
+        "code": result.problem.code,
+        "caller": "key:desk",
+        "user_id": "ada",
+        "context_name": "support",
+        "trace_id": "trace",
+        "correlation_id": "correlation",
+    }
+    assert {name: vars(record)[name] for name in expected} == expected
+
+
+@pytest.mark.requirement("E11")
+async def test_what_an_error_says_the_agent_may_do_reaches_the_result() -> None:
+    hints = Hints(confidence=0.5)
+
+    async def fail(_call: Call) -> Result:
+        raise BusinessRuleError("FULL", "the deck is full", hints=hints)
+
+    result = await Recover().fit(a_tool())(a_call(), fail)
+    assert result.hints is hints
+
+
+@pytest.mark.requirement("E14")
+@pytest.mark.parametrize("family", ["function", "mcp"])
+@pytest.mark.parametrize("asks", [True, False])
+async def test_whoever_asks_hears_of_a_call_before_it_goes_on(family: Family, asks: bool) -> None:
+    heard = list[str]()
+
+    async def work(_call: Call) -> Result:
+        heard.append("work")
+        return Result(data=1)
+
+    def begun(call: Call, started: float) -> None:
+        assert started > 0
+        heard.append(call.id)
+
+    tool = a_tool(family=family)
+    call = a_call(tool, channel=Slow() if asks else None)
+    await Record(Recordings(), None, begun).fit(tool)(call, work)
+    assert heard == ["call-1", "work"]
 
 
 @pytest.mark.parametrize("sampled", [True, False])

@@ -15,12 +15,15 @@ pytestmark = pytest.mark.anyio
 WRITES = a_tool("far:write", family="mcp")
 READS = a_tool("far:read", family="mcp", category="query")
 REPEATS = a_tool("far:put", family="mcp", idempotent=True)
+OURS = a_tool("near:read", family="function", category="analysis")
+GENERATES = a_tool("far:draw", family="mcp", category="generation", idempotent=True)
 CLAIMS = a_tool("far:claim", family="mcp", annotations={"readOnlyHint": True, "idempotentHint": True})
 
 UNSENT = Unavailable("NETWORK_ERROR", "connection refused")
 DIED = Lost("SOURCE_DOWN", "it died under the call")
 UNKNOWN = Lost("OUTCOME_UNKNOWN", "it died under the call")
 BUSY = Failed("HTTP_ERROR", "503", retryable=True)
+MAY_PASS = Failed("HANDLER_ERROR", "connection reset", retryable=True)
 
 
 def back_in(seconds: float | None) -> Unavailable:
@@ -51,11 +54,26 @@ async def attempt(retry: Retry, tool: Tool, script: Script, deadline: float | No
     return "good"
 
 
-@pytest.mark.parametrize("family", ["function", "core"])
-async def test_what_runs_in_this_process_is_not_retried(family: str) -> None:
-    assert Retry().fit(a_tool(family=family)) is None
+@pytest.mark.requirement("E12")
+@pytest.mark.parametrize(
+    "tool, is_retried",
+    [
+        (a_tool(family="core", category="query"), False),
+        (a_tool(family="function"), False),
+        (a_tool(family="function", category="generation"), False),
+        (a_tool(family="function", category="generation", idempotent=True), False),
+        (a_tool(family="function", idempotent=True), True),
+        (a_tool(family="function", category="query"), True),
+        (a_tool(family="function", category="analysis"), True),
+        (a_tool(family="langchain"), True),
+        (a_tool(family="mcp"), True),
+    ],
+)
+def test_a_function_that_must_not_be_repeated_pays_nothing(tool: Tool, is_retried: bool) -> None:
+    assert (Retry().fit(tool) is not None) is is_retried
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.parametrize(
     "tool, error",
     [
@@ -66,6 +84,10 @@ async def test_what_runs_in_this_process_is_not_retried(family: str) -> None:
         (READS, BUSY),
         (REPEATS, Lost("NETWORK_ERROR", "reset")),
         (READS, Unavailable("HTTP_ERROR", "503")),
+        (READS, MAY_PASS),
+        (REPEATS, MAY_PASS),
+        (OURS, MAY_PASS),
+        (GENERATES, UNSENT),
     ],
 )
 async def test_what_did_no_harm_is_tried_again(tool: Tool, error: ToolcribError) -> None:
@@ -74,12 +96,18 @@ async def test_what_did_no_harm_is_tried_again(tool: Tool, error: ToolcribError)
     assert script.tries == 3
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.parametrize(
     "tool, error",
     [
         (WRITES, DIED),
         (WRITES, UNKNOWN),
         (WRITES, BUSY),
+        (WRITES, MAY_PASS),
+        (OURS, Failed("HANDLER_ERROR", "it raised")),
+        (GENERATES, DIED),
+        (GENERATES, BUSY),
+        (GENERATES, Lost("NETWORK_ERROR", "reset")),
         (CLAIMS, DIED),
         (READS, Lost("TIMEOUT", "too late")),
         (READS, back_in(0.1)),
@@ -133,6 +161,7 @@ async def test_one_that_will_not_is_not(seconds: float | None) -> None:
     assert script.tries == 2
 
 
+@pytest.mark.requirement("E12")
 async def test_no_retry_outlasts_the_callers_deadline() -> None:
     script = Script(DIED, back_in(0.5))
     deadline = anyio.current_time() + 0.3
@@ -143,6 +172,7 @@ async def test_no_retry_outlasts_the_callers_deadline() -> None:
     assert past.tries == 1
 
 
+@pytest.mark.requirement("E12")
 async def test_a_source_gets_a_tenth_more_calls_at_most() -> None:
     retry, tries = Retry(pause=0.0), 0
     for _ in range(200):
@@ -152,6 +182,26 @@ async def test_a_source_gets_a_tenth_more_calls_at_most() -> None:
     assert 200 + 10 <= tries <= 200 + 10 + 20
     script = Script(UNSENT)
     assert await attempt(retry, a_tool("near:read", family="mcp"), script) == "good"
+
+
+@pytest.mark.requirement("E12")
+async def test_pauses_are_picked_by_chance_anywhere_below_a_bound_that_doubles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds, slept = list[tuple[float, float]](), list[float]()
+
+    def pick(lowest: float, highest: float) -> float:
+        bounds.append((lowest, highest))
+        return highest / 2
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("toolcrib.steps.retry.uniform", pick)
+    monkeypatch.setattr("toolcrib.steps.retry.anyio.sleep", sleep)
+    assert await attempt(Retry(), OURS, Script(MAY_PASS, MAY_PASS)) == "good"
+    assert bounds == [(0, 0.05), (0, 0.1)]
+    assert slept == [0.025, 0.05]
 
 
 async def test_cancellation_ends_the_wait() -> None:

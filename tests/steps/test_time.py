@@ -24,6 +24,7 @@ def attempt(*, source: float | None = None) -> Attempt:
     return Attempt(lambda _source: source)
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.parametrize(
     "tool, source, seconds",
     [
@@ -38,6 +39,7 @@ async def test_the_first_limit_that_is_set_counts(tool: Tool, source: float | No
     assert attempt(source=source).limit(tool) == seconds
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.parametrize(
     "tool, code, retryable",
     [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import toolcrib
 from tests.doors import ADMIN, HOST, Client, Doors, Reply, doors, scope
 from tests.walks.test_routes import INITIALIZE, TABLE
-from toolcrib import tool
+from toolcrib import create_tool
 from toolcrib.errors import CODES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D5")]
@@ -29,7 +29,7 @@ PLACES: list[tuple[str, str, Any]] = [
 PACKAGE = str(Path(toolcrib.__file__).parent).encode()
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def echo(value: dict[str, Any]) -> dict[str, Any]:
     """Give back what it is given."""
     return value

@@ -51,13 +51,16 @@ def large(size: int, counting: Counting) -> Gateway:
 
 
 @pytest.mark.parametrize("size", [10, 10_000])
-async def test_a_call_asks_the_policy_about_one_tool(size: int) -> None:
+async def test_a_call_asks_the_policy_about_one_tool_and_once_about_its_neighbours(size: int) -> None:
     counting = Counting()
     gateway = large(size, counting)
     for name in ("many:tool-7", "tool_7", "TOOL-7"):
         counting.asked = 0
         assert (await gateway.call(name, {}, a_caller())).problem is None
-        assert counting.asked == 1
+        assert counting.asked <= 1 + 4, "the tool, and at first those that are named beside it"
+    counting.asked = 0
+    await gateway.call("many:tool-7", {}, a_caller())
+    assert counting.asked == 1
 
 
 async def test_a_warm_filtered_list_is_bytes_that_are_there_already() -> None:

@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.doors import Doors, doors, listening
 from tests.servers.settings import ROOT
-from toolcrib.sdk import tool
+from toolcrib.sdk import create_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F1")]
 
@@ -22,7 +22,7 @@ Lines(Server("books", {{"read": Tool("Read a page.", lambda given: given, {SCHEM
 """
 
 
-@tool(category="query", tags=["test"])
+@create_tool(category="query", tags=["test"])
 async def double(number: int) -> dict[str, int]:
     """Gives back twice the number, so that a test has a tool of its own."""
     return {"number": 2 * number}

@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from pydantic import Field
 
 from tests.doors import Doors, doors, listening
-from toolcrib import tool
+from toolcrib import create_tool
 
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Error, Page, Request
@@ -24,7 +24,7 @@ HOSTILE = (
 )
 
 
-@tool(
+@create_tool(
     title=HOSTILE,
     category="query",
     tags=[HOSTILE],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.doors import ADMIN, Doors, Reply, doors
-from toolcrib import tool
+from toolcrib import create_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
 
@@ -18,7 +18,7 @@ INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO
 MCP = {"accept": "application/json, text/event-stream"}
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def hello() -> str:
     """Say hello."""
     return "hello"

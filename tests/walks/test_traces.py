@@ -15,8 +15,9 @@ from tests.observe.collector import Collector, Span, collecting
 from tests.servers.settings import ROOT
 from tests.waiting import until
 from toolcrib.observe import new_id
+from toolcrib.sdk import ToolContext, create_tool
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I3")]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E14", "I3")]
 
 CALLER = "00f067aa0ba902b7"
 WHERE = "where:am_i"
@@ -95,6 +96,32 @@ async def test_a_call_joins_its_callers_trace_and_passes_it_on() -> None:
         assert all(hangs_together(span, told[span.trace]) for span in collector.spans)
         faces = {span.trace: span.attributes["toolcrib.face"] for span in collector.spans}
         assert faces == {rest: "rest", legacy: "mcp", modern: "mcp"}
+
+
+async def test_a_trace_goes_on_over_http_and_comes_out_in_one_piece() -> None:
+    """Two gateways, one behind the other: what the second exports hangs under what the first does."""
+
+    @create_tool(name="which-trace", category="query")
+    async def which_trace(ctx: ToolContext) -> str:
+        return ctx.trace_id
+
+    trace = a_trace()
+    with collecting() as collector:
+        behind = json.dumps(
+            {"traces": {"endpoint": collector.url}, "auth": {"anonymous": {"context": "default"}}}
+        )
+        async with doors(behind, tools=[which_trace]) as far, listening(far.server) as url:
+            servers = {"far": {"transport": "http", "url": f"{url}/mcp"}}
+            front = json.dumps({"traces": {"endpoint": collector.url}, "mcp": {"servers": servers}})
+            async with doors(front) as near:
+                assert await near.house.settled(60)
+                reply = await near.call("far:which_trace", headers=traceparent(trace))
+                assert reply.json["success"], reply.json
+                assert reply.json["data"].replace("-", "") == trace
+        spans = {span.attributes["gen_ai.tool.name"]: span for span in collector.spans}
+        first, second = spans["far:which_trace"], spans["tools:which-trace"]
+        assert {first.trace, second.trace} == {trace}
+        assert (first.parent, second.parent) == (CALLER, first.id)
 
 
 async def test_a_trace_is_kept_as_its_caller_says_and_else_as_we_do() -> None:

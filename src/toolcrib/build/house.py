@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
 from toolcrib.build.convert import contexts_of, overrides_of
-from toolcrib.build.keepers import Keeper, KeyWatch
+from toolcrib.build.keepers import Keeper, KeyWatch, forget_replays
 from toolcrib.build.order import order
 from toolcrib.build.reload import Reloader, pin_modes, placed
 from toolcrib.build.traces import exporting
@@ -31,6 +32,7 @@ from toolcrib.observe import (
     Metrics,
     RecentCalls,
     Redactor,
+    Sequences,
     Sink,
     UsageTally,
     new_id,
@@ -40,7 +42,9 @@ from toolcrib.policy import Contexts, Disabled, Permissions, Pinned, Policy, Rem
 from toolcrib.sdk import AnyTool
 from toolcrib.sources.functions import Functions, load_module, source_id
 from toolcrib.steps.breaker import Breaker
+from toolcrib.steps.replay import Replay
 from toolcrib.store import open_store
+from toolcrib.store.holder import is_gone, new_mark
 from toolcrib.store.shared import open_shared
 from toolcrib.supervisor import Supervisor
 
@@ -101,7 +105,7 @@ async def build(
             shared=shared,
             tasks=tasks,
             before=_own_sources(document, tools),
-            after=_our_sources(document, demo=demo),
+            after=_our_sources(document, home(env), demo=demo),
             redactor=redactor,
             wants=None if spans is None else spans.choice,
         )
@@ -147,12 +151,15 @@ class _Parts:
         supervisor = Supervisor(catalog)
         places = Places(document.limits.parked, document.limits.parked_per_user)
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
-        journal = Journal(metrics, (*sinks, UsageTally(store.usage), RecentCalls(store.calls)))
+        sequences = Sequences()
+        journal = Journal(metrics, (*sinks, UsageTally(store.usage), RecentCalls(store.calls), sequences))
         breaker = Breaker()
-        steps = order(document, journal, self.shared, supervisor, breaker, wants=self.wants)
+        replay = Replay(store.replays, new_mark(), is_gone)
+        steps = order(document, journal, self.shared, supervisor, breaker, replay=replay, wants=self.wants)
         contexts = Contexts(contexts_of(document))
         policy = Policy((contexts, Disabled(), Pinned(), Permissions(), Removed()))
-        gateway = _gateway(policy, contexts, steps, supervisor, journal)
+        completion = Completion(journal.history.rate, sequences.followers)
+        gateway = _gateway(policy, contexts, steps, supervisor, journal, completion=completion)
         catalog.listen(gateway.adopt)
         config = self._config(catalog, contexts, gateway, supervisor, breaker)
         servers = Servers(catalog=catalog, supervisor=supervisor, breaker=breaker, config=config)
@@ -173,12 +180,9 @@ class _Parts:
         )
         await self.tasks.start(journal.run)
         await self._start(supervisor, config, servers)
+        talks = self._conversations(gateway, identity, places)
         return House(
-            document=document,
-            gateway=gateway,
-            conversations=self._conversations(gateway, identity, places),
-            console=console,
-            identity=identity,
+            document=document, gateway=gateway, conversations=talks, console=console, identity=identity
         )
 
     def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
@@ -209,6 +213,7 @@ class _Parts:
             supervisor.add(source)
         await config.start()
         await supervisor.start(self.tasks)
+        self.tasks.start_soon(forget_replays, self.store.replays)
         path = self.document.source
         if path is not None and self.document.reload.watch:
             self.tasks.start_soon(watch, path, config)
@@ -251,12 +256,18 @@ class _Parts:
 
 
 def _gateway(
-    policy: Policy, contexts: Contexts, steps: Sequence[Step], supervisor: Supervisor, journal: Journal
+    policy: Policy,
+    contexts: Contexts,
+    steps: Sequence[Step],
+    supervisor: Supervisor,
+    journal: Journal,
+    *,
+    completion: Completion,
 ) -> Gateway:
     gateway = Gateway(
         policy,
         partial(_chain, steps, supervisor),
-        Completion(journal.history.rate),
+        completion,
         journal,
         new_id=new_id,
         contexts=lambda: contexts.contexts,
@@ -284,9 +295,20 @@ def _own_sources(document: Document, tools: Sequence[AnyTool]) -> tuple[Source, 
     return (*given, *named)
 
 
-def _our_sources(document: Document, *, demo: bool) -> tuple[Source, ...]:
+def _our_sources(document: Document, folder: Path, *, demo: bool) -> tuple[Source, ...]:
     """Return what comes with Toolcrib, after everything the operator brings."""
     search = document.search
     local = local_tools(SearchSettings(search.url, search.timeout_ms / 1000) if search.url else None)
     ours = Functions("local", local.tools, close=local.aclose)
-    return (ours, Functions("demo", load_module("toolcrib.demo.tools"))) if demo else (ours,)
+    return (ours, *_demonstration(folder)) if demo else (ours,)
+
+
+def _demonstration(folder: Path) -> tuple[Source, ...]:
+    """Return what `--demo` adds; its flashcards are kept in this folder, once somebody uses them."""
+    tools = Functions("demo", load_module("toolcrib.demo.tools"))
+    if find_spec("fsrs") is None:
+        log.warning("the demonstration leaves its flashcards out: install toolcrib[demo] to have them")
+        return (tools,)
+    from toolcrib.demo.flashcards import flashcards
+
+    return tools, Functions("flashcards", flashcards(folder / "flashcards.db").get_all())

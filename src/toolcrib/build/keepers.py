@@ -1,14 +1,16 @@
-"""What keeps memory and store alike in the background: keys read in, claims and definitions written out."""
+"""What looks after the store in the background: keys are read in, claims and definitions written out."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from time import time
 from typing import Generic, TypeVar
 
 import anyio
 
 from toolcrib.errors import ToolcribError
 from toolcrib.identity import KeyRing
-from toolcrib.interfaces import Change, Store
+from toolcrib.interfaces import Change, Replays, Store
+from toolcrib.steps.replay import KEPT_SECONDS
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -16,6 +18,16 @@ T = TypeVar("T")
 _POLL = 2.0
 _LAST_WRITE = 3.0
 """How long a slow store may hold up the end of the process, in seconds."""
+
+
+async def forget_replays(replays: Replays, every: float = 600.0) -> None:
+    """Drop answers that were kept for their keys, once that is over, until cancelled."""
+    while True:
+        await anyio.sleep(every)
+        try:
+            await replays.prune(time() - KEPT_SECONDS)
+        except ToolcribError as error:
+            log.warning("answers kept for idempotency keys cannot be dropped now: %s", error)
 
 
 class KeyWatch:

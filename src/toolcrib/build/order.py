@@ -15,6 +15,7 @@ from toolcrib.steps.deadline import Deadline
 from toolcrib.steps.limit import Limit
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
+from toolcrib.steps.replay import Replay
 from toolcrib.steps.retry import Retry
 from toolcrib.steps.shape import Shape
 from toolcrib.steps.validate import Validate
@@ -29,16 +30,18 @@ def order(
     supervisor: Supervisor,
     breaker: Breaker,
     *,
+    replay: Replay,
     wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
     limits = document.limits
     return (
-        Record(journal, wants),
+        Record(journal, wants, journal.begun),
         Recover(),
         Deadline(),
         Limit(shared, limits.per_user, limits.per_tool),
         Validate(),
+        replay,
         Shape(limits.result_bytes),
         Cache(shared),
         Verify(),
@@ -46,5 +49,6 @@ def order(
         breaker,
         Bulkhead(limits.concurrency, limits.waiting),
         Activate(supervisor.is_up, supervisor.wake),
+        replay.begin,
         Attempt(supervisor.timeout),
     )

@@ -1,6 +1,10 @@
 """One tool on its way in: its name and schemas checked, the operator's word applied, its safe name given."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
+
+from orjson import dumps
 
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.errors import Refused
@@ -75,9 +79,20 @@ def _mark(offered: Tool) -> str:
     if excess:
         raise BadSchema("#", f"it {excess}")
     try:
+        # What cannot be written would be missed by nobody until it is: then the whole list fails with it.
+        dumps(offered, default=_plain)
         return fingerprint(offered)
     except TypeError as error:
         raise BadSchema("#", f"it is not JSON: {error}") from error
+
+
+def _plain(value: object) -> object:
+    """The containers of a definition that JSON has no word for."""
+    if isinstance(value, frozenset):
+        return list(cast("frozenset[str]", value))
+    if isinstance(value, Mapping):
+        return dict(cast("JsonObject", value))
+    raise TypeError
 
 
 def _check(offered: Tool) -> Checked | Withheld:

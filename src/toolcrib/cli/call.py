@@ -25,6 +25,11 @@ from toolcrib.model import JsonObject
     metavar="S",
     help="Wait no longer than S seconds.",
 )
+@click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    help="Carry out a call that changes something once, however often it is made with this KEY.",
+)
 @json_option
 def command(
     place: Place,
@@ -33,6 +38,7 @@ def command(
     name: str,
     arguments: Sequence[str],
     timeout: float | None,
+    idempotency_key: str | None,
     as_json: bool,
 ) -> int:
     """Call the tool NAME and print its result.
@@ -45,9 +51,11 @@ def command(
     async def work(desk: Desk) -> JsonObject:
         ready = given if isinstance(given, Mapping) else await _fitted(desk, name, given, view)
         with Meter() as meter:
-            return await desk.call(name, ready, view, timeout=timeout, on_progress=meter.show)
+            return await desk.call(
+                name, ready, view, timeout=timeout, idempotency_key=idempotency_key, on_progress=meter.show
+            )
 
-    result = at_desk(place, work)
+    result = at_desk(place, work, lasting=idempotency_key is not None)
     if as_json:
         show_json(result)
     elif not result["success"]:

@@ -1,35 +1,59 @@
 """`toolcrib check`: the config, the tools it gives, and the checklist of a good tool."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from toolcrib.cli.desk import Desk, at_desk
 from toolcrib.cli.place import Place, at_place, json_option
-from toolcrib.model import JsonObject
+
+if TYPE_CHECKING:
+    from toolcrib.testing.check import Report
 
 
 @click.command("check")
 @click.argument("module", required=False)
 @at_place
+@click.option("--all", "everything", is_flag=True, help="Show every item of the checklist for every tool.")
+@click.option(
+    "--run-mutations", is_flag=True, help="Run the examples of tools that may change something too."
+)
+@click.option("--user", metavar="ID", help="Run the examples for this user.")
+@click.option("--publish", is_flag=True, help="Keep the definitions of MODULE, to hold later ones against.")
 @json_option
-def command(place: Place, *, module: str | None, as_json: bool) -> int:
+def command(
+    place: Place,
+    *,
+    module: str | None,
+    everything: bool,
+    run_mutations: bool,
+    user: str | None,
+    publish: bool,
+    as_json: bool,
+) -> int:
     """Check the config and its tools, and the tools of MODULE if one is named.
 
     MODULE is a dotted name or a file. Leaves with 1 and a list where something falls short. With --url a
     running gateway says how it does.
     """
-    from toolcrib.cli.findings import Found, of_config, of_gateway, of_module, of_status, show
+    if publish and module is None:
+        raise click.UsageError("--publish keeps the definitions of a module: name it")
+    from toolcrib.cli.checked import show
+    from toolcrib.cli.checking import Look
 
-    found: list[Found] = []
+    look = Look(run_mutations=run_mutations, user=user)
     if place.url is not None:
-
-        async def ask(desk: Desk) -> JsonObject:
-            return await desk.status()
-
-        found += of_status(at_desk(place, ask))
+        look.at_running(place)
     else:
-        document, found = of_config(place.config)
-        if document is not None:
-            found += of_gateway(document, demo=place.demo)
-    if module is not None:
-        found += of_module(module)
-    return show(found, as_json=as_json)
+        look.at_config(place)
+    report = None if module is None else look.at_module(module)
+    if publish and report is not None:
+        _publish(report)
+    return show(look.found, look.tools, everything=everything, as_json=as_json)
+
+
+def _publish(report: "Report") -> None:
+    from toolcrib.cli.screen import hint
+    from toolcrib.testing.check import publish_module
+
+    path = publish_module(report)
+    hint(f"published in {path}" if path is not None else "nothing is published: mend what is listed first")

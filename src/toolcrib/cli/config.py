@@ -35,6 +35,7 @@ def export(*, config: str | None, as_json: bool) -> int:
 @json_option
 def check(*, config: str | None, as_json: bool) -> int:
     """Say what is wrong with the config file, all of it, and what has no effect."""
-    from toolcrib.cli.findings import of_config, show
+    from toolcrib.cli.checked import show
+    from toolcrib.cli.findings import of_config
 
     return show(of_config(config)[1], as_json=as_json)

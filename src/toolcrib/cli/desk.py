@@ -32,6 +32,7 @@ class Desk(Protocol):
         view: View,
         *,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
         """Call a tool; how it ends is in the answer."""
@@ -43,6 +44,10 @@ class Desk(Protocol):
 
     async def status(self) -> JsonObject:
         """Say what runs and what is wrong."""
+        ...
+
+    async def usage(self) -> JsonObject:
+        """Say how much each tool was used, and how long it took."""
         ...
 
     async def keys(self) -> Sequence[JsonObject]:

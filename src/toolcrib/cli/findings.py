@@ -1,28 +1,28 @@
 """What a check finds: faults of the config, tools that are held back, definitions that fall short."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from toolcrib.cli.document import IN_MEMORY, read_document, with_overlay
-from toolcrib.cli.quiet import quiet
-from toolcrib.cli.screen import say, show_json, show_table
+from toolcrib.cli.document import read_document, with_overlay
 from toolcrib.config import ConfigError, Document, Fault
 from toolcrib.errors import ToolcribError
 from toolcrib.model import JsonObject
-from toolcrib.sdk import AnyTool, Registry
-from toolcrib.sources.functions import ModuleProblem, load_module, source_id
 
-Level = Literal["fault", "short", "warning"]
+if TYPE_CHECKING:
+    from toolcrib.sdk.published import Breach
+    from toolcrib.testing.check import Checked
+
+Level = Literal["fault", "short", "warning", "person"]
+FAILING = ("fault", "short")
 _FINE = ("up", "asleep")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """One thing to know. A fault or a shortfall fails the check, a warning does not."""
+    """One thing to know. A fault or a shortfall fails the check; a warning or a question does not."""
 
     level: Level
     where: str
@@ -42,24 +42,11 @@ def of_config(config: str | None) -> tuple[Document | None, list[Found]]:
     return document, [_of_fault(each, "warning") for each in document.warnings]
 
 
-def of_gateway(document: Document, *, demo: bool) -> list[Found]:
-    """Build the gateway of a document, leaving nothing behind, and ask it how it does."""
-    from toolcrib.cli.local import LocalDesk
-    from toolcrib.crib import Crib
-
-    async def ask() -> JsonObject:
-        async with Crib(document=replace(document, store=IN_MEMORY), demo=demo) as crib:
-            return await LocalDesk(crib).status()
-
-    try:
-        with quiet(document):
-            status = anyio.run(ask)
-    except ModuleProblem as error:
-        return [Found(level="fault", where="functions", message=str(error), rule="module")]
-    known = {str(each) for each in document.warnings}
-    found = [each for each in of_status(status) if each.message not in known]
-    folder = Path.cwd() if document.source is None else document.source.parent.resolve()
-    return [*found, *(each for module in document.functions for each in of_module(module, folder=folder))]
+def _of_fault(fault: Fault, level: Level) -> Found:
+    line = None if fault.place is None else fault.place.line
+    place = fault.file if line is None else f"{fault.file}:{line}"
+    where = " ".join(part for part in (place, fault.path) if part)
+    return Found(level=level, where=where, message=fault.message, rule="config", line=line)
 
 
 def of_status(status: JsonObject) -> list[Found]:
@@ -79,40 +66,38 @@ def of_status(status: JsonObject) -> list[Found]:
     return [*down, *withheld, *said]
 
 
-def of_module(module: str, *, folder: Path | None = None) -> list[Found]:
-    """Run the checklist over the tools of a module, named as Python does or by its file."""
-    file = Path(module)
-    if file.suffix == ".py":
-        module, folder = file.stem, file.parent.resolve()
-    try:
-        tools = load_module(module, folder=folder or Path.cwd())
-    except ModuleProblem as error:
-        return [Found(level="fault", where=module, message=str(error), rule="module")]
-    return list(_of_tools(source_id(module), tools))
-
-
-def _of_tools(source: str, tools: Iterable[AnyTool]) -> Iterable[Found]:
-    registry = Registry()
+def of_degraded(tools: Iterable[JsonObject]) -> Iterator[Found]:
+    """Name the tools that are listed though their source is down."""
+    lost: dict[str, list[str]] = {}
     for tool in tools:
-        for each in registry.validate(tool):
-            yield Found(level="short", where=f"{source}:{tool.name}", message=each.message, rule=each.rule)
+        if tool.get("degraded"):
+            lost.setdefault(tool["source"], []).append(tool["names"]["qualified"])
+    for source, names in lost.items():
+        said = f"listed, and not to be called until {source} is up: {', '.join(names)}"
+        yield Found(level="warning", where=source, message=said, rule="degraded")
 
 
-def _of_fault(fault: Fault, level: Level) -> Found:
-    line = None if fault.place is None else fault.place.line
-    place = fault.file if line is None else f"{fault.file}:{line}"
-    where = " ".join(part for part in (place, fault.path) if part)
-    return Found(level=level, where=where, message=fault.message, rule="config", line=line)
+def of_breaches(source: str, breaches: "Sequence[Breach]") -> Iterator[Found]:
+    """Tell what has changed against what was published."""
+    for each in breaches:
+        yield Found(level=each.level, where=f"{source}:{each.tool}", message=each.message, rule="published")
 
 
-def show(found: Sequence[Found], *, as_json: bool) -> int:
-    """Print what was found and return the exit code."""
-    failed = any(each.level != "warning" for each in found)
-    if as_json:
-        show_json({"ok": not failed, "findings": [asdict(each) for each in found]})
-        return int(failed)
-    if found:
-        show_table(("", "Where", "What"), [(each.level, each.where, each.message) for each in found])
-    if not failed:
-        say("Nothing falls short." if not found else "Nothing falls short; see the warnings above.")
-    return int(failed)
+def of_tool(checked: "Checked") -> Iterator[Found]:
+    """Tell what falls short in a tool; in one line and as a warning where somebody else defines it."""
+    name, short = checked.tool.name, list(checked.shortfalls())
+    if checked.standing != "foreign":
+        yield from (Found(level="short", where=name, message=said, rule=rule) for rule, said in short)
+    elif short:
+        rules = ", ".join(dict.fromkeys(rule for rule, _ in short))
+        said = (
+            f"could be better in {rules}: mend it where it is defined, or with `overrides`; --all tells more"
+        )
+        yield Found(level="warning", where=name, message=said, rule="checklist")
+
+
+def for_a_person(checked: "Checked") -> Iterator[Found]:
+    """Tell what no program can judge."""
+    for item, each in checked.judged.items():
+        if each.verdict == "person" and checked.standing == "own":
+            yield Found(level="person", where=checked.tool.name, message=each.message, rule=item)

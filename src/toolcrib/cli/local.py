@@ -58,11 +58,18 @@ class LocalDesk:
         view: View,
         *,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
         """Call a tool; how it ends is in the answer."""
         result = await self._crib.call(
-            name, arguments, context=view.context, user=view.user, timeout=timeout, on_progress=on_progress
+            name,
+            arguments,
+            context=view.context,
+            user=view.user,
+            timeout=timeout,
+            idempotency_key=idempotency_key,
+            on_progress=on_progress,
         )
         return as_json(result)
 
@@ -73,6 +80,10 @@ class LocalDesk:
     async def status(self) -> JsonObject:
         """Say what runs and what is wrong."""
         return self._crib.house.console.status()
+
+    async def usage(self) -> JsonObject:
+        """Say how much each tool was used, and how long it took."""
+        return await self._crib.house.console.usage()
 
     async def keys(self) -> Sequence[JsonObject]:
         """List the keys."""

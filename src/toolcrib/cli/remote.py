@@ -70,10 +70,12 @@ class RemoteDesk:
         view: View,
         *,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
         """Call a tool; how it ends is in the answer."""
-        body = _set({"name": name, "arguments": arguments, "context": view.context})
+        fields = {"name": name, "arguments": arguments, "context": view.context}
+        body = _set({**fields, "idempotencyKey": idempotency_key})
         wait = None if timeout is None else {"X-Timeout-Ms": str(max(1, round(timeout * 1000)))}
         headers = _set({"Accept": "text/event-stream", "X-User-Id": view.user}) | (wait or {})
         async with self._sent("POST", "/api/tools/execute", body=body, headers=headers) as response:
@@ -97,6 +99,10 @@ class RemoteDesk:
     async def status(self) -> JsonObject:
         """Say what runs and what is wrong."""
         return await self._ask("GET", "/api/status")
+
+    async def usage(self) -> JsonObject:
+        """Say how much each tool was used, and how long it took."""
+        return await self._ask("GET", "/api/usage")
 
     async def keys(self) -> Sequence[JsonObject]:
         """List the keys."""

@@ -16,8 +16,9 @@ from toolcrib.observe.log import setup
 async def running_house(document: Document, *, demo: bool) -> AsyncGenerator[House]:
     """Build the gateway, write its log where the config says, and run it for as long as the block lasts."""
     redactor = Redactor(document.secrets)
-    file = document.log.file
-    log = setup(document.log.level, None if file is None else Path(file), redactor)
+    settings = document.log
+    file = None if settings.file is None else Path(settings.file)
+    log = setup(settings.level, file, redactor, arguments=settings.arguments)
     try:
         async with build(document, env=os.environ, demo=demo, journal_to=log, redactor=redactor) as house:
             loading.done()

@@ -131,7 +131,7 @@ class Override:
     hidden: Annotated[bool | None, BLANK, "takes the tool off every list and out of reach"] = None
     aliases: Annotated[tuple[Pattern, ...] | None, "further names it answers to"] = None
     deprecated: Annotated[
-        Deprecation | None, "{since, replacement, removal_date}: the tool is on its way out"
+        Deprecation | None, "{since, replacement, removal_date, announced}: the tool is on its way out"
     ] = None
 
 
@@ -166,6 +166,7 @@ class Log:
 
     level: Annotated[Literal["debug", "info", "warning", "error"], "the least that is written"] = "info"
     file: Annotated[Text | None, BLANK, "file to write to; without one to standard error"] = None
+    arguments: Annotated[bool, "writes what each call was asked, without secrets, as it begins"] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ class Quantity:
     ],
 )
 async def convert_units(
-    value: Annotated[float, Field(description="How much of the first unit.")],
+    value: Annotated[float, Field(description="How much of the first unit.", ge=-1e15, le=1e15)],
     unit: Annotated[Unit, Field(description="The unit it is given in.")],
     to: Annotated[Unit, Field(description="The unit it is wanted in.")],
 ) -> Quantity:

@@ -48,13 +48,13 @@ class Mcp:
 
 
 def annotations(tool: Tool) -> dict[str, Any]:
-    """What an external server claims is shown, but for what the operator knows better; authors are believed.
+    """What an external tool claims is shown, but for what the operator knows better; authors are believed.
 
     Nothing is added to claims: a hint that is left out has a meaning, and for some it is the cautious one.
     """
     claimed = {key: value for key, value in tool.annotations.items() if _is_right(key, value)}
     vouched = {"readOnlyHint": tool.read_only, "idempotentHint": tool.idempotent}
-    if tool.family == "mcp":
+    if tool.family in ("mcp", "langchain"):
         return {**claimed, **{key: True for key, value in vouched.items() if value}}
     return {**claimed, **vouched, "destructiveHint": tool.destructive}
 

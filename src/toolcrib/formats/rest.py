@@ -55,6 +55,7 @@ def _where_set(tool: Tool) -> dict[str, Any]:
             "since": gone.since,
             "replacement": gone.replacement,
             "removalDate": gone.removal_date,
+            **({} if gone.announced is None else {"announced": gone.announced}),
         }
     return {key: value for key, value in more.items() if value is not None}
 

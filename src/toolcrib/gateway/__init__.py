@@ -9,7 +9,7 @@ from toolcrib.gateway.prompts import Prompts
 from toolcrib.gateway.resources import Resources
 from toolcrib.gateway.seal import Seal, bound_to
 from toolcrib.gateway.talk import Places, Tell
-from toolcrib.gateway.ways import Run, Way
+from toolcrib.gateway.ways import Run, Way, idempotency_key
 
 __all__ = [
     "LINK",
@@ -27,4 +27,5 @@ __all__ = [
     "Tell",
     "Way",
     "bound_to",
+    "idempotency_key",
 ]

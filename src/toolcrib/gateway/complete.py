@@ -7,31 +7,45 @@ from time import time
 from typing import cast
 
 from toolcrib.errors import CODES
-from toolcrib.gateway.hints import Past, for_outcome
-from toolcrib.model import Ask, Hints, Json, JsonObject, Metadata, Origin, Result, Tool
+from toolcrib.gateway.known import Known
+from toolcrib.gateway.near import NOBODY, Neighbourhood
+from toolcrib.interfaces import Followers
+from toolcrib.model import Ask, Json, JsonObject, Metadata, Origin, Result, Tool
 from toolcrib.version import VERSION
 
 _UNSPEAKABLE = re.compile(r"https?://|[/\\{}\[\]<>_@`]|[A-Z]{3,}|\d{5,}|\b\w+\.\w+\.\w+")
 _LONGEST = 500
-_MOST_KEPT = 256
 _UNTRIED = (1.0, 0.0, 0)
 _ASKING = "I need to know something first."
 
-Key = tuple[str | None, bool, bool, int, bool]
+Rate = Callable[[str], tuple[float, float, int]]
+"""How a tool has done lately: rate of success, usual seconds, number of calls."""
+
+
+def _nothing(_tool: str) -> Followers:
+    return ()
 
 
 class Completion:
-    """Knows how each tool has done, and keeps the hints it has already put together."""
+    """Knows how each tool has done and what followed it, and keeps what was prepared for each."""
 
-    def __init__(self, past: Callable[[str], tuple[float, float, int]]) -> None:
-        self._past = past
-        self._hints: dict[str, dict[Key, Hints]] = {}
+    def __init__(self, past: Rate, followers: Callable[[str], Followers] = _nothing) -> None:
+        self._past, self._followers = past, followers
+        self._known: dict[str, Known] = {}
         self._second: tuple[int, str] = (0, "")
         self._moment: tuple[int, str] = (0, "")
 
-    def complete(self, result: Result, tool: Tool | None, origin: Origin, seconds: float) -> Result:
-        """Fill in what is missing; what the tool itself gave stays."""
-        now = int(time() * 1000)
+    def complete(
+        self,
+        result: Result,
+        tool: Tool | None,
+        origin: Origin,
+        seconds: float,
+        near: Neighbourhood = NOBODY,
+    ) -> Result:
+        """Fill in what is missing; what the tool itself gave stays. `near` are the tools the caller sees."""
+        clock = time()
+        now = int(clock * 1000)
         metadata = Metadata.of(
             {
                 "tool_version": tool.version if tool is not None else "0.0.0",
@@ -43,32 +57,21 @@ class Completion:
                 "cached": result.cached,
             }
         )
+        name = tool.name if tool is not None else ""
+        known = self._known.get(name)
+        # A call that began before the catalog changed ends with the tool as it was.
+        if known is None or known.tool is not tool:
+            known = self._known[name] = Known(tool)
+        past, followers = (self._past(name), self._followers(name)) if name else (_UNTRIED, ())
         return result.but(
             message=result.message or _spoken(result),
-            hints=result.hints or self._prepared(result, tool),
+            hints=known.hints(result, past, clock, followers, near),
             metadata=metadata,
         )
 
     def forget(self) -> None:
         """Drop what was prepared: the tools have changed."""
-        self._hints.clear()
-
-    def _prepared(self, result: Result, tool: Tool | None) -> Hints:
-        success, seconds, calls = self._past(tool.name) if tool is not None else _UNTRIED
-        problem = result.problem
-        code, asks = None if problem is None else problem.code, result.ask is not None
-        key = (code, asks, result.cached, int(success * 100 + 0.5), seconds > 1.0)
-        name = tool.name if tool is not None else ""
-        kept = self._hints.get(name)
-        if kept is None:
-            kept = self._hints[name] = {}
-        hints = kept.get(key)
-        if hints is None:
-            if len(kept) >= _MOST_KEPT:
-                kept.clear()
-            past = Past(key[3] / 100, seconds, calls)
-            hints = kept[key] = for_outcome(tool, past, problem, cached=result.cached, asks=asks)
-        return hints
+        self._known.clear()
 
     def _spelled(self, now: int) -> str:
         """Spell a moment in UTC, in milliseconds; what changes once a second is spelled once a second."""

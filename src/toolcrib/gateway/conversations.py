@@ -11,6 +11,7 @@ from toolcrib.errors import Refused, ToolcribError, problem
 from toolcrib.gateway.door import UNKNOWN, Gateway
 from toolcrib.gateway.seal import Seal, bound_to, of_no_use
 from toolcrib.gateway.talk import NOTHING, Places, Talk, Tell, Whisper, can_be_asked
+from toolcrib.gateway.ways import Way
 from toolcrib.model import Ask, Caller, Json, JsonObject, Origin, Report, Result, Tool
 
 WAIT_SECONDS = 600.0
@@ -21,7 +22,6 @@ STATE_SECONDS = 24 * 3600.0
 _KIND = "call"
 _PARKED, _PASSED = "p", "s"
 _CLOSING_SECONDS = 5.0
-_LOCAL = frozenset({"function", "core"})
 
 
 class _Asked(NamedTuple):
@@ -37,6 +37,7 @@ class _Asked(NamedTuple):
     meta: JsonObject | None
     level: str | None
     log: Tell | None
+    key: str
 
     def bound(self, tool: Tool) -> bytes:
         """What the states of this call belong to."""
@@ -76,6 +77,7 @@ class Conversations:
         capabilities: JsonObject = NOTHING,
         answers: JsonObject | None = None,
         state: str = "",
+        idempotency_key: str = "",
         report: Report | None = None,
         meta: JsonObject | None = None,
         level: str | None = None,
@@ -89,13 +91,13 @@ class Conversations:
         result: Result | None = None
         if not (capabilities or state or answers or log):
             # Whom nobody can ask or tell anything has no conversation, and pays for none.
-            result = await self._gateway.call(
-                name, arguments, caller, origin=origin, deadline=deadline, report=report, meta=meta
-            )
+            way: Way = {"origin": origin, "deadline": deadline, "report": report, "meta": meta or NOTHING}
+            way["idempotency_key"] = idempotency_key
+            result = await self._gateway.call(name, arguments, caller, **way)
             if result.ask is None:
                 return result
         given, said = arguments or NOTHING, answers or NOTHING
-        asked = _Asked(name, given, caller, origin, deadline, said, report, meta, level, log)
+        asked = _Asked(name, given, caller, origin, deadline, said, report, meta, level, log, idempotency_key)
         try:
             if not (capabilities or state):
                 return self._passed(result or await self._call(asked, ""), asked)
@@ -124,9 +126,10 @@ class Conversations:
             deadline=asked.deadline,
             answers=asked.answers,
             state=state,
+            idempotency_key=asked.key,
             report=talk.report if talk is not None and asked.report is not None else asked.report,
             channel=talk or whisper,
-            meta=asked.meta,
+            meta=asked.meta or {},
         )
 
     def _passed(self, result: Result, asked: _Asked) -> Result:
@@ -147,7 +150,7 @@ class Conversations:
             tool = self._gateway.tool(asked.name, asked.caller)
         except Refused:
             return None
-        return None if tool.family in _LOCAL else tool
+        return None if tool.inside else tool
 
     # --- calls that may ---
 

@@ -2,23 +2,38 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 
 from toolcrib.catalog import Snapshot
 from toolcrib.errors import Refused
 from toolcrib.gateway.complete import Completion
 from toolcrib.gateway.library import Library
+from toolcrib.gateway.near import Neighbourhood, Tagged
 from toolcrib.gateway.ways import Denied, Way
 from toolcrib.interfaces import Handler, Recorder
-from toolcrib.model import Call, Caller, Channel, JsonObject, Origin, Problem, Report, Result, Tool
+from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
 from toolcrib.names import near, split
 from toolcrib.policy import Policy
 from toolcrib.search import Index
 
 T = TypeVar("T")
 _MOST_VIEWS = 512
+_NEAR_SECONDS = 60.0
+"""How long what a caller sees is taken to be the same; a tool may reach its last day meanwhile."""
+_Near = tuple[Caller, float, Neighbourhood]
 UNKNOWN = Origin()
+_PLAIN: dict[str, Any] = {
+    "deadline": None,
+    "answers": {},
+    "state": "",
+    "idempotency_key": "",
+    "report": None,
+    "channel": None,
+    "meta": {},
+}
+"""What a call carries where nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,14 @@ class _Book:
     chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
     """The chain of each tool that was called, and of which definition it is."""
     views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
+    audiences: dict[object, Neighbourhood] = field(default_factory=dict[object, Neighbourhood])
+    near: dict[int, _Near] = field(default_factory=dict[int, _Near])
+    """What each caller sees, by which object the caller is: asking the rules would cost every call."""
+
+    @cached_property
+    def tagged(self) -> Tagged:
+        """The tools by their tags, once somebody wants to know."""
+        return Tagged(self.snapshot.tools)
 
 
 class Gateway:
@@ -137,22 +160,13 @@ class Gateway:
         raise self._unknown(name, caller)
 
     async def call(
-        self,
-        name: str,
-        arguments: JsonObject | None,
-        caller: Caller,
-        *,
-        origin: Origin = UNKNOWN,
-        deadline: float | None = None,
-        answers: JsonObject | None = None,
-        state: str = "",
-        report: Report | None = None,
-        channel: Channel | None = None,
-        meta: JsonObject | None = None,
+        self, name: str, arguments: JsonObject | None, caller: Caller, **way: Unpack[Way]
     ) -> Result:
         """Carry out one call. Never raises but for cancellation; every outcome is a completed result."""
         started = perf_counter()
-        origin = origin if origin.trace_id and origin.correlation_id else self.identified(origin)
+        origin = way.get("origin", UNKNOWN)
+        if not (origin.trace_id and origin.correlation_id):
+            origin = self.identified(origin)
         try:
             tool, denied = self.tool(name, caller), None
         except Denied as error:
@@ -161,21 +175,17 @@ class Gateway:
             return self.refusal(error.problem, origin)
         call = Call.of(
             {
+                **_PLAIN,
+                **way,
                 "id": self._new_id(),
                 "tool": tool,
                 "arguments": arguments if arguments is not None else {},
                 "caller": caller,
                 "origin": origin,
-                "deadline": deadline,
-                "answers": answers or {},
-                "state": state,
-                "report": report,
-                "channel": channel,
-                "meta": meta or {},
             }
         )
         result = await self._chain(tool)(call) if denied is None else self._denied(call, denied)
-        return self._completion.complete(result, tool, origin, perf_counter() - started)
+        return self._complete(result, call, started)
 
     async def _fetch(
         self, door: Tool, params: JsonObject, caller: Caller, way: Way, denied: Problem | None = None
@@ -196,6 +206,28 @@ class Gateway:
     def completed(self, result: Result, tool: Tool, origin: Origin, seconds: float) -> Result:
         """Return a result that did not come out of a chain, as if it had."""
         return self._completion.complete(result, tool, origin, seconds)
+
+    def _complete(self, result: Result, call: Call, started: float) -> Result:
+        ended = perf_counter()
+        near = self._near(call.caller, ended)
+        return self._completion.complete(result, call.tool, call.origin, ended - started, near)
+
+    def _near(self, caller: Caller, now: float) -> Neighbourhood:
+        book = self._book
+        seen = book.near.get(id(caller))
+        if seen is not None and seen[0] is caller and now < seen[1]:
+            return seen[2]
+        if len(book.near) >= _MOST_VIEWS:
+            book.near.clear()
+        audience = self._policy.audience(caller)
+        near = book.audiences.get(audience)
+        if near is None:
+            if len(book.audiences) >= _MOST_VIEWS:
+                book.audiences.clear()
+            near = Neighbourhood(book.tagged, lambda tool: self._policy.visible(tool, caller))
+            book.audiences[audience] = near
+        book.near[id(caller)] = (caller, now + _NEAR_SECONDS, near)
+        return near
 
     def identified(self, origin: Origin) -> Origin:
         """Return the origin with a trace and a correlation id, made up where it has none."""

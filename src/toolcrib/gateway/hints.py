@@ -1,50 +1,28 @@
 """The hints for a tool that gives none: what the gateway knows of it, its past and this outcome."""
 
 from dataclasses import dataclass, replace
-from json import dumps
+from typing import NamedTuple
+
+import orjson
 
 from toolcrib.errors import CODES
-from toolcrib.model import Hints, JsonObject, Kind, Problem, Tool
-from toolcrib.model.hints import Quality, Validity
+from toolcrib.gateway.after import ANSWER, after, before, instead
+from toolcrib.gateway.near import Neighbour, next_actions, related
+from toolcrib.hints.confidence import QUALITY, confidence, success
+from toolcrib.hints.words import validity
+from toolcrib.model import PROMISES, Evidence, Hints, Problem, Tool
+from toolcrib.model.hints import Caution, Impact, NextAction, Quality, Risk
 
-_QUALITY: dict[Quality, float] = {"high": 0.95, "medium": 0.85, "low": 0.6, "unknown": 0.75}
 _EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
-_PROMISE = {"fast": 0.1, "medium": 1.0}
-_VALID: tuple[tuple[float, Validity], ...] = ((300, "short"), (3600, "medium"), (86400, "long"))
+_LONGEST = 500
+"""No more of the path to a fault is repeated: a caller chooses the names in it."""
 _SHAKY = 0.9
 _ENOUGH = 5
-
-_AFTER: dict[Kind, tuple[str, str, str]] = {
-    Kind.INVALID: ("correct-arguments", "high", "Mend what the error names and call again."),
-    Kind.NOT_FOUND: ("list-tools", "high", "Look at the tools there are and choose one of them."),
-    Kind.DENIED: (
-        "ask-for-permission",
-        "medium",
-        "Tell the user what is missing; calling again does not help.",
-    ),
-    Kind.LIMITED: ("wait-and-retry", "medium", "Wait as long as the error says, then call again."),
-    Kind.UNAVAILABLE: ("retry-later", "medium", "Call again later, or choose another tool."),
-    Kind.TIMEOUT: ("retry-once", "medium", "It is safe to call again."),
-    Kind.UNKNOWN: ("check-outcome", "critical", "Find out whether it happened before you do anything else."),
-    Kind.FAILED: ("reconsider", "high", "Read what the tool says and choose another way."),
-    Kind.BAD_RESULT: ("ask-for-less", "medium", "Ask for a smaller part, or choose another tool."),
-    Kind.CANCELLED: ("start-over", "low", "Call again if it is still wanted."),
-    Kind.INTERNAL: ("report-to-operator", "medium", "Tell the operator; calling again may not help."),
-}
+_SURE, _UNSURE = 0.8, 0.3
+"""How well an error explains itself: by rules that are known, or by something that broke."""
 
 
-_ASTRAY = ("check-address", "high", "Look at the name or the address again; this one leads nowhere.")
-
-
-_ANSWER: JsonObject = {
-    "action": "answer-questions",
-    "priority": "high",
-    "description": "Have the questions answered, then make the same call again with answers and state.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """How a tool has done lately: rate of success, usual seconds, number of calls seen."""
 
     success: float = 1.0
@@ -52,94 +30,188 @@ class Past:
     calls: int = 0
 
 
-def confidence(quality: Quality, past: Past, problem: Problem | None, *, cached: bool) -> float:
-    """Reckon how far to trust the outcome: quality of the source, its record, freshness, what went wrong."""
-    trust = _QUALITY[quality] * (0.5 + 0.5 * past.success)
-    if cached:
-        trust *= 0.95
-    if problem is not None:
-        trust *= 0.5 if CODES[problem.code].error_class == "system" else 0.9
-    return round(min(1.0, max(0.0, trust)), 2)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What an answer shows by itself: what went wrong, whether it asks or was kept, how old and how full."""
+
+    problem: Problem | None = None
+    asks: bool = False
+    cached: bool = False
+    freshness: float = 1.0
+    completeness: float = 1.0
 
 
-def for_outcome(
-    tool: Tool | None, past: Past, problem: Problem | None, *, cached: bool, asks: bool = False
-) -> Hints:
-    """Put together the eleven fields, with their JSON bytes prepared."""
-    quality: Quality = "high" if tool is not None and tool.family in ("function", "core") else "medium"
-    trust = confidence(quality, past, problem, cached=cached)
-    effort = _EFFORT[tool.response_time] if tool is not None else 0.1
-    benefit = trust if problem is None else 0.0
-    hints = Hints(
-        suggested_next_actions=_actions(tool, problem, asks=asks),
-        confidence=trust,
-        source_quality=quality,
-        validity_period=_validity(tool, problem) if not asks else "immediate",
-        assumptions=("The answer was kept from an earlier, equal call.",) if cached else (),
-        risk_factors=_risks(tool, past),
-        estimated_impact={"benefit": benefit, "effort": effort, "roi": round(benefit / effort, 2)},
-        reasoning=_reasoning(past, problem, asks=asks),
-        warnings=_warnings(tool),
+def quality_of(tool: Tool | None) -> Quality:
+    """What runs here is known; what has changed without approval, or is down, is not to be relied on."""
+    if tool is None:
+        return "high"
+    if tool.changed or tool.degraded:
+        return "low"
+    return "high" if tool.inside else "medium"
+
+
+def evidence_of(tool: Tool | None, past: Past, seen: Seen) -> Evidence:
+    """Put together what confidence is reckoned from."""
+    problem = seen.problem
+    if problem is None:
+        checked = _validation(tool)
+    else:
+        checked = _UNSURE if CODES[problem.code].error_class == "system" else _SURE
+    return Evidence(
+        quality=QUALITY[quality_of(tool)],
+        freshness=seen.freshness,
+        completeness=seen.completeness if problem is None else 0.0,
+        validation=checked,
+        success=success(past.success, past.calls),
     )
-    return replace(hints, encoded=dumps(hints.as_json(), ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _actions(tool: Tool | None, problem: Problem | None, *, asks: bool) -> tuple[JsonObject, ...]:
-    actions: list[JsonObject] = []
-    if asks:
-        actions.append(dict(_ANSWER))
-    if problem is not None:
-        action, priority, description = _ASTRAY if problem.code == "NOT_FOUND" else _AFTER[problem.kind]
-        actions.append(
-            {"action": action, "priority": priority, "description": description, "category": "correction"}
+def for_outcome(tool: Tool | None, past: Past, seen: Seen, near: tuple[Neighbour, ...] = ()) -> Hints:
+    """Put together the eleven fields, with their JSON bytes prepared."""
+    evidence = evidence_of(tool, past, seen)
+    trust = confidence(evidence)
+    problem, asks = seen.problem, seen.asks
+    settled = problem is None and not asks
+    ttl = tool.cache_ttl if tool is not None else None
+    return encoded(
+        Hints(
+            suggested_next_actions=_actions(tool, seen, near if settled else ()),
+            related_resources=related(near),
+            confidence=trust,
+            source_quality=quality_of(tool),
+            validity_period=validity(ttl) if settled and ttl else "immediate",
+            context_needed=_missing(seen),
+            assumptions=_assumed(tool, seen),
+            risk_factors=risks(tool, past),
+            dependencies=before(problem),
+            estimated_impact=_impact(tool, past, trust if problem is None else 0.0),
+            reasoning=_reasoning(past, seen),
+            warnings=cautions(tool, past),
+            evidence=evidence,
         )
-    if tool is not None and tool.deprecated is not None and tool.deprecated.replacement:
-        description = f"{tool.name} is deprecated; call {tool.deprecated.replacement} from now on."
-        actions.append({"action": "use-replacement", "priority": "medium", "description": description})
-    return tuple(actions)
+    )
 
 
-def _validity(tool: Tool | None, problem: Problem | None) -> Validity:
-    ttl = tool.cache_ttl if tool is not None and problem is None else None
-    if not ttl:
-        return "immediate"
-    for bound, word in _VALID:
-        if ttl <= bound:
-            return word
-    return "indefinite"
+def with_record(hints: Hints, tool: Tool, past: Past, freshness: float = 1.0) -> Hints:
+    """Add to a tool's own hints what only the gateway knows: its record, its age, and what to warn of."""
+    changes: dict[str, object] = {}
+    said = hints.evidence
+    if said is not None:
+        rate = success(past.success, past.calls)
+        known = replace(said, success=rate, freshness=min(said.freshness, freshness))
+        changes = {"evidence": known, "confidence": confidence(known)}
+    warned = {caution.type for caution in hints.warnings}
+    more = tuple(caution for caution in cautions(tool, past) if caution.type not in warned)
+    if more:
+        changes["warnings"] = hints.warnings + more
+    return encoded(hints.but(**changes))
 
 
-def _risks(tool: Tool | None, past: Past) -> tuple[JsonObject, ...]:
-    risks: list[JsonObject] = []
+def encoded(hints: Hints) -> Hints:
+    """Return the same hints with their JSON bytes."""
+    return hints.but(encoded=orjson.dumps(hints.as_json()))
+
+
+def risks(tool: Tool | None, past: Past) -> tuple[Risk, ...]:
+    """Say what its record gives reason to fear."""
+    found: list[Risk] = []
     if past.calls >= _ENOUGH and past.success < _SHAKY:
         failing = round(1 - past.success, 2)
-        said = f"About {failing:.0%} of the latest calls to this tool failed."
-        severity = "high" if past.success < 0.5 else "medium"
-        risk = {"type": "accuracy", "severity": severity, "description": said}
-        risks.append({**risk, "probability": failing, "impact": 0.5})
-    promised = _PROMISE.get(tool.response_time) if tool is not None else None
-    if promised is not None and past.calls >= _ENOUGH and past.seconds > promised:
-        said = f"It lately takes longer than the {promised:g} s it promises."
-        risks.append(
-            {"type": "performance", "severity": "low", "description": said, "probability": 0.5, "impact": 0.2}
+        found.append(
+            Risk(
+                type="accuracy",
+                severity="high" if past.success < 0.5 else "medium",
+                description=f"About {failing:.0%} of the latest calls to this tool failed.",
+                probability=failing,
+                impact=0.5,
+                mitigation="Have another tool at hand, or try again where the error says that helps.",
+            )
         )
-    return tuple(risks)
+    promised = broken_promise(tool, past)
+    if promised:
+        said = f"It lately takes longer than the {promised:g} s it promises."
+        found.append(Risk(type="performance", severity="low", description=said, probability=0.5, impact=0.2))
+    return tuple(found)
 
 
-def _warnings(tool: Tool | None) -> tuple[JsonObject, ...]:
-    if tool is None or tool.deprecated is None:
+def cautions(tool: Tool | None, past: Past) -> tuple[Caution, ...]:
+    """Warn of a tool on its way out, and of one that is slower than it says."""
+    if tool is None:
         return ()
-    until = f" and will be removed on {tool.deprecated.removal_date}" if tool.deprecated.removal_date else ""
-    said = f"{tool.name} is deprecated since {tool.deprecated.since}{until}."
-    return ({"type": "deprecation", "severity": "medium", "message": said},)
+    found: list[Caution] = []
+    if tool.deprecated is not None:
+        gone = tool.deprecated
+        until = f" and will be removed on {gone.removal_date}" if gone.removal_date else ""
+        fix = f"Call {gone.replacement} instead." if gone.replacement else None
+        said = f"{tool.name} is deprecated since {gone.since}{until}."
+        found.append(Caution(type="deprecation", severity="medium", message=said, suggested_fix=fix))
+    promised = broken_promise(tool, past)
+    if promised:
+        said = f"{tool.name} promises to answer within {promised:g} s and lately does not."
+        found.append(Caution(type="performance", severity="low", message=said))
+    return tuple(found)
 
 
-def _reasoning(past: Past, problem: Problem | None, *, asks: bool) -> str:
+def broken_promise(tool: Tool | None, past: Past) -> float | None:
+    """Return the seconds a tool promises to stay below and does not, where there are calls enough to say."""
+    promised = tool.promised if tool is not None else None
+    return promised if promised and past.calls >= _ENOUGH and past.seconds > promised else None
+
+
+def _validation(tool: Tool | None) -> float:
+    """How closely an answer was looked at: ours against their schema, others only for being well-formed."""
+    if tool is None:
+        return 1.0
+    if tool.inside:
+        return 1.0 if tool.output_schema is not None else 0.95
+    return 0.9 if tool.output_schema is not None else 0.85
+
+
+def _actions(tool: Tool | None, seen: Seen, near: tuple[Neighbour, ...]) -> tuple[NextAction, ...]:
+    actions = [ANSWER] if seen.asks else []
+    if seen.problem is not None:
+        actions.append(after(seen.problem, tool))
+    other = instead(tool) if tool is not None else None
+    if other is not None:
+        actions.append(other)
+    return (*actions, *next_actions(near))
+
+
+def _missing(seen: Seen) -> tuple[str, ...]:
+    """What would have helped: the part of the request that was wrong, or the answers that are awaited."""
+    if seen.asks:
+        return ("the answers to the questions",)
+    path = seen.problem.path if seen.problem is not None else None
+    return (path[:_LONGEST],) if path else ()
+
+
+def _assumed(tool: Tool | None, seen: Seen) -> tuple[str, ...]:
+    assumed: list[str] = []
+    if seen.cached:
+        assumed.append("The answer was kept from an earlier, equal call.")
+    if tool is not None and tool.degraded:
+        assumed.append("The tool is as it was when its source was last up.")
+    return tuple(assumed)
+
+
+def _impact(tool: Tool | None, past: Past, benefit: float) -> Impact:
+    effort = _EFFORT[_pace(tool, past)]
+    return Impact(benefit=benefit, effort=effort, roi=round(benefit / effort, 2))
+
+
+def _pace(tool: Tool | None, past: Past) -> str:
+    """How fast it is: as its record says, or its promise where there is none."""
+    if past.calls < _ENOUGH:
+        return tool.response_time if tool is not None else "fast"
+    return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")
+
+
+def _reasoning(past: Past, seen: Seen) -> str:
     record = (
         f"{past.success:.0%} of the latest calls succeeded"
         if past.calls
         else "there are no earlier calls to go by"
     )
-    if asks:
+    if seen.asks:
         return f"The call waits for an answer; {record}."
-    return f"{'The call succeeded' if problem is None else 'The call failed'}; {record}."
+    return f"{'The call succeeded' if seen.problem is None else 'The call failed'}; {record}."

@@ -1,10 +1,13 @@
 """How a request comes to the door: what it carries beside what it asks for, and who may not come in."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypedDict
 
 from toolcrib.errors import Refused
-from toolcrib.model import Channel, JsonObject, Origin, Report, Result, Tool
+from toolcrib.model import Channel, Json, JsonObject, Origin, Report, Result, Tool
+
+_KEY = re.compile(r"[!-~]{1,255}")
 
 
 class Way(TypedDict, total=False):
@@ -14,6 +17,7 @@ class Way(TypedDict, total=False):
     deadline: float | None
     answers: JsonObject
     state: str
+    idempotency_key: str
     report: Report | None
     channel: Channel | None
     meta: JsonObject
@@ -21,6 +25,16 @@ class Way(TypedDict, total=False):
 
 Run = Callable[[Way], Awaitable[Result]]
 """One try of a request; it is tried again where the answer to a question must be brought along."""
+
+
+def idempotency_key(given: Json, path: str) -> str:
+    """Return the key a request came with, empty where it came with none; `path` is where it stands."""
+    if given is None:
+        return ""
+    if isinstance(given, str) and _KEY.fullmatch(given):
+        return given
+    said = f"{path} must be text of 1 to 255 visible ASCII characters, such as a UUID"
+    raise Refused("INVALID_REQUEST", said, path=path)
 
 
 class Denied(Refused):

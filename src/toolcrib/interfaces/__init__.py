@@ -1,6 +1,6 @@
 """The seams: a new kind of source, step, rule, format, recorder or store satisfies one of these."""
 
-from toolcrib.interfaces.calls import Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
+from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Shared
 from toolcrib.interfaces.sources import (
@@ -24,6 +24,8 @@ from toolcrib.interfaces.store import (
     KeyRecord,
     Keys,
     Overlay,
+    ReplayRow,
+    Replays,
     Store,
     Usage,
     UsageRow,
@@ -38,6 +40,7 @@ __all__ = [
     "Definition",
     "Definitions",
     "Demand",
+    "Followers",
     "Follows",
     "Format",
     "Handler",
@@ -52,6 +55,8 @@ __all__ = [
     "Reason",
     "Recorder",
     "Reload",
+    "ReplayRow",
+    "Replays",
     "Rule",
     "ServerEntry",
     "Shared",

@@ -13,6 +13,10 @@ Handler = Callable[[Call], Outcome]
 """What a composed chain is, and what its end is."""
 
 
+Followers = tuple[tuple[str, float], ...]
+"""Names of tools that follow another, and how often they do, from 0 to 1; the most likely first."""
+
+
 class Stage(Protocol):
     """A step fitted to one tool: act, `await proceed(call)` or not, act on what comes back.
 

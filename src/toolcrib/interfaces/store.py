@@ -188,6 +188,46 @@ class Definitions(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRow:
+    """One request that is carried out once: who is at work on it, or what came of it."""
+
+    key: str
+    """Hash of the caller's key, and of whose it is."""
+    call: str
+    """The id of the call that claimed it."""
+    body: str
+    """Hash of what was asked for."""
+    holder: str
+    """The mark of the process that carries it out."""
+    at: float
+    """When it was claimed, in seconds since the epoch."""
+    until: float
+    """When whoever carries it out must have ended."""
+    answer: str | None = None
+    """The answer as JSON; None as long as nobody knows it."""
+
+
+class Replays(Protocol):
+    """Requests that were made under a key, so that one made twice is carried out once."""
+
+    async def claim(self, row: ReplayRow, *, since: float) -> ReplayRow | None:
+        """Store a row and return None, or return the one that its key has since then."""
+        ...
+
+    async def finish(self, key: str, call: str, answer: str) -> bool:
+        """Keep the answer of the call that claimed a key; False where it has not, or no more."""
+        ...
+
+    async def release(self, key: str, call: str) -> bool:
+        """Free a key that a call claimed and did nothing under; False where it has not, or no more."""
+        ...
+
+    async def prune(self, before: float) -> int:
+        """Forget what was claimed earlier; how many went."""
+        ...
+
+
 class Store(Protocol):
     """What lasts, one part per aggregate."""
 
@@ -203,6 +243,8 @@ class Store(Protocol):
     def usage(self) -> Usage: ...
     @property
     def definitions(self) -> Definitions: ...
+    @property
+    def replays(self) -> Replays: ...
 
     async def check(self) -> None:
         """Answer if the database does; raise what is wrong otherwise."""

@@ -3,11 +3,12 @@
 from toolcrib.model.call import Call, Origin, Progress, Report
 from toolcrib.model.caller import Caller, Credential, permits
 from toolcrib.model.channel import Channel, Unanswered
-from toolcrib.model.hints import Hints
+from toolcrib.model.hints import Evidence, Hints
 from toolcrib.model.json import Json, JsonObject
 from toolcrib.model.overheard import Overheard
-from toolcrib.model.result import Ask, Kind, Metadata, Problem, Result, Voice
+from toolcrib.model.result import REPLAYED, Ask, Kind, Metadata, Problem, Result, Voice
 from toolcrib.model.tool import (
+    PROMISES,
     Category,
     Deprecation,
     Example,
@@ -21,6 +22,8 @@ from toolcrib.model.tool import (
 )
 
 __all__ = [
+    "PROMISES",
+    "REPLAYED",
     "Ask",
     "Call",
     "Caller",
@@ -28,6 +31,7 @@ __all__ = [
     "Channel",
     "Credential",
     "Deprecation",
+    "Evidence",
     "Example",
     "Family",
     "Hints",

@@ -58,6 +58,8 @@ class Call(Value):
     """What the caller says to the questions of an earlier try, by the names they were asked under."""
     state: str = ""
     """What the source gave along with those questions, to know the call again by."""
+    idempotency_key: str = ""
+    """What the caller knows this request by: made twice, it is carried out once."""
     report: Report | None = None
     channel: Channel | None = None
     """The way back to the caller; None where it can neither be asked nor told anything."""

@@ -84,6 +84,10 @@ class Metadata(Value):
         }
 
 
+REPLAYED = "toolcrib/replayed"
+"""Set in the `meta` of an answer that was kept for an idempotency key."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Result(Value):
     """What comes back from a call. The door completes it with hints, metadata and a message."""
@@ -101,6 +105,8 @@ class Result(Value):
     hints: Hints | None = None
     metadata: Metadata | None = None
     cached: bool = False
+    made: float = 0.0
+    """When a kept answer was made, in seconds since the epoch; 0 for one that is being made now."""
     encoded: bytes = field(default=b"", compare=False, repr=False)
     """`data` as JSON, encoded once when it was verified; faces splice it."""
     meta: JsonObject = field(default_factory=dict[str, Any])

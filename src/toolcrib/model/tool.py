@@ -28,6 +28,8 @@ class Deprecation:
     since: str
     replacement: str | None = None
     removal_date: str | None = None
+    announced: str | None = None
+    """The day its end was made known (ISO date), from which callers have time to change over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,21 @@ class Tool:
         """Whether calling it changes nothing, as far as we are told by someone we trust."""
         return self.category in ("query", "analysis")
 
+    @property
+    def inside(self) -> bool:
+        """Whether it runs in this process."""
+        return self.family in ("function", "core")
+
+    @property
+    def promised(self) -> float | None:
+        """The seconds it promises to stay below; None where it is slow, or nobody has promised anything."""
+        if not self.inside and self.response_time == "medium":
+            return None  # what is assumed of tools from outside
+        return PROMISES.get(self.response_time)
+
+
+PROMISES: dict[ResponseTime, float] = {"fast": 0.1, "medium": 1.0}
+"""The seconds a response time stands for; what is slow promises nothing."""
 
 _STANDING = frozenset({"exposed", "fingerprint", "degraded", "changed"})
 """What a tool is given in the catalog; it is no part of its definition."""

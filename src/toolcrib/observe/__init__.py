@@ -7,6 +7,7 @@ from toolcrib.observe.journal import Journal
 from toolcrib.observe.log import Log, setup
 from toolcrib.observe.metrics import CONTENT_TYPE, Metrics
 from toolcrib.observe.redact import MASK, Redactor
+from toolcrib.observe.sequences import Sequences
 from toolcrib.observe.spans import INSTALL, Sampling, Spans, installed
 from toolcrib.observe.traces import new_id
 from toolcrib.observe.usage import ToolUsage, UsageTally, quantile, summary
@@ -23,6 +24,7 @@ __all__ = [
     "RecentCalls",
     "Redactor",
     "Sampling",
+    "Sequences",
     "Sink",
     "Spans",
     "ToolUsage",

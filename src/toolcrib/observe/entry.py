@@ -1,10 +1,11 @@
-"""One finished call as it waits to be written down: who, what and how it went, never arguments or data."""
+"""One call as it waits to be written down: who and what as it begins, how it went as it ends, never data."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from types import NoneType
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from toolcrib.errors import CODES
-from toolcrib.model import Caller, Kind, Origin, Problem, Tool
+from toolcrib.model import Ask, Call, Caller, Kind, Origin, Problem, Tool
 
 Outcome = Literal["success", "error", "timeout"]
 
@@ -12,6 +13,18 @@ BLAMELESS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, 
 """Kinds of problems that say nothing about the tool: it was not tried, or nobody waited for it."""
 
 _TOO_LATE = (Kind.TIMEOUT, Kind.UNKNOWN)
+_SORTS: dict[type[Any], str] = {
+    dict: "object",
+    list: "list",
+    str: "text",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    Ask: "question",
+    NoneType: "content",
+}
+_WITHOUT_DATA: frozenset[type[Any]] = frozenset({NoneType, Ask})
+_COUNTED: frozenset[type[Any]] = frozenset({dict, list, NoneType})
 
 
 class Entry(NamedTuple):
@@ -28,6 +41,16 @@ class Entry(NamedTuple):
     """When it ended, as seconds since the epoch."""
     waited: float = 0.0
     """How long the caller was asked something meanwhile: no part of `seconds`."""
+    gave: tuple[type[Any], int, int] = (NoneType, 0, 0)
+    """What came back, never the thing itself: its type, how many items it has, its bytes as JSON."""
+
+
+class Start(NamedTuple):
+    """A call that has begun. It holds the arguments, but no longer than until its line is made."""
+
+    call: Call
+    at: float
+    """When it began, as seconds since the epoch."""
 
 
 class Sink(Protocol):
@@ -50,6 +73,32 @@ class Sink(Protocol):
     async def flush(self) -> None:
         """Bring what was taken in to where it belongs. May wait; is never run twice at a time."""
         ...
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """A sink that also hears of calls as they begin."""
+
+    @property
+    def hears_starts(self) -> bool:
+        """Whether it wants to: nobody pays for what nobody reads."""
+        ...
+
+    def begin(self, batch: Sequence[Start]) -> None:
+        """Take a batch in, at once; the ends of these calls come later."""
+        ...
+
+
+def summary_of(entry: Entry) -> tuple[str | None, int | None, int | None]:
+    """Sum an answer up: what it is, how many items it has, its bytes; three times None for a failure."""
+    if entry.problem is not None:
+        return None, None, None
+    sort, items, size = entry.gave
+    return (
+        _SORTS.get(sort, "other"),
+        items if sort in _COUNTED else None,
+        None if sort in _WITHOUT_DATA else size,
+    )
 
 
 def outcome(problem: Problem | None) -> Outcome:

@@ -3,16 +3,19 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
-from time import time
-from typing import Any, cast
+from time import perf_counter, time
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskStatus
 
 from toolcrib.model import Call, Result
-from toolcrib.observe.entry import BLAMELESS, Entry, Sink
+from toolcrib.observe.entry import BLAMELESS, Entry, Listener, Sink, Start
 from toolcrib.observe.history import History
 from toolcrib.observe.metrics import Metrics
+from toolcrib.observe.remarks import Remarks
+
+T = TypeVar("T")
 
 PERIOD = 0.25
 MOST_ENTRIES = 20_000
@@ -38,21 +41,35 @@ class Journal:
         self._note = self.history.note
         self._metrics = metrics
         self._limit = limit
+        self._remarks = Remarks()
+        self._starts: deque[tuple[Call, float]] = deque()
         self._entries: deque[Entry] = deque()
         self._lost = 0
         self._lanes = tuple(_Lane(sink) for sink in sinks)
+        self._listeners = tuple(sink for sink in sinks if isinstance(sink, Listener) and sink.hears_starts)
+
+    @property
+    def begun(self) -> Callable[[Call, float], None] | None:
+        """What is told of every call as it begins, and of its moment by the clock of `perf_counter`.
+
+        None where nobody wants to hear of it.
+        """
+        return self._begin if self._listeners else None
 
     def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
         """Take note and return at once; where too much waits to be written, count what is dropped."""
         tool, problem, entries = call.tool, result.problem, self._entries
         if len(entries) < self._limit:
-            cached = result.cached
-            parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited)
+            cached, data = result.cached, result.data
+            sort: type[Any] = type(data) if data is not None else type(result.ask)  # pyright: ignore[reportUnknownVariableType]
+            items = len(data if sort is dict or sort is list else result.content)  # pyright: ignore[reportArgumentType]
+            gave = (sort, items, len(result.encoded))
+            parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited, gave)
             entries.append(_entry(Entry, parts))
         else:
             self._lost += 1
         if problem is None:
-            if not result.cached:
+            if not (result.cached or result.made):
                 self._note(tool.name, True, seconds)
         elif problem.kind not in BLAMELESS and problem.tool_code is None:
             self._note(tool.name, False, seconds)  # a tool that says no by its own rules has not failed
@@ -63,13 +80,19 @@ class Journal:
 
     def drain(self) -> None:
         """Hand what has been noted so far on; waits for nothing."""
-        entries = self._entries
-        if not entries:
+        # Ends first, so that none is handed on before its start.
+        batch = _emptied(self._entries)
+        if self._starts:
+            ahead = time() - perf_counter()
+            starts = [Start(call, ahead + started) for call, started in _emptied(self._starts)]
+            for listener in self._listeners:
+                listener.begin(starts)
+        if not batch:
             return
-        batch = [entries.popleft() for _ in range(len(entries))]
         self._metrics.take(batch)
         for lane in self._lanes:
             lane.sink.take(batch)
+        self._remarks.take(batch)
 
     async def flush(self) -> None:
         """Drain, and let every sink bring it to where it belongs; the log's thread may still be writing."""
@@ -104,12 +127,22 @@ class Journal:
         """How it is doing, as operators see it."""
         return {"waiting": len(self._entries), "dropped": self.dropped()}
 
+    def _begin(self, call: Call, started: float) -> None:
+        if len(self._starts) < self._limit:
+            self._starts.append((call, started))
+        else:
+            self._lost += 1
+
     async def _tick(self) -> None:
         while True:
             await anyio.sleep(PERIOD)
             self.drain()
             for lane in self._lanes:
                 lane.wake()
+
+
+def _emptied(waiting: "deque[T]") -> list[T]:
+    return [waiting.popleft() for _ in range(len(waiting))]
 
 
 class _Lane:

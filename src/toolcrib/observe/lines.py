@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from toolcrib.observe.entry import Entry, error_class, outcome
+from toolcrib.model import Caller, Origin, Tool
+from toolcrib.observe.entry import Entry, Start, error_class, outcome, summary_of
 from toolcrib.observe.redact import Redactor
 
 Line = Callable[[Mapping[str, Any]], bytes]
@@ -19,6 +20,8 @@ _LONGEST_TEXT = 16_384
 _LONGEST_STACK = 65_536
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
+_IDS = ("call_id", "trace_id", "correlation_id")
+_NAMES = ("caller", "user_id", "context_name", "tool", "exposed_name", "agent_id", "provider_name")
 _LEVELS = {logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
 _COLOURS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
 _TOLD_FIRST = frozenset(
@@ -34,13 +37,41 @@ def level_of(entry: Entry) -> int:
     return logging.ERROR if error_class(entry.problem.code) == "system" else logging.WARNING
 
 
+def start_event(start: Start, redactor: Redactor) -> dict[str, Any]:
+    """What the log says about a call as it begins; its arguments come beside it."""
+    call = start.call
+    event = {
+        "ts": datetime.fromtimestamp(start.at, UTC),
+        "level": "info",
+        "event": "call_started",
+        **_who(call.id, call.tool, call.caller, call.origin),
+    }
+    return _cleaned(event, redactor)
+
+
 def call_event(entry: Entry, redactor: Redactor) -> dict[str, Any]:
-    """What the log says about a call, once, when it has ended."""
-    call_id, tool, caller, origin, problem, cached, seconds, at, _ = entry
+    """What the log says about a call when it has ended."""
+    call_id, tool, caller, origin, problem, cached, seconds, at, _, _ = entry
+    sort, items, size = summary_of(entry)
     event = {
         "ts": datetime.fromtimestamp(at, UTC),
         "level": _LEVELS[level_of(entry)],
         "event": "call",
+        **_who(call_id, tool, caller, origin),
+        "duration_ms": round(seconds * 1000.0, 3),
+        "outcome": outcome(problem),
+        "code": problem.code if problem else None,
+        "cached": cached,
+        "deprecated": tool.deprecated is not None,
+        "result": sort,
+        "items": items,
+        "bytes": size,
+    }
+    return _cleaned(event, redactor)
+
+
+def _who(call_id: str, tool: Tool, caller: Caller, origin: Origin) -> dict[str, str | None]:
+    return {
         "call_id": call_id,
         "context_name": caller.context,
         "provider_name": origin.provider,
@@ -51,24 +82,14 @@ def call_event(entry: Entry, redactor: Redactor) -> dict[str, Any]:
         "user_id": caller.user,
         "trace_id": origin.trace_id,
         "correlation_id": origin.correlation_id,
-        "duration_ms": round(seconds * 1000.0, 3),
-        "outcome": outcome(problem),
-        "code": problem.code if problem else None,
-        "cached": cached,
         "face": origin.face,
         "agent_id": origin.agent_id,
     }
-    names = (
-        caller.id,
-        caller.user,
-        caller.context,
-        tool.name,
-        tool.exposed,
-        origin.agent_id,
-        origin.provider,
-    )
-    ids = f"{call_id}\n{origin.trace_id}\n{origin.correlation_id}"
-    if redactor.passes(names) and redactor.text(ids) == ids:
+
+
+def _cleaned(event: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    ids = "\n".join(event[name] for name in _IDS)
+    if redactor.passes(tuple(event[name] for name in _NAMES)) and redactor.text(ids) == ids:
         return event
     return {name: redactor.text(value) if isinstance(value, str) else value for name, value in event.items()}
 
@@ -116,8 +137,10 @@ def text_line(event: Mapping[str, Any], *, colour: bool) -> bytes:
 
 
 def _headline(event: Mapping[str, Any]) -> str:
-    if event["event"] != "call":
+    if event["event"] == "log":
         return _shown(event["message"])
+    if event["event"] == "call_started":
+        return f"{_shown(event['tool'])} started"
     return f"{_shown(event['tool'])} {event['outcome']} {event['duration_ms']:g} ms"
 
 
@@ -140,9 +163,16 @@ def _message(record: logging.LogRecord) -> str:
 def _exception(error: BaseException, redactor: Redactor) -> dict[str, str]:
     return {
         "type": type(error).__qualname__,
-        "message": redactor.text(str(error))[:_LONGEST_TEXT],
+        "message": redactor.text(_said(error))[:_LONGEST_TEXT],
         "stack": redactor.text("".join(format_exception(error)))[-_LONGEST_STACK:],
     }
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - boundary: an error that cannot be put into words still has its stack
+        return ""
 
 
 def _plain(value: object) -> str:

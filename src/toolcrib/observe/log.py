@@ -11,8 +11,17 @@ from typing import IO, Any, Literal
 
 from anyio.lowlevel import checkpoint
 
-from toolcrib.observe.entry import Entry
-from toolcrib.observe.lines import Line, call_event, json_line, level_of, record_event, text_line
+from toolcrib.observe.arguments import Arguments
+from toolcrib.observe.entry import Entry, Start
+from toolcrib.observe.lines import (
+    Line,
+    call_event,
+    json_line,
+    level_of,
+    record_event,
+    start_event,
+    text_line,
+)
 from toolcrib.observe.quick import QuickLines
 from toolcrib.observe.redact import Redactor
 from toolcrib.observe.writer import Writer
@@ -32,14 +41,23 @@ class Log:
     name = "log"
 
     def __init__(
-        self, writer: Writer, redactor: Redactor, *, line: Line = json_line, level: int = logging.INFO
+        self,
+        writer: Writer,
+        redactor: Redactor,
+        *,
+        line: Line = json_line,
+        level: int = logging.INFO,
+        arguments: bool = True,
     ) -> None:
         self._writer = writer
         self._redactor = redactor
         self._line = line
-        self._call_line = QuickLines(redactor).line if line is json_line else self._slowly
+        self._arguments = Arguments(redactor) if arguments else None
+        quick = QuickLines(redactor, self._arguments)
+        self._call_line = quick.line if line is json_line else self._slowly
+        self._start_line = quick.start if line is json_line else self._start_slowly
         self._level = level
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[Entry | Start] = deque()
         self._handler = _Handler(self)
         self._before: dict[logging.Logger, int] = {}
 
@@ -48,13 +66,20 @@ class Log:
         """How many lines were dropped, of calls and of log records."""
         return self._writer.dropped
 
+    @property
+    def hears_starts(self) -> bool:
+        """Whether the beginning of a call is written down too."""
+        return self._level <= logging.INFO
+
+    def begin(self, batch: Sequence[Start]) -> None:
+        self._keep(batch)
+
     def take(self, batch: Sequence[Entry]) -> None:
+        quiet = self._level > logging.INFO
+        self._keep([entry for entry in batch if level_of(entry) >= self._level] if quiet else batch)
+
+    def _keep(self, wanted: Sequence[Entry | Start]) -> None:
         room = MOST_WAITING - len(self._waiting)
-        wanted = (
-            batch
-            if self._level <= logging.INFO
-            else [entry for entry in batch if level_of(entry) >= self._level]
-        )
         self._waiting.extend(wanted[:room])
         if len(wanted) > room:
             self._writer.skip(len(wanted) - room)
@@ -67,12 +92,25 @@ class Log:
             if self._writer.full:
                 self._writer.skip(len(entries))
             else:
-                lines = [self._call_line(entry) for entry in entries]
+                lines = [self._spell(each) for each in entries]
                 self._writer.put(b"".join(lines), len(lines))
             await checkpoint()
 
     def _slowly(self, entry: Entry) -> bytes:
         return self._line(call_event(entry, self._redactor))
+
+    def _spell(self, each: Entry | Start) -> bytes:
+        if isinstance(each, Entry):
+            return self._call_line(each)
+        try:
+            return self._start_line(each)
+        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and their logging fails nobody
+            self.miss()
+            return b""
+
+    def _start_slowly(self, start: Start) -> bytes:
+        event = start_event(start, self._redactor)
+        return self._line(event | {"arguments": self._arguments and self._arguments.clean(start.call)})
 
     def tell(self, record: logging.LogRecord) -> None:
         """Write what somebody logged."""
@@ -122,16 +160,24 @@ class _Handler(logging.Handler):
             self._log.miss()
 
 
-def setup(level: Level, stream: IO[Any] | Path | None, redactor: Redactor, *, style: Style = "auto") -> Log:
+def setup(
+    level: Level,
+    stream: IO[Any] | Path | None,
+    redactor: Redactor,
+    *,
+    style: Style = "auto",
+    arguments: bool = True,
+) -> Log:
     """Start logging to a stream, a file or standard error; `auto` is text in a terminal, JSON elsewhere."""
     if isinstance(stream, Path):
         with stream.open("ab", buffering=0) as file:  # the writer keeps a copy of its own
-            return setup(level, file, redactor, style=style)
+            return setup(level, file, redactor, style=style, arguments=arguments)
     out: IO[Any] = sys.stderr if stream is None else stream
     terminal = out.isatty()
     colour = terminal and "NO_COLOR" not in os.environ
     text = style == "text" or (style == "auto" and terminal)
     line = partial(text_line, colour=colour) if text else json_line
-    log = Log(Writer(out), redactor, line=line, level=logging.getLevelNamesMapping()[level.upper()])
+    number = logging.getLevelNamesMapping()[level.upper()]
+    log = Log(Writer(out), redactor, line=line, level=number, arguments=arguments)
     log.install()
     return log

@@ -9,6 +9,7 @@ from toolcrib.errors import CODES
 from toolcrib.interfaces import SourceState
 from toolcrib.model import Tool
 from toolcrib.observe.entry import BLAMELESS, Entry
+from toolcrib.observe.remarks import SOON, is_deprecated, is_late
 from toolcrib.observe.series import BOUNDS, PER_TOOL, Series, counts, family, number
 from toolcrib.version import VERSION
 
@@ -42,12 +43,16 @@ class Metrics:
 
     def take(self, batch: Sequence[Entry]) -> None:
         """Count a batch in, at once."""
-        for _, tool, _, _, problem, cached, seconds, _, _ in batch:
+        for _, tool, _, _, problem, cached, seconds, _, _, _ in batch:
             series = self._tools.get(tool.name) or self._begin(tool)
             series.spelled = ()
             series.ends[tool.category, problem.code if problem else ""] += 1
             series.seconds += seconds
             series.buckets[bisect_left(BOUNDS, seconds)] += 1
+            if tool.deprecated is not None:
+                series.deprecated += is_deprecated(tool, problem)
+            if seconds > SOON and is_late(tool, problem, cached, seconds):
+                series.late += 1
             if cached:
                 series.hits += 1
             elif tool.cache_ttl is not None and (problem is None or problem.kind not in BLAMELESS):

@@ -1,50 +1,75 @@
 """The JSON line of a call, quickly: what is the same for many calls is spelled, and cleaned, once."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
-from toolcrib.observe.entry import Entry
-from toolcrib.observe.lines import call_event, json_line
+from toolcrib.model import Caller, Origin, Tool
+from toolcrib.observe.arguments import Arguments
+from toolcrib.observe.entry import Entry, Start, summary_of
+from toolcrib.observe.lines import call_event, json_line, start_event
 from toolcrib.observe.redact import Redactor
 
 _MOST_KEPT = 10_000
-_CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms")
+_CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
 
 
 class QuickLines:
     """Makes the lines `json_line(call_event(…))` would make, with the fields that change put first."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, arguments: Arguments | None = None) -> None:
         self._redactor = redactor
+        self._arguments = arguments
         self._learned = redactor.learned
         self._kept: dict[tuple[object, ...], str] = {}
         self._second = (0, "")
 
     def line(self, entry: Entry) -> bytes:
         """Return one call's line."""
-        call_id, tool, caller, origin, problem, cached, seconds, at, _ = entry
+        call_id, tool, caller, origin, problem, cached, seconds, at, _, _ = entry
+        ids = self._ids(call_id, origin)
+        if ids is None:
+            return json_line(call_event(entry, self._redactor))
+        code = problem.code if problem is not None else None
+        sort, items, size = summary_of(entry)
+        key = (_whose(tool, caller, origin), code, cached, tool.deprecated is None, sort)
+        rest = self._kept.get(key)
+        if rest is None:
+            rest = self._keep(key, call_event(entry, self._redactor))
+        counted = f'"items":{"null" if items is None else items},"bytes":{"null" if size is None else size}'
+        took = f'"duration_ms":{seconds * 1000.0:.3f}'
+        return f'{{"ts":"{self._spelled(at)}",{ids},{took},{counted},{rest}\n'.encode()
+
+    def start(self, start: Start) -> bytes:
+        """Return the line a call begins with."""
+        call = start.call
+        ids = self._ids(call.id, call.origin)
+        asked = self._arguments.spell(call) if self._arguments is not None else b"null"
+        if ids is None:
+            event = start_event(start, self._redactor)
+            return json_line(event | {"arguments": orjson.Fragment(asked)})
+        key = _whose(call.tool, call.caller, call.origin)
+        rest = self._kept.get(key)
+        if rest is None:
+            rest = self._keep(key, start_event(start, self._redactor))
+        head = f'{{"ts":"{self._spelled(start.at)}",{ids},"arguments":'.encode()
+        return b"%b%b,%b\n" % (head, asked, rest.encode())
+
+    def _ids(self, call_id: str, origin: Origin) -> str | None:
+        """The ids of a call, spelled; None where they are not made of what ids are made of."""
+        if self._learned != self._redactor.learned or len(self._kept) >= _MOST_KEPT:
+            self._learned, self._kept = self._redactor.learned, {}
         trace, correlation = origin.trace_id, origin.correlation_id
         ids = f"{call_id}\n{trace}" if trace == correlation else f"{call_id}\n{trace}\n{correlation}"
         if not self._redactor.is_id(ids):
-            return json_line(call_event(entry, self._redactor))
-        if self._learned != self._redactor.learned or len(self._kept) >= _MOST_KEPT:
-            self._learned, self._kept = self._redactor.learned, {}
-        code = problem.code if problem is not None else None
-        about = (origin.face, origin.agent_id, origin.provider, code, cached)
-        key = (tool.name, tool.exposed, caller.id, caller.user, caller.context, *about)
-        rest = self._kept.get(key)
-        if rest is None:
-            rest = self._kept[key] = self._unchanging(entry)
-        return (
-            f'{{"ts":"{self._spelled(at)}","call_id":"{call_id}","trace_id":"{trace}",'
-            f'"correlation_id":"{correlation}","duration_ms":{seconds * 1000.0:.3f},{rest}\n'
-        ).encode()
+            return None
+        return f'"call_id":"{call_id}","trace_id":"{trace}","correlation_id":"{correlation}"'
 
-    def _unchanging(self, entry: Entry) -> str:
-        event = call_event(entry, self._redactor)
+    def _keep(self, key: tuple[object, ...], event: dict[str, Any]) -> str:
         fields = {name: value for name, value in event.items() if name not in _CHANGING}
-        return orjson.dumps(fields).decode()[1:]
+        rest = self._kept[key] = orjson.dumps(fields).decode()[1:]
+        return rest
 
     def _spelled(self, at: float) -> str:
         """Spell a moment; what changes once a second is spelled once a second."""
@@ -52,3 +77,8 @@ class QuickLines:
         if second != self._second[0]:
             self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
         return f"{self._second[1]}.{int((at - second) * 1_000_000):06d}Z"
+
+
+def _whose(tool: Tool, caller: Caller, origin: Origin) -> tuple[object, ...]:
+    about = (origin.face, origin.agent_id, origin.provider)
+    return (tool.name, tool.exposed, caller.id, caller.user, caller.context, *about)

@@ -45,6 +45,12 @@ _SIGNS = re.compile("bearer|basic|tc_|eyj|://|pass|secret|credential|authorizati
 _DEEPEST = 8
 _MOST_PARTS = 1_000
 _LONGEST_PART = 4_096
+_MOST_CHARACTERS = 65_536
+_NUMBER = 8
+"""What a number, a switch or nothing counts for."""
+_MARGIN = 16_384
+"""So far past its end a text is looked at: a secret that is cut in two would not be known."""
+_CUT = "[cut off]"
 _MOST_KNOWN = 1_000
 _MOST_PASSED = 10_000
 
@@ -102,9 +108,16 @@ class Redactor:
         self._passed.add(words)
         return True
 
-    def clean(self, value: Any) -> Any:
-        """The same value without secrets, all the way down; cut off where it is larger than a log needs."""
-        return self._clean(value, _DEEPEST, [_MOST_PARTS])
+    def clean(self, value: Any, *, room: int = _MOST_CHARACTERS, hidden: frozenset[str] = frozenset()) -> Any:
+        """The same value without secrets, all the way down; cut off where it takes more room than it may.
+
+        Fields named in `hidden` are secret too, at whatever depth.
+        """
+        return self._clean(value, _DEEPEST, _Room(room, hidden))
+
+    def is_plain(self, text: str) -> bool:
+        """Whether a text holds no secret, nor any word that one could stand behind."""
+        return not (any(map(text.__contains__, self._longest_first)) or _SIGNS.search(text.lower()))
 
     def _add(self, secret: str) -> None:
         secret = secret.strip()
@@ -120,41 +133,62 @@ class Redactor:
         self._passed.clear()
         self.learned += 1
 
-    def _clean(self, value: Any, depth: int, left: list[int]) -> Any:
-        left[0] -= 1
+    def _clean(self, value: Any, depth: int, left: "_Room") -> Any:
+        left.parts -= 1
         if value is None or isinstance(value, bool | int | float):
+            left.characters -= _NUMBER
             return value
         if isinstance(value, str):
-            return self.text(value)[:_LONGEST_PART]
-        if depth == 0 or left[0] < 0:
-            return "[cut off]"
+            return self._short(value, left)
+        if depth == 0 or left.is_used:
+            return _CUT
         if isinstance(value, Mapping):
             return self._clean_fields(cast("Mapping[Any, Any]", value), depth - 1, left)
         if isinstance(value, Sequence | set | frozenset) and not isinstance(
             value, bytes | bytearray | memoryview
         ):
             return self._clean_items(cast("Iterable[Any]", value), depth - 1, left)
-        return self.text(str(cast("object", value)))[:_LONGEST_PART]
+        return self._short(str(cast("object", value)), left)
 
-    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, left: list[int]) -> dict[str, Any]:
+    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, left: "_Room") -> dict[str, Any]:
         cleaned: dict[str, Any] = {}
         for name, value in fields.items():
-            if left[0] <= 0:
-                cleaned["[cut off]"] = True
+            if left.is_used:
+                cleaned[_CUT] = True
                 break
-            cleaned[self.text(str(name))] = (
-                MASK if _telling(str(name), value) else self._clean(value, depth, left)
-            )
+            told = str(name)
+            is_secret = told in left.hidden or _telling(told, value)
+            cleaned[self._short(told, left)] = MASK if is_secret else self._clean(value, depth, left)
         return cleaned
 
-    def _clean_items(self, items: Iterable[Any], depth: int, left: list[int]) -> list[Any]:
+    def _clean_items(self, items: Iterable[Any], depth: int, left: "_Room") -> list[Any]:
         cleaned: list[Any] = []
         for item in items:
-            if left[0] <= 0:
-                cleaned.append("[cut off]")
+            if left.is_used:
+                cleaned.append(_CUT)
                 break
             cleaned.append(self._clean(item, depth, left))
         return cleaned
+
+    def _short(self, text: str, left: "_Room") -> str:
+        """A text without secrets, cut to the room there is; looked at a little further than it is kept."""
+        most = max(min(_LONGEST_PART, left.characters), 0)
+        cleaned = self.text(text[: most + _MARGIN])
+        left.characters -= min(len(cleaned), most)
+        return cleaned if len(cleaned) <= most else f"{cleaned[:most]}{_CUT}"
+
+
+class _Room:
+    """What is left while a value is cleaned, and the names of its fields that are secret beside the usual."""
+
+    __slots__ = ("characters", "hidden", "parts")
+
+    def __init__(self, characters: int, hidden: frozenset[str]) -> None:
+        self.parts, self.characters, self.hidden = _MOST_PARTS, characters, hidden
+
+    @property
+    def is_used(self) -> bool:
+        return self.parts <= 0 or self.characters <= 0
 
 
 def _telling(name: str, value: object) -> bool:
@@ -173,6 +207,7 @@ def _spellings(secret: str) -> set[str]:
     return {
         secret,
         dumps(secret)[1:-1],
+        dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
         quote(secret, safe="", errors="replace"),
         quote(secret, errors="replace"),

@@ -18,6 +18,8 @@ PER_TOOL = (
     ("tool_errors_total", "counter", "Calls that failed, by the class of the error."),
     ("tool_seconds", "histogram", "How long calls took."),
     ("cache_total", "counter", "Whether cacheable tools were answered from the cache."),
+    ("tool_late_total", "counter", "Calls that took longer than the tool promises."),
+    ("tool_deprecated_total", "counter", "Calls to tools that are on their way out."),
     ("mcp_tool_calls_total", "counter", "Calls to tools of MCP servers."),
     ("mcp_tool_latency_seconds", "histogram", "How long calls to tools of MCP servers took."),
 )
@@ -29,7 +31,20 @@ Labels = Mapping[str, str]
 class Series:
     """The numbers of one tool."""
 
-    __slots__ = ("buckets", "ends", "hits", "local", "mcp", "misses", "name", "seconds", "source", "spelled")
+    __slots__ = (
+        "buckets",
+        "deprecated",
+        "ends",
+        "hits",
+        "late",
+        "local",
+        "mcp",
+        "misses",
+        "name",
+        "seconds",
+        "source",
+        "spelled",
+    )
 
     def __init__(self, name: str, source: str, local: str, *, mcp: bool) -> None:
         self.name = name
@@ -42,6 +57,8 @@ class Series:
         self.seconds = 0.0
         self.hits = 0
         self.misses = 0
+        self.late = 0
+        self.deprecated = 0
         self.spelled: tuple[str, ...] = ()
         """What `spell` made last; whoever counts empties it. Most tools rest from one scrape to the next."""
 
@@ -53,6 +70,8 @@ class Series:
                 _lines(f"{prefix}_tool_errors_total", self._errors()),
                 self._histogram(f"{prefix}_tool_seconds", {"tool": self.name}),
                 _lines(f"{prefix}_cache_total", self._cache()),
+                self._count(f"{prefix}_tool_late_total", self.late),
+                self._count(f"{prefix}_tool_deprecated_total", self.deprecated),
                 _lines(f"{prefix}_mcp_tool_calls_total", self._mcp_calls()),
                 self._mcp_histogram(f"{prefix}_mcp_tool_latency_seconds"),
             )
@@ -77,6 +96,9 @@ class Series:
         if self.hits or self.misses:
             yield {"tool": self.name, "outcome": "hit"}, self.hits
             yield {"tool": self.name, "outcome": "miss"}, self.misses
+
+    def _count(self, name: str, count: int) -> str:
+        return _lines(name, (({"tool": self.name}, count),)) if count else ""
 
     def _mcp_calls(self) -> Iterator[tuple[Labels, int]]:
         counts: Counter[str] = Counter()

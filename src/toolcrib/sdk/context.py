@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import time
 from typing import Any
+from uuid import uuid4
 
 from anyio import from_thread
 
@@ -18,8 +19,10 @@ class ToolContext:
     user_id: str | None = None
     """The user the call is made for; None for a system caller."""
     session_id: str | None = None
-    correlation_id: str = ""
-    trace_id: str = ""
+    correlation_id: str = field(default_factory=lambda: str(uuid4()))
+    """A UUID, the same for all calls that belong together."""
+    trace_id: str = field(default_factory=lambda: str(uuid4()))
+    """The UUID of the trace the call is part of."""
     agent_id: str = "unknown"
     agent_version: str = "0"
     at: float = field(default_factory=time)

@@ -1,15 +1,17 @@
-"""The `@tool` decorator: a typed Python function becomes a tool, and stays a function."""
+"""`@tool` and `create_tool`: a typed Python function becomes a tool, and stays a function."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from toolcrib.model import Family, Tool
 from toolcrib.names import snake
-from toolcrib.sdk.checks import ToolDefinitionError, kebab, refuse
-from toolcrib.sdk.options import Options, fields_of
-from toolcrib.sdk.signature import Signature, read_signature
+from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
+from toolcrib.sdk.docstring import read_docstring
+from toolcrib.sdk.options import Options, read_options
+from toolcrib.sdk.signature import UNREADABLE, Signature, read_signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +50,8 @@ class FunctionTool(Generic[P, R]):
 
     def bind(self, source: str, family: Family = "function") -> Tool:
         """Return the tool as this source offers it."""
+        known = self.definition.family
+        family = family if known == "function" else known
         return replace(self.definition, name=f"{source}:{self.name}", source=source, family=family)
 
 
@@ -59,32 +63,46 @@ def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(**options: Unpack[Options]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[P, R] | None = None, /, **options: Unpack[Options]) -> Any:
-    """Make a tool of a function: `@tool`, or `@tool(category="query", …)` with any of `Options`."""
-    if function is not None:
-        return _define(function, options)
+    """Make a tool of a function: `@tool(category="query", …)` with any of `Options`.
 
-    def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
-        return _define(function, options)
+    It insists on a good definition, and says all there is to mend at once: kebab-case verb-noun name, a
+    description that names a use, tags, examples, every parameter described and bounded, ids branded.
+    """
+    make = partial(_define, options=options, strict=True)
+    return make if function is None else make(function)
 
-    return decorate
+
+@overload
+def create_tool(function: Callable[P, R], /, **options: Unpack[Options]) -> FunctionTool[P, R]: ...
+@overload
+def create_tool(**options: Unpack[Options]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def create_tool(function: Callable[P, R] | None = None, /, **options: Unpack[Options]) -> Any:
+    """Make a tool as `tool` does, by decorating or by calling, and refuse only what contradicts itself.
+
+    For code that is generated, foreign or still being tried out; `toolcrib check` says what it lacks.
+    """
+    make = partial(_define, options=options, strict=False)
+    return make if function is None else make(function)
 
 
-def _define(function: Callable[P, R], options: Options) -> FunctionTool[P, R]:
+def _define(function: Callable[P, R], *, options: Options, strict: bool) -> FunctionTool[P, R]:
     name = options.get("name") or _name_of(function)
+    said = read_docstring(inspect.getdoc(function) or "")
+    fields, found = read_options(options)
     try:
-        signature = read_signature(function)
-        fields = fields_of(options)
+        signature = read_signature(function, said.parameters)
     except ToolDefinitionError as error:
-        raise ToolDefinitionError(f"tool {name}: {error}") from error.__cause__
+        found.append(Finding("signature", str(error)))
+        signature = UNREADABLE
     definition = Tool(
         name=f":{name}",
         source="",
-        description=options.get("description") or inspect.getdoc(function) or "",
+        description=options.get("description") or said.description,
         input_schema=signature.schema,
         output_schema=signature.output,
         **fields,
     )
-    refuse(definition, kebab(name))
+    refuse(definition, found, strict=strict)
     return FunctionTool(definition, function, signature)
 
 

@@ -1,10 +1,11 @@
 """What a tool author may say beside the function itself, and how it becomes fields of a Tool."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
 
 from toolcrib.model import Category, Deprecation, Example, RateLimit, ResponseTime, Slow, Speech
-from toolcrib.sdk.checks import ToolDefinitionError
+from toolcrib.sdk.checks import Finding, ToolDefinitionError
 
 T = TypeVar("T")
 
@@ -21,6 +22,8 @@ class Options(TypedDict, total=False):
     """`mutation` where it is left out: what may change something is neither cached nor repeated."""
     response_time: ResponseTime
     """What the author promises: `fast` under 100 ms, `medium` up to a second, `slow` above."""
+    cacheable: bool
+    """Whether answers may be kept. Told by `cache_ttl` where it is left out."""
     cache_ttl: float
     """Seconds an answer stays good. Giving it is what makes a tool cacheable."""
     shared_cache: bool
@@ -37,7 +40,8 @@ class Options(TypedDict, total=False):
     examples: Collection[Example | Mapping[str, Any]]
     """`{"description": …, "params": {…}, "expectedResult": …}` each."""
     deprecated: Deprecation | Mapping[str, str]
-    """`{"since": "1.2.0", "replacement": "get-card-v2", "removalDate": "2030-01-31"}`"""
+    """`{"since": "1.2.0", "replacement": "get-card-v2", "removalDate": "2030-01-31"}`, and `announced`: from
+    when the 90 days count that agents are given; from today where it is left out."""
     timeout: float
     """Seconds one try may take."""
     speech_template: str
@@ -54,7 +58,12 @@ class Options(TypedDict, total=False):
 _SPELLINGS: dict[type, dict[str, str]] = {
     RateLimit: {"maxCalls": "max_calls", "windowMs": "window_ms"},
     Example: {"description": "description", "params": "params", "expectedResult": "expected"},
-    Deprecation: {"since": "since", "replacement": "replacement", "removalDate": "removal_date"},
+    Deprecation: {
+        "since": "since",
+        "replacement": "replacement",
+        "removalDate": "removal_date",
+        "announced": "announced",
+    },
 }
 _PLAIN = (
     "title",
@@ -71,40 +80,57 @@ _PLAIN = (
 
 def fields_of(options: Options) -> dict[str, Any]:
     """Make Tool fields of options, leaving out what was left out. Name and description are for the caller."""
-    _refuse_unknown(options)
-    given = cast("dict[str, Any]", options)
-    fields = {name: given[name] for name in _PLAIN if given.get(name) is not None}
-    fields["permissions"] = frozenset(_several(given, "permissions"))
-    fields["tags"] = tuple(_several(given, "tags"))
-    fields["aliases"] = tuple(_several(given, "aliases"))
-    fields["examples"] = tuple(_spelled(Example, each, "examples") for each in _several(given, "examples"))
-    fields["speech"] = Speech(template=given.get("speech_template"), field=given.get("speech_field"))
-    for name, kind in (("rate_limit", RateLimit), ("deprecated", Deprecation)):
-        if given.get(name) is not None:
-            fields[name] = _spelled(kind, given[name], name)
-    if given.get("slow") is not None:
-        fields["slow"] = _slow(given["slow"])
-    idempotent = given.get("idempotent")
-    read_only = given.get("category") in ("query", "analysis")
-    fields["idempotent"] = read_only if idempotent is None else idempotent
+    fields, found = read_options(options)
+    if found:
+        raise ToolDefinitionError("; ".join(each.message for each in found), found)
     return fields
 
 
-def _refuse_unknown(options: Options) -> None:
-    unknown = sorted(options.keys() - Options.__annotations__.keys())
+def read_options(options: Options) -> tuple[dict[str, Any], list[Finding]]:
+    """Make Tool fields of the options that can be read, and say what is wrong with the others."""
+    given = cast("dict[str, Any]", options)
+    found = [*_unknown(given), *_cacheable(given)]
+    fields = {name: given[name] for name in _PLAIN if given.get(name) is not None}
+    fields["speech"] = Speech(template=given.get("speech_template"), field=given.get("speech_field"))
+    idempotent = given.get("idempotent")
+    read_only = given.get("category") in ("query", "analysis")
+    fields["idempotent"] = read_only if idempotent is None else idempotent
+    for name, read in _READERS.items():
+        if given.get(name) is None:
+            continue
+        try:
+            fields[name] = read(given[name])
+        except ToolDefinitionError as error:
+            found.append(Finding(name, str(error)))
+    return fields, found
+
+
+def _unknown(given: Mapping[str, Any]) -> Iterator[Finding]:
+    unknown = sorted(given.keys() - Options.__annotations__.keys())
     if unknown:
         known = ", ".join(Options.__annotations__)
-        raise ToolDefinitionError(f"there is no option {', '.join(unknown)}: choose from {known}")
+        yield Finding("options", f"there is no option {', '.join(unknown)}: choose from {known}")
 
 
-def _several(given: Mapping[str, Any], option: str) -> Collection[Any]:
-    value = given.get(option, ())
+def _cacheable(given: Mapping[str, Any]) -> Iterator[Finding]:
+    cacheable, lasting = given.get("cacheable"), given.get("cache_ttl") is not None
+    if cacheable is None or bool(cacheable) is lasting:
+        return
+    if not cacheable:
+        yield Finding("cache", "cacheable=False and cache_ttl contradict each other: drop one of them")
+    elif given.get("category", "mutation") == "mutation":
+        yield Finding("cache", "a mutation cannot be cached: drop cacheable")
+    else:
+        yield Finding("cache", "cacheable says not for how long: give cache_ttl in seconds")
+
+
+def _several(option: str, value: object) -> Collection[Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Collection):
         raise ToolDefinitionError(f"{option} takes a list: write {option}=[…]")
     return cast("Collection[Any]", value)
 
 
-def _spelled(kind: type[T], value: object, option: str) -> T:
+def _spelled(kind: type[T], option: str, value: object) -> T:
     """Make a value of its JSON spelling; one that is made already stays."""
     if isinstance(value, kind):
         return value
@@ -130,3 +156,16 @@ def _slow(value: object) -> Slow:
         threshold, message = cast("tuple[float, str]", value)
         return Slow(threshold=threshold, message=message)
     raise ToolDefinitionError('slow takes seconds and a sentence: write slow=(2.0, "One moment…")')
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "permissions": lambda value: frozenset(_several("permissions", value)),
+    "tags": lambda value: tuple(_several("tags", value)),
+    "aliases": lambda value: tuple(_several("aliases", value)),
+    "examples": lambda value: tuple(
+        _spelled(Example, "examples", each) for each in _several("examples", value)
+    ),
+    "rate_limit": partial(_spelled, RateLimit, "rate_limit"),
+    "deprecated": partial(_spelled, Deprecation, "deprecated"),
+    "slow": _slow,
+}

@@ -1,13 +1,21 @@
 """A set of tools under their names: written with `@tool`, or from a ready definition and an executor."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack, cast
 
 from toolcrib.model import Category, JsonObject, Tool
-from toolcrib.sdk.checks import Finding, ToolDefinitionError, contradictions, refuse, shortfalls
+from toolcrib.sdk.checks import (
+    Finding,
+    ToolDefinitionError,
+    contradictions,
+    refuse,
+    shortfalls,
+    unknown_replacements,
+)
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool
+from toolcrib.sdk.langchain import LangChainTool, langchain_tool, named
 from toolcrib.sdk.options import Options, fields_of
 from toolcrib.sdk.signature import Signature, own
 
@@ -22,11 +30,15 @@ class Registry:
         self._tools: dict[str, AnyTool] = {}
 
     def register(self, tool: AnyTool, *, replace: bool = False) -> AnyTool:
-        """Take in a tool; one whose name is taken is refused unless it is to replace the other."""
+        """Take in a tool; one whose name is taken is refused unless it is to replace the other.
+
+        What contradicts itself is refused too, and a deprecated tool whose replacement is not here yet.
+        """
         if tool.name in self._tools and not replace:
             raise ToolDefinitionError(
                 f"there is a tool {tool.name} already: rename this one, or say replace=True"
             )
+        refuse(tool.definition, self._unreplaced(tool))
         self._tools[tool.name] = tool
         return tool
 
@@ -38,6 +50,24 @@ class Registry:
         The executor gets the arguments as one object, whole and its own, and the context if it takes two.
         """
         return self.register(_ready(definition, executor, options), replace=replace)
+
+    def register_langchain_tool(
+        self, tool: LangChainTool, *, replace: bool = False, **options: Unpack[Options]
+    ) -> AnyTool:
+        """Take in a tool of LangChain's, under its `lc_name` where it has one, else its `name`."""
+        return self.register(langchain_tool(tool, **options), replace=replace)
+
+    def register_langchain_tools(
+        self,
+        tools: Iterable[LangChainTool],
+        *,
+        prefix: str = "",
+        replace: bool = False,
+        **options: Unpack[Options],
+    ) -> tuple[AnyTool, ...]:
+        """Take in a whole list, such as `await client.get_tools()`; `prefix="notes"` gives `notes_search`."""
+        made = [langchain_tool(tool, **named(tool, prefix, options)) for tool in tools]
+        return tuple(self.register(each, replace=replace) for each in made)
 
     def get(self, name: str) -> AnyTool | None:
         """Return the tool of this name."""
@@ -57,7 +87,11 @@ class Registry:
 
     def validate(self, tool: AnyTool) -> list[Finding]:
         """Return what is wrong with a tool's definition, or falls short of a good one."""
-        return [*contradictions(tool.definition), *shortfalls(tool.definition)]
+        definition = tool.definition
+        return [*contradictions(definition), *self._unreplaced(tool), *shortfalls(definition)]
+
+    def _unreplaced(self, tool: AnyTool) -> list[Finding]:
+        return unknown_replacements([tool.definition], (each.definition for each in self._tools.values()))
 
 
 def _ready(definition: JsonObject, executor: Executor, options: Options) -> AnyTool:

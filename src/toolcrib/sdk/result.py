@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from toolcrib.model import Hints
+from toolcrib.model import Hints, JsonObject
 
 T = TypeVar("T")
 
@@ -15,7 +15,8 @@ class ToolResult(Generic[T]):
     data: T
     message: str = ""
     """A sentence that can be spoken; the gateway finds one where it is empty."""
-    hints: Hints | None = None
+    hints: Hints | JsonObject | None = None
+    """What the agent may do next: built with `toolcrib.hints`, or spelled as the JSON agents read."""
     suppress_voice: bool = False
     """Keep a voice assistant from speaking: the tool has shown or said it already."""
     follow_ups: tuple[str, ...] = ()

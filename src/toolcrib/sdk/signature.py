@@ -1,7 +1,7 @@
 """Reads a function's signature once: its JSON Schema out, its arguments in, where the context goes."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, NotRequired, cast, get_args, get_origin
 
@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticUndefined
-from typing_extensions import TypedDict, is_typeddict
+from pydantic_core import PydanticUndefined, SchemaError
+from typing_extensions import Doc, TypedDict, is_typeddict
 
 from toolcrib.errors import Refused
 from toolcrib.model import Json, JsonObject
@@ -24,6 +24,8 @@ Function = Callable[..., Any]
 _WHOLE = "params"
 """A lone parameter of this name takes all arguments as one value, as in `(params, context)`."""
 _CONTAINERS = frozenset({dict, list})
+_LONGEST = 1_000
+"""So many characters of a path, or of a sentence, are told in an error."""
 _NO_NAME = (
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
@@ -56,8 +58,15 @@ class _Schema(GenerateJsonSchema):
         """Keep quiet about defaults that are no JSON: they are for the function, not for the caller."""
 
 
-def read_signature(function: Function) -> Signature:
-    """Read what a function takes and gives; refuse what JSON arguments cannot reach."""
+UNREADABLE = Signature(schema={"type": "object"}, convert=dict)
+"""Stands for a signature that was refused, so that the rest of a definition can still be looked at."""
+
+
+def read_signature(function: Function, described: Mapping[str, str] | None = None) -> Signature:
+    """Read what a function takes and gives; refuse what JSON arguments cannot reach.
+
+    `described` is what the docstring says of parameters; what stands at a parameter itself goes first.
+    """
     _refuse_generators(function)
     signature = _resolved(function)
     parameters = dict(signature.parameters)
@@ -67,12 +76,17 @@ def read_signature(function: Function) -> Signature:
     for place, parameter in enumerate(parameters.values()):
         _refuse_unreachable(parameter, first=place == 0)
     try:
-        schema, convert = _inputs(parameters)
+        schema, convert = _inputs(parameters, described or {})
         output = _output(signature.return_annotation)
-    except PydanticUserError as error:
-        reason = str(error).partition("\n")[0]
-        raise ToolDefinitionError(f"a type in its signature has no JSON form: {reason}") from error
+    except (PydanticUserError, SchemaError) as error:
+        raise ToolDefinitionError(f"a type in its signature has no JSON form: {_reason(error)}") from error
     return Signature(schema=schema, convert=convert, context=context, output=output)
+
+
+def _reason(error: PydanticUserError | SchemaError) -> str:
+    """The line that says it: the first, or the last of what is told from the outside in."""
+    lines = str(error).strip().splitlines()
+    return lines[-1 if isinstance(error, SchemaError) else 0].removeprefix("error: ")
 
 
 def own(value: Json) -> Json:
@@ -124,11 +138,13 @@ def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
         )
 
 
-def _inputs(parameters: Mapping[str, inspect.Parameter]) -> tuple[JsonObject, Convert]:
+def _inputs(
+    parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str]
+) -> tuple[JsonObject, Convert]:
     if set(parameters) == {_WHOLE} and _is_record(parameters[_WHOLE].annotation):
         adapter = TypeAdapter[Any](parameters[_WHOLE].annotation)
         return _schema_of(adapter, "validation"), _whole(adapter)
-    fields = {name: _field(parameter) for name, parameter in parameters.items()}
+    fields = {name: _field(parameter, described.get(name)) for name, parameter in parameters.items()}
     # A TypedDict, not a model: any name may be a field, and what comes out is the dict to call with.
     adapter = TypeAdapter[Any](TypedDict("Arguments", fields))  # pyright: ignore[reportArgumentType]
     schema = dict(_schema_of(adapter, "validation"))
@@ -142,19 +158,33 @@ def _is_record(annotation: Any) -> bool:
     return is_model or is_typeddict(bare) or (inspect.isclass(bare) and is_dataclass(bare))
 
 
-def _field(parameter: inspect.Parameter) -> Any:
+def _field(parameter: inspect.Parameter, described: str | None) -> Any:
+    bare, marks = _marks(parameter)
+    _refuse_second_default(parameter, marks)
+    default = parameter.default
+    given = [*marks, default] if isinstance(default, FieldInfo) else marks
+    if described and not any(isinstance(mark, FieldInfo) and mark.description for mark in given):
+        marks = [*marks, Field(description=described)]
+    if isinstance(default, FieldInfo):
+        field = Annotated[(bare, *marks, default)]
+        return field if default.is_required() else NotRequired[field]
+    if default is not parameter.empty:
+        return NotRequired[Annotated[(bare, *marks, Field(default=default))]]
+    return Annotated[(bare, *marks)] if marks else bare
+
+
+def _marks(parameter: inspect.Parameter) -> tuple[Any, list[Any]]:
+    """The type itself, and what stands with it; a plain text or a `Doc` is its description."""
     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
-    if get_origin(annotation) is Annotated:
-        bare, *marks = get_args(annotation)
-        marks = [Field(description=mark) if isinstance(mark, str) else mark for mark in marks]
-        annotation = Annotated[(bare, *marks)]
-        _refuse_second_default(parameter, marks)
-    if parameter.default is parameter.empty:
-        return annotation
-    if isinstance(parameter.default, FieldInfo):
-        field = Annotated[annotation, parameter.default]
-        return field if parameter.default.is_required() else NotRequired[field]
-    return NotRequired[Annotated[annotation, Field(default=parameter.default)]]
+    if get_origin(annotation) is not Annotated:
+        return annotation, []
+    bare, *marks = get_args(annotation)
+    return bare, [_mark(mark) for mark in marks]
+
+
+def _mark(mark: Any) -> Any:
+    text = mark.documentation if isinstance(mark, Doc) else mark
+    return Field(description=text) if isinstance(text, str) else mark
 
 
 def _refuse_second_default(parameter: inspect.Parameter, marks: list[Any]) -> None:
@@ -193,8 +223,13 @@ def _whole(adapter: TypeAdapter[Any]) -> Convert:
 def _refusal(error: ValidationError) -> Refused:
     """The first fault, by its path. The values stay out: they may be secret, and the caller has them."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    path = ".".join(("arguments", *map(str, fault["loc"])))
-    return Refused("INVALID_ARGUMENTS", f"{path}: {fault['msg']}", path=path)
+    return misfit(fault["loc"], fault["msg"].removeprefix("Value error, "))
+
+
+def misfit(place: Iterable[str | int], said: str) -> Refused:
+    """Refuse an argument. The names on the way to it are the caller's, and so can be endless."""
+    path = ".".join(("arguments", *map(str, place)))[:_LONGEST]
+    return Refused("INVALID_ARGUMENTS", f"{path}: {said[:_LONGEST]}", path=path)
 
 
 def _output(annotation: Any) -> JsonObject | None:

@@ -15,20 +15,17 @@ from typing import Any, cast
 
 import anyio
 from anyio import to_thread
-from pydantic_core import to_jsonable_python
 
-from toolcrib.errors import Broken, Failed, ToolcribError
+from toolcrib.errors import ToolcribError
 from toolcrib.interfaces import Handler, Link, Offer, Outcome
-from toolcrib.model import Call, Family, Json, Result, Tool, Voice
+from toolcrib.model import Call, Family, Result, Tool
 from toolcrib.names import snake
-from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext, ToolResult
+from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
+from toolcrib.sdk.checks import unknown_replacements
+from toolcrib.sdk.outcome import failure, result_of, unfit
 
 MOST_THREADS = 64
 _CLOSING_SECONDS = 5.0
-_BLANK = Result()
-_UNTOUCHED = frozenset({str, int, bool, type(None)})
-_RAISED = "the tool raised an error; the operator has the details"
-_NOT_JSON = "the answer is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses"
 
 
 Run = Handler
@@ -63,6 +60,8 @@ class Functions:
                 raise ModuleProblem(f"{id} has two tools named {each.name}: rename one of them")
             self._offer.append(offered)
             self._runs[offered.name] = _runner(each, threads)
+        for finding in unknown_replacements(self._offer):
+            raise ModuleProblem(f"{id}: {finding.message}")
 
     @property
     def id(self) -> str:
@@ -100,41 +99,26 @@ def _runner(tool: AnyTool, threads: "_Threads") -> Run:
             arguments = convert(call.arguments)
             if context is not None:
                 arguments[context] = ToolContext.of(call)
-            return _result(await start(**arguments))
-        except ToolcribError:
+            return result_of(await start(**arguments))
+        except ToolcribError as error:
+            broken = unfit(error)
+            if broken is not None:
+                raise broken from error
             raise
-        except (Exception, SystemExit) as error:  # the boundary to code that is not ours; it must not end us
-            raise Failed("HANDLER_ERROR", _RAISED) from error
-        except asyncio.CancelledError as error:
-            if _cancelled():
+        except BaseException as error:  # the boundary to code that is not ours; it must not end us
+            if _is_our_end(error):
                 raise
-            raise Failed("HANDLER_ERROR", _RAISED) from error
+            raise failure(error, call.tool) from error
 
     return run
 
 
-def _cancelled() -> bool:
-    """Whether we are the ones being cancelled. A function that awaits a cancelled task of its own is not."""
+def _is_our_end(error: BaseException) -> bool:
+    """Whether we are the ones being ended. A function that awaits a cancelled task of its own is not."""
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, GeneratorExit)
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
-
-
-def _result(outcome: object) -> Result:
-    if not isinstance(outcome, ToolResult):
-        return _BLANK.but(data=_plain(outcome))
-    said = cast("ToolResult[Any]", outcome)
-    voice = Voice(suppress=said.suppress_voice, follow_ups=said.follow_ups)
-    return Result(data=_plain(said.data), message=said.message, hints=said.hints, voice=voice)
-
-
-def _plain(value: object) -> Json:
-    """Make JSON of what a function returned: a copy, since it may change its own while ours is kept."""
-    if type(value) in _UNTOUCHED:
-        return value
-    try:
-        return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
-    except ValueError as error:
-        raise Broken("CONTRACT_VIOLATION", _NOT_JSON) from error
 
 
 class _Threads:
@@ -158,6 +142,10 @@ class _Threads:
                 return None
             try:
                 return function(**arguments)
+            except Exception:
+                raise
+            except BaseException as error:  # what ends a thread or a generator must not end ours
+                raise RuntimeError(f"the function raised {type(error).__name__}") from error
             finally:
                 # anyio's way back would have the thread wait for the loop. A closed loop needs no telling.
                 with suppress(RuntimeError):

@@ -20,7 +20,7 @@ class Activate:
 
     def fit(self, tool: Tool) -> Stage | None:
         """Left out for what runs in this process, and so is always up."""
-        if tool.family in ("function", "core"):
+        if tool.inside:
             return None
         is_up, source = self.is_up, tool.source
 

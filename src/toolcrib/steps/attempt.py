@@ -95,7 +95,7 @@ class Attempt:
     def fit(self, tool: Tool) -> Stage:
         """Every try is bounded."""
         limit, watch = self.limit(tool), self._watch
-        local = tool.family in ("function", "core")
+        local = tool.inside
 
         async def attempt(call: Call, proceed: Handler) -> Result:
             try_ = watch.begin(limit, call.deadline)

@@ -32,7 +32,7 @@ class Breaker:
 
     def fit(self, tool: Tool) -> Stage | None:
         """Left out for what runs in this process; the tools of a source share its breaker."""
-        if tool.family in ("function", "core"):
+        if tool.inside:
             return None
         circuit = self._circuits.setdefault(tool.source, _Circuit(tool.source, self))
 

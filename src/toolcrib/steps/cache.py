@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from time import time
 
 import orjson
 
@@ -25,7 +26,7 @@ class Cache:
         if not ttl or tool.category == "mutation":
             return None
 
-        local = tool.family in ("function", "core")
+        local = tool.inside
 
         async def cache(call: Call, proceed: Handler) -> Result:
             if call.answers or call.state:
@@ -56,7 +57,7 @@ class Cache:
             call = call.but(channel=Overheard(channel, lambda: asked.append(True)))
         result = await proceed(call)
         if not asked and _keepable(result):
-            await self.shared.keep(key, result, ttl)
+            await self.shared.keep(key, result.but(made=time()), ttl)
         return result
 
 

@@ -1,4 +1,4 @@
-"""Outermost: every call is recorded exactly once, with how it ended and how long it took."""
+"""Outermost: every call is told of as it begins, and recorded exactly once as it ends, with its time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,14 +19,18 @@ class Record:
     recorder: Recorder
     wants: Callable[[Origin], bool] | None = None
     """Decides whether a call's trace is kept; None where its flags are right as they came."""
+    begun: Callable[[Call, float], None] | None = None
+    """Told of every call as it begins, with the moment by `perf_counter`; None where nobody asks."""
 
     def fit(self, tool: Tool) -> Stage:
         """Every tool is recorded; what runs in this process never asks."""
-        stage = self._record if tool.family in ("function", "core") else self._record_talk
+        stage = self._record if tool.inside else self._record_talk
         return stage if self.wants is None else partial(_flagged, self.wants, stage)
 
     async def _record(self, call: Call, proceed: Handler) -> Result:
         started = perf_counter()
+        if self.begun is not None:
+            self.begun(call, started)
         try:
             result = await proceed(call)
         except BaseException:  # only cancellation gets past `recover`: note it and let it go on
@@ -41,6 +45,8 @@ class Record:
         if channel is None or not channel.capabilities:
             return await self._record(call, proceed)
         watch = _Stopwatch()
+        if self.begun is not None:
+            self.begun(call, watch.began)
         heard = call.but(channel=Overheard(channel, watch.stop, watch.start))
         try:
             result = await proceed(heard)
@@ -62,8 +68,8 @@ class _Stopwatch:
 
     def __init__(self) -> None:
         self._counted = 0.0
-        self._began = perf_counter()
-        self._since: float | None = self._began
+        self.began = perf_counter()
+        self._since: float | None = self.began
 
     @property
     def seconds(self) -> float:
@@ -73,7 +79,7 @@ class _Stopwatch:
     @property
     def waited(self) -> float:
         """The seconds in which it was stopped."""
-        return perf_counter() - self._began - self.seconds
+        return perf_counter() - self.began - self.seconds
 
     def stop(self) -> None:
         """Count no more."""

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from toolcrib.errors import ToolcribError, problem
+from toolcrib.errors import CODES, Broken, ToolcribError, problem
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
 
@@ -24,13 +24,40 @@ async def _recover(call: Call, proceed: Handler) -> Result:
     try:
         return await proceed(call)
     except ToolcribError as error:
-        if error.__cause__ is not None:
-            log.warning("%s: %s", call.tool.name, error, exc_info=error.__cause__, extra=_about(call))
-        return Result(problem=error.problem)
+        _tell(call, error)
+        return Result(problem=error.problem, hints=error.hints)
     except Exception:
-        log.exception("%s failed unexpectedly", call.tool.name, extra=_about(call))
+        log.exception("%s failed unexpectedly", call.tool.name, extra=_about(call, "EXECUTION_ERROR"))
         return Result(problem=problem("EXECUTION_ERROR", "the gateway failed; the operator has the details"))
 
 
-def _about(call: Call) -> dict[str, str]:
-    return {"call_id": call.id, "tool": call.tool.name, "trace_id": call.origin.trace_id}
+def _tell(call: Call, error: ToolcribError) -> None:
+    """Log the stack: of what is behind the error, or of one who broke a rule; of a mere refusal if asked."""
+    code, cause = error.problem.code, error.__cause__
+    if cause is None and not isinstance(error, Broken):
+        level = logging.DEBUG
+    else:
+        level = logging.ERROR if CODES[code].error_class == "system" else logging.WARNING
+    if log.isEnabledFor(level):
+        name, said = call.tool.name, error.problem.message
+        log.log(
+            level,
+            "%s",
+            said if said.startswith(name) else f"{name}: {said}",
+            exc_info=error,
+            extra=_about(call, code),
+        )
+
+
+def _about(call: Call, code: str) -> dict[str, str | None]:
+    """Who asked for what, in the words of the call's own lines."""
+    return {
+        "call_id": call.id,
+        "tool": call.tool.name,
+        "code": code,
+        "caller": call.caller.id,
+        "user_id": call.caller.user,
+        "context_name": call.caller.context,
+        "trace_id": call.origin.trace_id,
+        "correlation_id": call.origin.correlation_id,
+    }

@@ -9,6 +9,8 @@ from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
 
+_PASSING = ("NETWORK_ERROR", "HTTP_ERROR", "HANDLER_ERROR")
+
 
 @dataclass
 class _Budget:
@@ -32,8 +34,8 @@ class Retry:
     _budgets: dict[str, _Budget] = field(default_factory=dict[str, _Budget], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for what runs in this process; the tools of a source share its budget."""
-        if tool.family in ("function", "core"):
+        """Left out for functions that must not be repeated; the tools of a source share its budget."""
+        if tool.family == "core" or (tool.family == "function" and not _repeatable(tool)):
             return None
         budget = self._budgets.setdefault(tool.source, _Budget(self.budget))
 
@@ -80,11 +82,16 @@ def _harmless(error: ToolcribError, tool: Tool) -> bool:
     code = error.problem.code
     if code == "NETWORK_ERROR" and isinstance(error, Unavailable):
         return True
-    if not (tool.read_only or tool.idempotent):
+    if not _repeatable(tool):
         return False
     if code == "SOURCE_DOWN":
         return isinstance(error, Lost)
-    return code in ("NETWORK_ERROR", "HTTP_ERROR") and error.problem.retryable
+    return code in _PASSING and error.problem.retryable
+
+
+def _repeatable(tool: Tool) -> bool:
+    """Whether repeating a call changes nothing; what was generated once is not generated again."""
+    return (tool.read_only or tool.idempotent) and tool.category != "generation"
 
 
 def _restarting(error: ToolcribError, told: ToolcribError) -> bool:

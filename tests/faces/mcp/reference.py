@@ -18,7 +18,7 @@ from pydantic import Field
 
 from tests.doors import ADMIN, HOST, doors, scope
 from tests.faces.mcp.corpus import INTRODUCTION, PLAIN, SESSION, Case, Pairs, message, swapped
-from toolcrib import BusinessRuleError, ToolContext, tool
+from toolcrib import BusinessRuleError, ToolContext, create_tool
 from toolcrib.asgi import Receive, Scope, Send
 from toolcrib.faces.mcp.revisions import LEGACY
 
@@ -49,19 +49,19 @@ class Seen:
 # --- ours ---
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 def say(text: str) -> str:
     """Say a text again."""
     return text
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 def hello() -> str:
     """Say hello."""
     return "hello"
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 async def walk(ctx: ToolContext) -> str:
     """Report every step."""
     for step in (1, 2, 3):
@@ -69,13 +69,13 @@ async def walk(ctx: ToolContext) -> str:
     return "there"
 
 
-@tool
+@create_tool
 def refuse() -> str:
     """Do nothing, on principle."""
     raise BusinessRuleError("NEVER", "Not on a Sunday.")
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 def find(place: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Place"})] = "") -> str:
     """Look for something in a place."""
     return place

@@ -11,7 +11,7 @@ import uvicorn
 from mcp import Client
 from pydantic import BaseModel, Field
 
-from toolcrib import BusinessRuleError, ToolContext, tool
+from toolcrib import BusinessRuleError, ToolContext, create_tool
 from toolcrib.asgi import Receive, Request, Scope, Send, send_answer
 from toolcrib.asgi.protocol import BoundedProtocol
 from toolcrib.build import House, build
@@ -58,31 +58,31 @@ class Happened:
         self.contexts: list[ToolContext] = []
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 def say_hello() -> str:
     """Say hello, as plain text."""
     return "hello"
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 def count_up(to: int) -> list[int]:
     """Count, as a list, which is no object."""
     return list(range(1, to + 1))
 
 
-@tool(category="mutation", destructive=True)
+@create_tool(category="mutation", destructive=True)
 def drop_all() -> dict[str, bool]:
     """Drop everything."""
     return {"dropped": True}
 
 
-@tool(category="query", idempotent=True, permissions=["secrets:read"])
+@create_tool(category="query", idempotent=True, permissions=["secrets:read"])
 def read_secret() -> str:
     """Read what not everyone may."""
     return "psst"
 
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 async def take_steps(ctx: ToolContext) -> str:
     """Report progress on the way."""
     await ctx.report(0, 3, "one")
@@ -91,14 +91,14 @@ async def take_steps(ctx: ToolContext) -> str:
     return "done"
 
 
-@tool
+@create_tool
 def fail_always() -> str:
     """Raise something nobody may see."""
     message = "/etc/passwd and other inner things"
     raise RuntimeError(message)
 
 
-@tool
+@create_tool
 def refuse_always() -> str:
     """Break a rule of its own."""
     raise BusinessRuleError("CARD_CLOSED", "The card is closed.")
@@ -107,13 +107,13 @@ def refuse_always() -> str:
 def make_tools(happened: Happened) -> list[Any]:
     """Make the tools; those that notice something note it in `happened`."""
 
-    @tool(category="query", idempotent=True)
+    @create_tool(category="query", idempotent=True)
     async def echo(text: Annotated[str, Field(description="What to say again.")], ctx: ToolContext) -> Said:
         """Say a text again."""
         happened.contexts.append(ctx)
         return Said(text=text)
 
-    @tool(category="query", idempotent=True, response_time="slow")
+    @create_tool(category="query", idempotent=True, response_time="slow")
     async def wait_forever() -> str:
         """Wait until cancelled."""
         happened.started.set()

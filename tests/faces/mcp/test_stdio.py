@@ -15,16 +15,16 @@ from tests.faces.mcp.served import ERAS, MODERN
 
 TOOLS = '''
 import anyio
-from toolcrib import ToolContext, tool
+from toolcrib import ToolContext, create_tool
 
-@tool(category="query", idempotent=True)
+@create_tool(category="query", idempotent=True)
 async def make_noise(ctx: ToolContext, louder: bool = False) -> dict[str, str]:
     """Print something where only the protocol belongs."""
     print("noise on standard output", flush=True)
     await ctx.report(1, 2, "half")
     return {"agent": ctx.agent_id}
 
-@tool(category="query", idempotent=True, response_time="slow")
+@create_tool(category="query", idempotent=True, response_time="slow")
 async def take_long() -> str:
     """Take longer than anyone waits."""
     await anyio.sleep(30)

@@ -187,6 +187,7 @@ async def test_a_cancelled_call_is_cancelled_in_the_tool(era: str) -> None:
                 await place.happened.cancelled.wait()
 
 
+@pytest.mark.requirement("E5")
 async def test_where_a_call_comes_from_reaches_the_tool(era: str) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     meta: Any = {"traceparent": f"00-{trace}-b7ad6b7169203331-01", "toolcrib/correlationId": "order-7"}

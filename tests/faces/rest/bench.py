@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import anyio
 from pydantic import BaseModel, Field
 
-from toolcrib import BusinessRuleError, ToolContext, tool
+from toolcrib import BusinessRuleError, ToolContext, create_tool
 
 CONFIG = """
 contexts:
@@ -25,7 +25,7 @@ class Sum(BaseModel):
     total: int
 
 
-@tool(category="query", response_time="fast", tags=["maths"], speech_template="That makes {total}.")
+@create_tool(category="query", response_time="fast", tags=["maths"], speech_template="That makes {total}.")
 async def add(
     a: Annotated[int, Field(description="The first.")],
     b: Annotated[int, Field(description="The second.")] = 1,
@@ -34,69 +34,69 @@ async def add(
     return Sum(total=a + b)
 
 
-@tool(category="query", permissions=["secrets:read"])
+@create_tool(category="query", permissions=["secrets:read"])
 async def secret() -> str:
     """Tell what not everyone may hear."""
     return "psst"
 
 
-@tool(category="query", rate_limit={"maxCalls": 1, "windowMs": 3_600_000})
+@create_tool(category="query", rate_limit={"maxCalls": 1, "windowMs": 3_600_000})
 async def once() -> str:
     """Work once an hour."""
     return "done"
 
 
-@tool(category="mutation")
+@create_tool(category="mutation")
 async def fail() -> str:
     """Break a rule of its own."""
     raise BusinessRuleError("NOT_TODAY", "Not on a Sunday.")
 
 
-@tool(category="mutation")
+@create_tool(category="mutation")
 async def crash() -> str:
     """Raise what nobody expects."""
     message = "password=hunter2 at /etc/shadow"
     raise RuntimeError(message)
 
 
-@tool(category="query", timeout=0.01)
+@create_tool(category="query", timeout=0.01)
 async def ask_slowly() -> str:
     """Take too long to ask."""
     await anyio.sleep_forever()
     return ""
 
 
-@tool(category="mutation", timeout=0.01)
+@create_tool(category="mutation", timeout=0.01)
 async def change_slowly() -> str:
     """Take too long to change something."""
     await anyio.sleep_forever()
     return ""
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def flood() -> str:
     """Answer with more than anyone wants."""
     return "x" * 30_000
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def nothing() -> None:
     """Answer nothing, which is no answer."""
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def old() -> str:
     """Have been useful once."""
     return "old"
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def hidden() -> str:
     """Be out of sight."""
     return "hidden"
 
 
-@tool(category="query", response_time="slow")
+@create_tool(category="query", response_time="slow")
 async def count(ctx: ToolContext, to: int) -> int:
     """Count and tell how far it is."""
     for number in range(to):
@@ -104,13 +104,13 @@ async def count(ctx: ToolContext, to: int) -> int:
     return to
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def echo(value: dict[str, Any]) -> dict[str, Any]:
     """Give back what it is given."""
     return value
 
 
-@tool(category="query")
+@create_tool(category="query")
 async def who(ctx: ToolContext) -> dict[str, Any]:
     """Say who calls."""
     return {
@@ -130,7 +130,7 @@ class Waiting:
         self.started, self.cancelled = anyio.Event(), anyio.Event()
 
     def tool(self) -> Any:
-        @tool(category="query", response_time="slow", timeout=60)
+        @create_tool(category="query", response_time="slow", timeout=60)
         async def wait() -> str:
             """Wait until somebody has had enough."""
             self.started.set()

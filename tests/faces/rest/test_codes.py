@@ -11,8 +11,6 @@ from toolcrib.errors import CODES
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D5")]
 
 LATER = {
-    "IDEMPOTENCY_MISMATCH": "idempotency keys are not replayed yet",
-    "IN_PROGRESS": "idempotency keys are not replayed yet",
     "NO_SESSION": "users have no sessions yet",
     "APP_NOT_AVAILABLE": "there are no apps yet",
     "NETWORK_ERROR": "nothing is called over the network yet",
@@ -20,6 +18,7 @@ LATER = {
 }
 ELSEWHERE = {
     "CANCELLED": "whoever would read it has left; tests/test_server.py reads it in the list of calls",
+    "IN_PROGRESS": "tests/faces/rest/test_idempotency.py keeps a call running for it",
     "EXECUTION_ERROR": "tests/test_server.py breaks a handler for it",
     "SOURCE_DOWN": "tests/faces/rest/test_life.py closes the database for it",
 }
@@ -42,6 +41,11 @@ async def already_exists(crib: Doors) -> Reply:
     return await crib.ask("POST", "/api/keys", body={"name": "twice"})
 
 
+async def idempotency_mismatch(crib: Doors) -> Reply:
+    await crib.call("fail", {}, headers={"idempotency-key": "k"})
+    return await crib.call("fail", {"other": 1}, headers={"idempotency-key": "k"})
+
+
 async def permission_denied(crib: Doors) -> Reply:
     return await crib.call("secret", key=await crib.key("plain"))
 
@@ -57,6 +61,7 @@ PROVOKED: dict[str, Provoke] = {
     "METHOD_NOT_ALLOWED": lambda crib: crib.ask("PATCH", "/api/tools"),
     "ALREADY_EXISTS": already_exists,
     "PAYLOAD_TOO_LARGE": lambda crib: crib.ask("POST", "/api/tools/execute", body=b" " * (4 * 2**20 + 1)),
+    "IDEMPOTENCY_MISMATCH": idempotency_mismatch,
     "NOT_FOUND": lambda crib: crib.ask("GET", "/nowhere"),
     "TOOL_NOT_FOUND": lambda crib: crib.call("ad"),
     "TOOL_REMOVED": lambda crib: crib.call("old"),
@@ -82,6 +87,7 @@ def test_every_code_is_provoked_or_has_a_reason_why_not() -> None:
     assert sum(map(len, groups)) == len(CODES)
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.parametrize("code", PROVOKED)
 async def test_a_code_of_the_table(crib: Doors, code: str) -> None:
     with anyio.fail_after(20):

@@ -112,7 +112,7 @@ async def test_wrong_arguments(crib: Doors, arguments: Any, says: str) -> None:
         (None, "must be a JSON object"),
         ({"name": "add", "arguments": {}, "context": 3}, "context must be text"),
         ({"name": "add", "arguments": {}, "idempotencyKey": ""}, "idempotencyKey must be text"),
-        ({"name": "add", "arguments": {}, "idempotencyKey": "k"}, "leave idempotencyKey out"),
+        ({"name": "add", "arguments": {}, "idempotencyKey": "a b"}, "idempotencyKey must be text"),
         ({"name": "add", "arguments": {}, "state": 1}, "state must be text"),
         ({"name": "add", "arguments": {}, "answers": []}, "answers must be an object"),
         ({"name": "add", "arguments": {}, "capabilities": True}, "capabilities must be an object"),
@@ -150,6 +150,7 @@ async def test_arguments_have_a_limit_of_their_own(crib: Doors) -> None:
     assert (await crib.call("echo", {"value": {"text": "x" * 1000}})).status == 200
 
 
+@pytest.mark.requirement("E5")
 async def test_who_calls_is_told_to_the_tool(crib: Doors) -> None:
     headers = {
         "x-agent-id": "pilot",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
-from toolcrib.model import Ask, JsonObject, Result, Tool
+from toolcrib.model import Ask, Hints, JsonObject, Result, Tool
 from toolcrib.sources.mcp.answers import (
     LARGEST_STATE,
     LONGEST_MESSAGE,
@@ -278,3 +278,17 @@ keys = st.sampled_from(["content", "structuredContent", "isError", "_meta", "res
 def test_any_answer_is_a_result_or_an_error_of_ours(answer: dict[str, Any]) -> None:
     with suppress(Broken, Failed):
         assert isinstance(result_of(answer, TOOL), Result)
+
+
+@pytest.mark.requirement("E9")
+def test_hints_a_server_gives_are_taken_and_broken_ones_are_as_good_as_none() -> None:
+    given = {"confidence": 0.4, "sourceQuality": "low", "validityPeriod": "short"}
+
+    def hints(said: object) -> Hints | None:
+        answer = {"content": [{"type": "text", "text": "x"}], "_meta": {"toolcrib/agentHints": said}}
+        return result_of(answer, a_tool()).hints
+
+    taken = hints(given)
+    assert taken is not None
+    assert (taken.confidence, taken.source_quality) == (0.4, "low")
+    assert [hints(bad) for bad in (given | {"confidence": 1.7}, {"odd": 1}, "text", None)] == [None] * 4

@@ -20,7 +20,7 @@ from toolcrib.faces.mcp.revisions import (
     OWNED,
     RESERVED,
 )
-from toolcrib.gateway import Conversations, Gateway, Run, Way, bound_to
+from toolcrib.gateway import Conversations, Gateway, Run, Way, bound_to, idempotency_key
 from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
 
 MOST_ROUNDS = 10
@@ -33,7 +33,8 @@ _LONGEST_TOKEN = 256
 """It goes back with every report, and a tool may make many."""
 _ROUND = frozenset({"inputResponses", "requestState", "_meta"})
 """What differs from one round of a request to the next."""
-_OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId"})
+_KEY = "toolcrib/idempotencyKey"
+_OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId", _KEY})
 _NOTHING: JsonObject = {}
 
 
@@ -46,8 +47,9 @@ class Bridge:
     async def call(self, asked: Asked, name: str, arguments: JsonObject | None) -> Result:
         """Call a tool."""
         peer, meta = asked.peer, asked.meta
+        key = idempotency_key(meta[_KEY], f"_meta.{_KEY}") if _KEY in meta else ""
         if peer.session is not None:
-            run = partial(_called, self._gateway, name, arguments, peer.caller)
+            run = partial(_called, self._gateway, name, arguments, peer.caller, key=key)
             return await self._in_session(asked, peer.session, run)
         level: str | None = meta.get(LEVEL_KEY)
         answers, state = _answers(asked.params)
@@ -59,6 +61,7 @@ class Bridge:
             capabilities=peer.capabilities,
             answers=answers,
             state=state,
+            idempotency_key=key,
             report=_report(asked.wire, meta),
             meta=_passed(meta),
             level=level,
@@ -111,9 +114,10 @@ class Bridge:
 
 
 def _called(
-    gateway: Gateway, name: str, arguments: JsonObject | None, caller: Caller, way: Way
+    gateway: Gateway, name: str, arguments: JsonObject | None, caller: Caller, way: Way, *, key: str
 ) -> Awaitable[Result]:
-    return gateway.call(name, arguments, caller, **way)
+    carried: Way = {**way, "idempotency_key": key} if key else way
+    return gateway.call(name, arguments, caller, **carried)
 
 
 def _bound(asked: Asked) -> bytes:

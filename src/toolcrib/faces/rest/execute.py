@@ -11,8 +11,8 @@ from toolcrib.asgi.answer import EVENTS
 from toolcrib.errors import Refused
 from toolcrib.faces.rest.fields import only, refused, text
 from toolcrib.formats.rest import encode
-from toolcrib.gateway import Conversations, Gateway
-from toolcrib.model import Caller, Json, JsonObject, Progress, Report, Result
+from toolcrib.gateway import Conversations, Gateway, idempotency_key
+from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Progress, Report, Result
 
 FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
 NOTHING: JsonObject = {}
@@ -21,6 +21,8 @@ KEEP_ALIVE = 15.0
 
 _KNOWN = frozenset(FIELDS)
 _USUAL = frozenset({"name", "arguments"})
+_KEY = b"idempotency-key"
+_REPLAYED = (b"idempotency-replayed", b"true")
 
 
 class _Asked(NamedTuple):
@@ -33,6 +35,7 @@ class _Asked(NamedTuple):
     capabilities: JsonObject = NOTHING
     answers: JsonObject = NOTHING
     state: str = ""
+    key: str = ""
 
 
 class Execute:
@@ -54,7 +57,11 @@ class Execute:
         asked = self._asked(request, await request.json(self._body_bytes))
         if b"text/event-stream" in request.headers.get(b"accept", b""):
             return Answer(200, b"", EVENTS, partial(self._stream, request, asked))
-        return result_answer(await self._call(request, asked))
+        result = await self._call(request, asked)
+        answer = result_answer(result)
+        if REPLAYED in result.meta:
+            answer = answer._replace(headers=(*answer.headers, _REPLAYED))
+        return answer
 
     def _asked(self, request: Request, body: Json) -> _Asked:
         if not isinstance(body, dict) or not _KNOWN.issuperset(cast("dict[str, Any]", body)):
@@ -68,12 +75,13 @@ class Execute:
         _bound(request, arguments)
         wait = patience(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        if _USUAL.issuperset(fields):
+        header = request.headers.get(_KEY)
+        if header is None and _USUAL.issuperset(fields):
             return _Asked(name, arguments, request.caller, deadline)
         caller = self._gateway.enter(request.caller, text(fields, "context"))
-        _no_key(fields)
+        key = _key(fields.get("idempotencyKey"), header)
         answers, state = _object(fields, "answers"), _state(fields)
-        return _Asked(name, arguments, caller, deadline, _capabilities(fields), answers, state)
+        return _Asked(name, arguments, caller, deadline, _capabilities(fields), answers, state, key)
 
     async def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Result:
         return await self._conversations.converse(
@@ -85,6 +93,7 @@ class Execute:
             capabilities=asked.capabilities,
             answers=asked.answers,
             state=asked.state,
+            idempotency_key=asked.key,
             report=report,
         )
 
@@ -143,11 +152,18 @@ def _bound(request: Request, arguments: JsonObject) -> None:
         raise Refused("PAYLOAD_TOO_LARGE", message, path="arguments")
 
 
-def _no_key(fields: dict[str, Any]) -> None:
-    """Refuse an idempotency key: taking one without keeping it would promise what we do not do yet."""
-    if text(fields, "idempotencyKey") is not None:
-        message = "this version does not keep idempotency keys yet; leave idempotencyKey out"
+def _key(given: Json, header: bytes | None) -> str:
+    """Read the key of a request, from its body or its header; there some write it as a quoted text."""
+    key = idempotency_key(given, "idempotencyKey")
+    if header is None:
+        return key
+    said = header.decode("latin-1")
+    quoted = len(said) > 1 and said[0] == said[-1] == '"'
+    other = idempotency_key(said[1:-1] if quoted else said, "Idempotency-Key")
+    if key and key != other:
+        message = "idempotencyKey and the header Idempotency-Key differ; send one of them"
         raise Refused("INVALID_REQUEST", message, path="idempotencyKey")
+    return other
 
 
 def _object(fields: JsonObject, name: str) -> JsonObject:

@@ -35,6 +35,7 @@ _HEADERS = {
     "X-Session-Id": "the session the call belongs to",
     "X-Correlation-Id": "ties calls together; any id becomes a UUID",
     "traceparent": "the W3C trace the call is part of",
+    "Idempotency-Key": "the same as idempotencyKey in the body",
     "X-Timeout-Ms": "how long the caller waits, up to 300000",
 }
 

@@ -237,7 +237,11 @@ SHAPES: dict[str, Schema] = {
             name={"type": "string", "description": "any name of the tool", "minLength": 1},
             arguments={"type": ["object", "string", "null"], "description": "or a JSON text of an object"},
             context=TEXT_OR_NULL,
-            idempotencyKey=TEXT_OR_NULL,
+            idempotencyKey={
+                "type": ["string", "null"],
+                "pattern": "^[!-~]{1,255}$",
+                "description": "what the caller knows this request by: made twice, it is carried out once",
+            },
             capabilities={
                 "type": ["object", "null"],
                 "additionalProperties": {"type": "object"},

@@ -9,7 +9,7 @@ from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, pr
 from toolcrib.model import Ask, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.ear import redacted
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
-from toolcrib.sources.mcp.meta import carried, passed
+from toolcrib.sources.mcp.meta import answered, carried, hinted
 from toolcrib.sources.mcp.questions import LARGEST_QUESTION, unfit
 from toolcrib.sources.mcp.wire import parse
 
@@ -38,13 +38,14 @@ def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = 
     if asked is not None:
         return asked
     blocks = _blocks(answer, tool)
-    meta, data = passed(answer.get("_meta")), answer.get("structuredContent")
+    said, data = answer.get("_meta"), answer.get("structuredContent")
+    blank = _BLANK if said is None else _BLANK.but(meta=answered(said), hints=hinted(said))
     if answer.get("isError"):
         fault = problem("TOOL_FAILED", _complaint(blocks))
-        return _BLANK.but(problem=fault, data=data, content=blocks, meta=meta)
+        return blank.but(problem=fault, data=data, content=blocks)
     if data is not None:
-        return _BLANK.but(data=data, content=blocks, meta=meta)
-    return _BLANK.but(data=_data(blocks), content=blocks, meta=meta, structured=False)
+        return blank.but(data=data, content=blocks)
+    return blank.but(data=_data(blocks), content=blocks, structured=False)
 
 
 def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
@@ -72,7 +73,7 @@ def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> R
     if len(questions) > MOST_QUESTIONS or len(state) > LARGEST_STATE:
         raise _broken(tool, f"it asks more than {MOST_QUESTIONS} things, or has us keep too much for it")
     found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
-    return _BLANK.but(ask=Ask(questions=found, state=state), meta=passed(answer.get("_meta")))
+    return _BLANK.but(ask=Ask(questions=found, state=state), meta=answered(answer.get("_meta")))
 
 
 def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:

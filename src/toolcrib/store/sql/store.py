@@ -12,6 +12,7 @@ from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.engine import database_of
 from toolcrib.store.sql.keys import SqlKeys
 from toolcrib.store.sql.overlay import SqlOverlay
+from toolcrib.store.sql.replays import SqlReplays
 from toolcrib.store.sql.schema import bring_up_to_date
 from toolcrib.store.sql.tables import overlay
 from toolcrib.store.sql.usage import SqlUsage
@@ -28,6 +29,7 @@ class SqlStore:
     calls: SqlCalls
     usage: SqlUsage
     definitions: SqlDefinitions
+    replays: SqlReplays
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -46,6 +48,7 @@ class SqlStore:
             calls=SqlCalls(database),
             usage=SqlUsage(database),
             definitions=SqlDefinitions(database),
+            replays=SqlReplays(database),
         )
 
     async def check(self) -> None:

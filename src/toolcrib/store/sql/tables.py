@@ -128,6 +128,19 @@ calls = Table(
     Index("toolcrib_calls_newest", "at", "number"),
 )
 
+replays = Table(
+    "toolcrib_replays",
+    metadata,
+    Column("key", Words, primary_key=True),
+    Column("call", Words, nullable=False),
+    Column("body", Words, nullable=False),
+    Column("holder", Words, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("until", Double, nullable=False),
+    Column("answer", Text),
+    Index("toolcrib_replays_oldest", "at"),
+)
+
 BUCKETS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
 """One column per latency bucket, so that the database can add them up."""
 

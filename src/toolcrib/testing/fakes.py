@@ -1,4 +1,4 @@
-"""What tests of tools and of gateways need: a tool in one line, a source that does as told, a caller."""
+"""Stand-ins: a tool in one line, a caller, a source that does as it is told, a recorder that keeps."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any

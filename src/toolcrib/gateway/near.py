@@ -1,0 +1,128 @@
+"""Which tools go with a tool, among those a caller may see: what has followed it, what shares its tags."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from toolcrib.interfaces import Followers
+from toolcrib.model import JsonObject, Tool
+from toolcrib.model.hints import NextAction, Resource
+
+_MOST = 4
+_LOOKED_AT = 200
+"""So many tools of one tag are looked at: a tag that half the catalog has says little."""
+_LARGEST_EXAMPLE = 512
+_LONGEST = 160
+_NOT_KEBAB = re.compile(r"[^a-z0-9]+")
+
+
+class Neighbour(NamedTuple):
+    """A tool that goes with another, how well, and whether callers have gone on with it."""
+
+    tool: Tool
+    relevance: float
+    followed: bool
+
+
+class Tagged:
+    """The tools of a catalog by what they are tagged with; made once per catalog version."""
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self.tools = tools
+        self._tagged: dict[str, list[Tool]] = {}
+        for tool in tools.values():
+            for tag in tool.tags:
+                some = self._tagged.setdefault(tag, [])
+                if len(some) < _LOOKED_AT:
+                    some.append(tool)
+
+    def alike(self, tool: Tool) -> Iterator[tuple[Tool, float]]:
+        """Yield the tools that share tags with this one, those that share most first."""
+        mine = {*tool.tags}
+        seen = {other.name: other for tag in tool.tags for other in self._tagged.get(tag, ())}
+        shares = [
+            (other, round(len(mine & {*other.tags}) / len(mine | {*other.tags}), 2))
+            for other in seen.values()
+            if other.name != tool.name and _is_sound(other)
+        ]
+        yield from sorted(shares, key=lambda each: -each[1])
+
+
+class Neighbourhood:
+    """What one audience may see of a catalog. Only the tools that are about to be named are asked about."""
+
+    def __init__(self, tagged: Tagged, visible: Callable[[Tool], bool]) -> None:
+        self._tagged, self._visible = tagged, visible
+
+    def of(self, tool: Tool, followers: Followers) -> tuple[Neighbour, ...]:
+        """Return what goes with a tool, the best first: what followed it, then what shares most tags."""
+        found: dict[str, Neighbour] = {}
+        for name, share in followers:
+            other = self._tagged.tools.get(name)
+            if other is not None and _is_sound(other) and self._visible(other):
+                found[name] = Neighbour(other, share, followed=True)
+        for other, relevance in self._tagged.alike(tool):
+            if len(found) >= _MOST:
+                break
+            if other.name not in found and self._visible(other):
+                found[other.name] = Neighbour(other, relevance, followed=False)
+        return tuple(found.values())[:_MOST]
+
+
+NOBODY = Neighbourhood(Tagged({}), bool)
+"""For answers to requests that never had a tool or a caller."""
+
+
+def next_actions(near: Sequence[Neighbour]) -> tuple[NextAction, ...]:
+    """Suggest what followed, and of the rest what changes nothing and shows by an example how it is used."""
+    return tuple(_action(each) for each in near if each.followed or _is_offered(each.tool))
+
+
+def related(near: Sequence[Neighbour]) -> tuple[Resource, ...]:
+    """Name the tools that go with this one."""
+    return tuple(
+        Resource(type="tool", id=each.tool.name, label=_label(each.tool), relevance=each.relevance)
+        for each in near
+    )
+
+
+def example_of(tool: Tool) -> JsonObject | None:
+    """Return arguments its author vouches for, where they are short enough to travel with every answer."""
+    params = tool.examples[0].params if tool.examples else None
+    return params if params is not None and len(orjson.dumps(params)) <= _LARGEST_EXAMPLE else None
+
+
+def kebab(name: str) -> str:
+    """Spell a tool's name as actions are spelled."""
+    return _NOT_KEBAB.sub("-", name.lower()).strip("-")[:_LONGEST] or "call-tool"
+
+
+def _action(near: Neighbour) -> NextAction:
+    tool, example = near.tool, example_of(near.tool)
+    said = tool.examples[0].description if example is not None else tool.description.partition("\n")[0]
+    data: dict[str, object] = {"tool": tool.name}
+    if example is not None:
+        data["arguments"] = example
+    return NextAction(
+        action=kebab(tool.local),
+        priority="medium" if near.followed and near.relevance >= 0.5 else "low",
+        data=data,
+        description=said[:_LONGEST] or None,
+        category="exploration" if tool.read_only else None,
+        reversible=True if tool.read_only else None,
+        confidence=near.relevance,
+    )
+
+
+def _label(tool: Tool) -> str:
+    return (tool.title or tool.local)[:_LONGEST]
+
+
+def _is_sound(tool: Tool) -> bool:
+    return tool.deprecated is None and not tool.degraded and not tool.changed
+
+
+def _is_offered(tool: Tool) -> bool:
+    return tool.read_only and example_of(tool) is not None

@@ -1,0 +1,217 @@
+"""Hints for what usually happens: something was found, made, changed, worked out, or went wrong."""
+
+from datetime import date
+from typing import Unpack
+
+from toolcrib.hints.building import Said, brief, build, listed, suggested
+from toolcrib.hints.fullness import count, fullness
+from toolcrib.hints.parts import Several, action, resource, risk, several, warning
+from toolcrib.hints.rules import HintsError, checked
+from toolcrib.hints.shapes import AMOUNT, COUNT, MOST, is_name, shown
+from toolcrib.model import Hints, Kind, Problem
+from toolcrib.model.hints import Level, NextAction, Part
+
+Step = NextAction | str | None
+"""An action, the name of a tool, or none."""
+
+_SURE, _UNSURE = 0.8, 0.3
+"""How well a failure explains itself: by a rule that is known, or by something that broke."""
+_RULES = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.FAILED})
+
+
+def found(items: object, *, total: int | None = None, **more: Unpack[Said]) -> Hints:
+    """Say what a query found: one thing, or a list, of `total` that there are. Nothing is `empty`.
+
+    How complete it is follows from how many of all are here, and how many of their fields are filled.
+    """
+    _expect(COUNT.fits(total or 0), "total", total, COUNT.wanted)
+    size = count(items)
+    if size == 0:
+        return empty(**more)
+    preset: Said = {"completeness": fullness(items, total)}
+    if size is None:
+        return build("It was found.", more, preset)
+    if total is None or total <= size:
+        return build(f"{size} were found." if size > 1 else "One was found.", more, preset)
+    rest = f"{size} of {total} are here: ask for the rest where they are needed."
+    preset["next"] = action("fetch-more", "low", description=rest, category="exploration")
+    return build(f"{size} of {total} were found.", more, preset)
+
+
+def empty(looked_for: str = "", **more: Unpack[Said]) -> Hints:
+    """Say that nothing was found, which may be the question's fault: a wider one is suggested."""
+    told = f"Nothing was found for “{brief(looked_for)}”" if looked_for else "Nothing was found"
+    preset: Said = {
+        "next": action(
+            "broaden-search",
+            "high",
+            description=f"{told}: use fewer or wider words, or leave out a filter.",
+            category="exploration",
+            expected_outcome="Something near to what was wanted.",
+        ),
+        "completeness": 0.5,
+        "context_needed": "another way to say what is wanted",
+    }
+    return build(f"{told}.", more, preset, because="an empty answer may be the fault of the question")
+
+
+def created(
+    type: str, id: str, label: str = "", *, read: Step = None, undo: Step = None, **more: Unpack[Said]
+) -> Hints:
+    """Say that something new is there; `read` and `undo` name the tools that show it and take it back."""
+    steps = (_reading(read, type, id, label, more), _step(undo, "low", "Take it back.", type, id))
+    preset: Said = {"related": resource(type, id, label, freshness="current")}
+    return build(f"{brief(label or id)} was created.", _with(more, *steps), preset)
+
+
+def changed(
+    type: str,
+    id: str,
+    label: str = "",
+    *,
+    fields: Several[str] = (),
+    read: Step = None,
+    undo: Step = None,
+    **more: Unpack[Said],
+) -> Hints:
+    """Say that something is no longer as it was, and in which fields."""
+    steps = (_reading(read, type, id, label, more), _step(undo, "low", "Make it as it was.", type, id))
+    preset: Said = {"related": resource(type, id, label, freshness="current")}
+    names = brief(", ".join(several(fields)))
+    told = f"{brief(label or id)} was changed{f': {names}' if names else ''}."
+    return build(told, _with(more, *steps), preset)
+
+
+def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: Unpack[Said]) -> Hints:
+    """Say that something is gone."""
+    preset: Said = {"constraints": f"{brief(id)} is gone: its id leads nowhere now."}
+    step = _step(undo, "low", "Bring it back.", type, id)
+    return build(f"{brief(label or id)} was removed.", _with(more, step), preset)
+
+
+def computed(
+    *, method: str = "", samples: int | None = None, enough: int = 30, **more: Unpack[Said]
+) -> Hints:
+    """Say that something was worked out: by which method, from how many samples, and how many are enough."""
+    _expect(COUNT.fits(samples or 0), "samples", samples, COUNT.wanted)
+    _expect(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
+    preset: Said = {"assumptions": f"{brief(method)} suits the data."} if method else {}
+    if samples is None:
+        return build("It was worked out.", more, preset)
+    preset["completeness"] = min(1.0, samples / enough)
+    if samples < enough:
+        preset["context_needed"] = f"more data: {samples} samples are there, {enough} are enough"
+    told = f"It was worked out from {samples} samples."
+    return build(told, more, preset, because=f"{enough} samples are enough")
+
+
+def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[Said]) -> Hints:
+    """Say that a model wrote or drew it, and whether anybody has reviewed it since."""
+    by = brief(model) or "A model"
+    preset: Said = {"quality": "medium", "assumptions": f"{by} was told all it needed to know."}
+    if not reviewed:
+        look = "Look it over before anybody relies on it."
+        wrong = "It may state as fact what is none."
+        preset["validation"] = 0.5
+        preset["next"] = action("review-draft", "medium", description=look, category="correction")
+        preset["risk_factors"] = risk("accuracy", wrong, probability=0.3, impact=0.5, mitigation=look)
+    return build(f"{by} made it.", more, preset)
+
+
+def failed(problem: Problem | str, *, fix: Several[NextAction | str] = (), **more: Unpack[Said]) -> Hints:
+    """Say why it could not be done; `fix` is a sentence, the name of a tool, or an action that mends it."""
+    known = None if isinstance(problem, str) else problem
+    sure = known is None or known.kind in _RULES
+    preset: Said = {
+        "completeness": 0.0,
+        "validation": _SURE if sure else _UNSURE,
+        "valid_for": "immediate",
+    }
+    if known is not None and known.path:
+        preset["context_needed"] = f"a right value for {brief(known.path)}"
+    steps = tuple(_mending(each) for each in listed(fix))
+    if not steps and "next" not in more:
+        steps = (_after(known),)
+    told = (problem if isinstance(problem, str) else problem.message) or "It failed."
+    why = "a known rule explains it" if sure else "something broke, and may work another time"
+    return build(told, _with(more, *steps), preset, because=why)
+
+
+def deprecated(
+    replacement: str, removal: str | date = "", *, since: str = "", also: Hints | None = None
+) -> Hints:
+    """Add to hints that the tool is on its way out, what to call instead, and until when it answers."""
+    start, end = f" since {since}" if since else "", f" and will be removed on {removal}" if removal else ""
+    fix = f"Call {replacement} instead."
+    return _added(
+        also or build("It was done, by a tool on its way out.", {}, {}),
+        suggested_next_actions=action(replacement, "medium", description=fix, category="correction"),
+        warnings=warning("deprecation", f"This tool is deprecated{start}{end}.", suggested_fix=fix),
+    )
+
+
+def slow(seconds: float, promised: float = 1.0, *, also: Hints | None = None) -> Hints:
+    """Add to hints that it took longer than promised; nothing where it did not."""
+    _expect(AMOUNT.fits(seconds), "seconds", seconds, AMOUNT.wanted)
+    _expect(AMOUNT.fits(promised), "promised", promised, AMOUNT.wanted)
+    hints = also or build(f"It was done in {seconds:g} s.", {}, {})
+    if seconds <= promised:
+        return hints
+    less = "Ask for less at a time, or do something else meanwhile."
+    again = risk(
+        "performance",
+        "The next call may take as long.",
+        probability=round(1 - promised / seconds, 3),
+        impact=min(1.0, round(seconds / 60, 3)),
+        mitigation=less,
+    )
+    told = f"It took {seconds:g} s, and {promised:g} s are promised."
+    return _added(
+        hints,
+        warnings=warning("performance", told, again.severity, suggested_fix=less),
+        risk_factors=again,
+    )
+
+
+def _expect(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001 - what is expected comes first
+    if not fits:
+        raise HintsError((f"{name} is {shown(value)}: give {wanted}",))
+
+
+def _reading(read: Step, type: str, id: str, label: str, more: Said) -> NextAction | None:
+    """Suggest to look at it: with the tool that was named, else in words where nothing else is suggested."""
+    step = "read-back" if read is None and "next" not in more else read
+    return _step(step, "medium", f"Read {brief(label or id)} back to see that it is as wanted.", type, id)
+
+
+def _step(step: Step, priority: Level, description: str, type: str, id: str) -> NextAction | None:
+    if isinstance(step, str):
+        return action(step, priority, data={"type": type, "id": id}, description=description)
+    return step
+
+
+def _with(more: Said, *steps: NextAction | None) -> Said:
+    """Put these steps before those that were said."""
+    named = (step for step in steps if step is not None)
+    return {**more, "next": (*named, *suggested(more.get("next", ())))}
+
+
+def _mending(fix: NextAction | str) -> NextAction:
+    if isinstance(fix, NextAction):
+        return fix
+    if is_name(fix):
+        return action(fix, "high", category="correction")
+    return action("mend-and-retry", "high", description=fix, category="correction")
+
+
+def _after(problem: Problem | None) -> NextAction:
+    if problem is None or not problem.retryable:
+        other = "Read what went wrong and choose another way."
+        return action("reconsider", "high", description=other, category="correction")
+    wait = f" after {problem.retry_after:g} s" if problem.retry_after else ""
+    return action("try-again", "medium", description=f"Call again{wait}.", category="correction")
+
+
+def _added(hints: Hints, **parts: Part) -> Hints:
+    """Put each part before the others of its kind, as long as there is room."""
+    return checked(hints.but(**{name: (part, *getattr(hints, name))[:MOST] for name, part in parts.items()}))

@@ -1,0 +1,158 @@
+"""The shapes a value in hints may have: each a test, and the words for what was wanted."""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeGuard, cast
+
+MOST = 64
+"""Items in a list."""
+LONGEST = 2_000
+"""Characters in a text."""
+LARGEST = 1e15
+"""No amount is larger: it stays exact wherever JSON is read."""
+ROOM = 4_000
+"""What the data of one action may hold: every value counts as one, every text as its characters too."""
+DEEPEST = 16
+TUPLE = f"a tuple of at most {MOST}"
+NAME = re.compile(r"[^\W_][\w.:/-]{0,319}")
+"""A tool's name in any style, or kebab-case."""
+_NUMBERS = frozenset({int, float})
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Whether a value is right, and what to ask for where it is not."""
+
+    fits: Callable[[Any], bool]
+    wanted: str
+    each: "Shape | None" = None
+    """Of a list: what its items are."""
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a number; truth is none."""
+    return value.__class__ in _NUMBERS or (isinstance(value, int | float) and value.__class__ is not bool)
+
+
+def is_share(value: Any) -> bool:
+    """Whether it is a number from 0 to 1; what is not a number is not."""
+    return (value.__class__ in _NUMBERS or is_number(value)) and 0 <= value <= 1
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text that can be written down, neither empty nor endless."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST and (value.isascii() or _is_written(value))
+
+
+def is_name(value: Any) -> bool:
+    """Whether it can name an action."""
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
+
+
+def _is_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_moment(value: Any) -> bool:
+    if not isinstance(value, str) or value[10:11] not in ("", "T"):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping) and _room_left(value, ROOM, DEEPEST) >= 0
+
+
+def _room_left(value: Any, room: int, depth: int) -> int:
+    """Take the room a JSON value needs from what there is; below zero where it is too much, or no JSON."""
+    room -= 1
+    if isinstance(value, str):
+        return room - len(value) if value.isascii() or _is_written(value) else -1
+    if value is None or isinstance(value, bool):
+        return room
+    if is_number(value):
+        return room if abs(value) <= LARGEST else -1
+    if depth == 0:
+        return -1
+    if isinstance(value, Mapping):
+        return _room_within(cast("Mapping[Any, Any]", value), room, depth)
+    return _room_among(cast("Sequence[Any]", value), room, depth) if isinstance(value, list | tuple) else -1
+
+
+def _room_within(value: Mapping[Any, Any], room: int, depth: int) -> int:
+    if not all(isinstance(key, str) for key in value):
+        return -1
+    return _room_among((*value, *value.values()), room, depth)
+
+
+def _room_among(values: Sequence[Any], room: int, depth: int) -> int:
+    for each in values:
+        room = _room_left(each, room, depth - 1)
+        if room < 0:
+            break
+    return room
+
+
+def one_of(words: Collection[str]) -> Shape:
+    """One of some words."""
+    known = frozenset(words)
+    return Shape(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(words)}")
+
+
+def word_or_share(words: Collection[str]) -> Shape:
+    """One of some words, or a number from 0 to 1."""
+    word = one_of(words)
+    return Shape(lambda value: word.fits(value) or is_share(value), f"{word.wanted}, or a number from 0 to 1")
+
+
+def several(each: Shape) -> Shape:
+    """A tuple of these, not too many."""
+
+    def fits(value: Any) -> bool:
+        return is_tuple(value) and (not value or all(map(each.fits, value)))
+
+    return Shape(fits, TUPLE, each)
+
+
+def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
+    """Whether it is a tuple of at most so many."""
+    return isinstance(value, tuple) and len(value) <= MOST  # pyright: ignore[reportUnknownArgumentType]
+
+
+TEXT = Shape(is_text, f"a text of 1 to {LONGEST} characters")
+NAMED = Shape(is_name, "a name in kebab-case, or a tool's")
+SHARE = Shape(is_share, "a number from 0 to 1")
+SCORE = Shape(lambda value: is_number(value) and -1 <= value <= 1, "a number from -1 to 1")
+AMOUNT = Shape(lambda value: is_number(value) and 0 <= value <= LARGEST, "a number that is not negative")
+COUNT = Shape(
+    lambda value: isinstance(value, int) and value.__class__ is not bool and 0 <= value <= LARGEST,
+    "a whole number that is not negative",
+)
+FLAG = Shape(lambda value: value is True or value is False, "true or false")
+MOMENT = Shape(_is_moment, "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z")
+OBJECT = Shape(_is_object, f"an object of JSON with at most {ROOM} characters and values")
+TEXTS = several(TEXT)
+NAMES = several(NAMED)
+
+
+def shown(value: Any) -> str:
+    """Say what a value is: numbers and short texts as they are, of everything else only the kind."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return repr(str(value)) if len(value) <= 40 else f"a text of {len(value)} characters"
+    if is_number(value):
+        return f"{value:g}" if value.__class__ is float or -LARGEST <= value <= LARGEST else "too large"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(cast('Sequence[Any]', value))}"
+    return "an object" if isinstance(value, Mapping) else f"of the kind {type(value).__name__}"

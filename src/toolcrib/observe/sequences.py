@@ -1,0 +1,87 @@
+"""What callers do after what: which tools follow a tool, every caller having the same say."""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Sequence
+
+from toolcrib.interfaces import Followers
+from toolcrib.observe.entry import Entry
+
+MOST_TOOLS = 2_000
+MOST_CALLERS = 4_096
+_VOICES = 64
+"""So many callers, the latest, are heard on one tool."""
+_LAST = 8
+"""So many of a caller's latest steps count."""
+_TOGETHER = 600.0
+"""What comes later than so many seconds does not follow, it begins."""
+_TOLD = 3
+
+_Voices = OrderedDict[str, deque[str]]
+
+
+class Sequences:
+    """A sink that keeps no more than votes. One caller has one vote, however often it calls.
+
+    So nobody can make a tool look like the next thing to do for everyone by calling it a thousand times.
+    """
+
+    name = "sequences"
+    dropped = 0
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[tuple[str, str | None], tuple[str, float]] = OrderedDict()
+        self._votes: OrderedDict[str, _Voices] = OrderedDict()
+        self._told: dict[str, Followers] = {}
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        """Note what succeeded, in the order it came."""
+        for _, tool, caller, origin, problem, _, _, at, _, _ in batch:
+            if problem is None:
+                self._note((caller.id, origin.session_id), caller.id, tool.name, at)
+
+    async def flush(self) -> None:
+        """Nothing of this is written down."""
+
+    def followers(self, tool: str) -> Followers:
+        """The tools that most often follow this one."""
+        told = self._told.get(tool)
+        if told is None:
+            told = self._told[tool] = _count(self._votes.get(tool))
+        return told
+
+    def _note(self, who: tuple[str, str | None], caller: str, tool: str, at: float) -> None:
+        before = self._last.get(who)
+        self._last[who] = (tool, at)
+        if before is None:
+            if len(self._last) > MOST_CALLERS:
+                self._last.popitem(last=False)
+        elif before[0] != tool and at - before[1] <= _TOGETHER:
+            self._vote(before[0], caller, tool)
+
+    def _vote(self, tool: str, caller: str, following: str) -> None:
+        voices = self._votes.get(tool)
+        if voices is None:
+            voices = self._votes[tool] = OrderedDict()
+            if len(self._votes) > MOST_TOOLS:
+                gone, _ = self._votes.popitem(last=False)
+                self._told.pop(gone, None)
+        steps = voices.setdefault(caller, deque(maxlen=_LAST))
+        steps.append(following)
+        voices.move_to_end(caller)
+        if len(voices) > _VOICES:
+            voices.popitem(last=False)
+        self._told.pop(tool, None)
+
+
+def _count(voices: _Voices | None) -> Followers:
+    if not voices:
+        return ()
+    votes: Counter[str] = Counter()
+    for steps in voices.values():
+        for name in steps:
+            votes[name] += 1 / len(steps)  # pyright: ignore[reportArgumentType]
+    # In tenths, so that what is prepared from it need not be made again with every call.
+    shares = ((name, round(votes[name] / len(voices), 1)) for name in votes)
+    return tuple(sorted((each for each in shares if each[1] > 0), key=lambda each: (-each[1], each[0])))[
+        :_TOLD
+    ]

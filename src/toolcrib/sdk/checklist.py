@@ -1,0 +1,242 @@
+"""The checklist of a good tool: twenty-nine items, each judged by a program as far as one can."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from toolcrib.model import Tool
+from toolcrib.sdk import judges
+from toolcrib.sdk.checks import Finding, contradictions, shortfalls
+from toolcrib.sdk.judges import Judge, Judgement
+from toolcrib.sdk.seen import Seen
+
+ENOUGH_CALLS = 20
+"""How many calls it takes to say that a tool breaks its promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of the checklist."""
+
+    id: str
+    says: str
+    do: str
+    """What to do where it falls short."""
+    judge: Judge
+
+
+def judge(tool: Tool, seen: Seen) -> dict[str, Judgement]:
+    """Go through the list for one tool."""
+    found = _by_item(_findings(tool))
+    return {
+        item.id: Judgement("short", "; ".join(found[item.id])) if item.id in found else item.judge(tool, seen)
+        for item in ITEMS
+    }
+
+
+def beside(tool: Tool) -> list[Finding]:
+    """Return what is wrong with a definition and stands under no item of the list."""
+    return [each for each in _findings(tool) if each.rule not in ITEM_OF_RULE]
+
+
+def tally(judged: Mapping[str, Judgement]) -> str:
+    """Sum up, as in `27 of 29, 2 for a person`."""
+    verdicts = [each.verdict for each in judged.values()]
+    counts = [(verdicts.count("short"), "short"), (verdicts.count("person"), "for a person")]
+    good = verdicts.count("pass") + verdicts.count("n/a")
+    return ", ".join([f"{good} of {len(verdicts)}", *(f"{count} {word}" for count, word in counts if count)])
+
+
+ITEM_OF_RULE = {
+    "name": "name",
+    "description": "description",
+    "uses": "description",
+    "parameters": "parameters",
+    "ids": "parameters",
+    "bounds": "parameters",
+    "permissions": "permissions",
+    "category": "category",
+    "cache": "cache-ttl",
+    "effects": "idempotent",
+    "examples": "examples",
+    "tags": "tags",
+}
+"""Where the rules of a definition stand in the list. Others are told beside it."""
+
+
+def _findings(tool: Tool) -> list[Finding]:
+    """What is wrong or lacks; a tool that is not of our making keeps the name it has."""
+    kept = tool.family != "function"
+    return [*contradictions(tool), *(each for each in shortfalls(tool) if not (kept and each.rule == "name"))]
+
+
+def _by_item(findings: list[Finding]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in findings:
+        if each.rule in ITEM_OF_RULE:
+            found.setdefault(ITEM_OF_RULE[each.rule], []).append(each.message)
+    return found
+
+
+_ANY = "Build hints with `toolcrib.hints`, or give none and leave them to the gateway."
+ITEMS: tuple[Item, ...] = (
+    Item(
+        "name",
+        "The name is kebab-case, verb-noun, and no other tool's.",
+        "Rename it, and keep the old name in `aliases`.",
+        judges.name,
+    ),
+    Item(
+        "description",
+        "The description says in 50 characters or more what it does, when to use it and what comes back.",
+        "Write it in plain words, with a use, in the docstring.",
+        judges.description,
+    ),
+    Item(
+        "parameters",
+        "Every parameter is described, ids are branded, numbers and lists have bounds.",
+        "Describe it under `Args:`, use a `BrandedId`, add `Field(ge=…, le=…, max_length=…)`.",
+        judges.parameters,
+    ),
+    Item(
+        "permissions",
+        "All permissions it needs are listed as `resource:action`.",
+        "Give `permissions=[…]`; an empty list says that none is needed.",
+        judges.permissions,
+    ),
+    Item(
+        "category",
+        "Its category is query, mutation, analysis or generation.",
+        "Give `category=`.",
+        judges.category,
+    ),
+    Item(
+        "response-time",
+        "It promises fast, medium or slow, and keeps it.",
+        "Give `response_time=` as it is, not as it should be.",
+        judges.response_time,
+    ),
+    Item(
+        "cacheable",
+        "Answers are kept only where they stay true.",
+        "Drop `cache_ttl` where each call must run.",
+        judges.cacheable,
+    ),
+    Item(
+        "cache-ttl",
+        "What is kept has a time after which it is not.",
+        "Give `cache_ttl=` in seconds, above 0, and never on a mutation.",
+        judges.cache_ttl,
+    ),
+    Item(
+        "idempotent",
+        "`idempotent` is true where calling twice is as good as once, and only there.",
+        "Give `idempotent=`; a query is, and has no side effects.",
+        judges.idempotent,
+    ),
+    Item(
+        "examples",
+        "There is an example with description, params that fit, and expectedResult.",
+        "Give `examples=[{…}]`.",
+        judges.examples,
+    ),
+    Item("tags", "There is a tag to find it by.", "Give `tags=[…]`.", judges.tags),
+    Item(
+        "result",
+        "A call gives data, shaped as its example says.",
+        "Mend the example or the tool; never return None.",
+        judges.result,
+    ),
+    Item("hints", "Every answer carries hints for the agent.", _ANY, judges.hints),
+    Item(
+        "confidence",
+        "Confidence is reckoned, not written down.",
+        "Build hints with `toolcrib.hints`: it is reckoned from what they rest on.",
+        judges.confidence,
+    ),
+    Item(
+        "source-quality",
+        "The hints say how good their source is.",
+        _ANY,
+        partial(judges.field, "sourceQuality"),
+    ),
+    Item("validity", "The hints say how long they hold.", _ANY, partial(judges.field, "validityPeriod")),
+    Item(
+        "context-needed",
+        "The hints list what else would help, if only an empty list.",
+        _ANY,
+        partial(judges.field, "contextNeeded"),
+    ),
+    Item(
+        "assumptions",
+        "The hints list what they assume, if only an empty list.",
+        _ANY,
+        partial(judges.field, "assumptions"),
+    ),
+    Item(
+        "risks",
+        "The hints list what may go wrong, if only an empty list.",
+        _ANY,
+        partial(judges.field, "riskFactors"),
+    ),
+    Item(
+        "dependencies",
+        "The hints list which action comes before which, if only an empty list.",
+        _ANY,
+        partial(judges.field, "dependencies"),
+    ),
+    Item(
+        "impact",
+        "The hints weigh benefit, effort and what one brings for the other.",
+        _ANY,
+        partial(judges.field, "estimatedImpact"),
+    ),
+    Item(
+        "preferences",
+        "The hints say how actions suit the user, if only an empty list.",
+        _ANY,
+        partial(judges.field, "preferenceAlignment"),
+    ),
+    Item(
+        "reasoning",
+        "The hints say why, in a sentence.",
+        "Give `reasoning=`; the builders of `toolcrib.hints` write one.",
+        judges.reasoning,
+    ),
+    Item(
+        "metadata",
+        "The answer says which version answered, when, how long it took and under which trace.",
+        "The gateway fills this in; where it lacks, report it.",
+        judges.metadata,
+    ),
+    Item(
+        "errors",
+        "What goes wrong comes back as an error with a code and what to mend.",
+        "Raise `BusinessRuleError(code, message)`; let nothing else escape.",
+        judges.errors,
+    ),
+    Item(
+        "logging",
+        "Each call is in the log, from start to end, under its trace.",
+        "The gateway does this; where it lacks, report it.",
+        judges.logging,
+    ),
+    Item(
+        "metrics",
+        "Each call is counted and timed.",
+        "The gateway does this; where it lacks, report it.",
+        judges.metrics,
+    ),
+    Item(
+        "tests",
+        "There are tests, of the tool alone and through the gateway.",
+        "Call `check_tools` of `toolcrib.testing` in a test, and test what the tool does.",
+        judges.tests,
+    ),
+    Item(
+        "registered",
+        "The gateway offers it.",
+        "Put it at the top of a module named in `functions`, or in a `Registry` there.",
+        judges.registered,
+    ),
+)

@@ -1,0 +1,314 @@
+"""Whether a JSON Schema still takes what an earlier one took: every change found, and how grave it is."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from json import dumps
+from typing import Any, Literal, cast
+
+from toolcrib.model import Json, JsonObject
+from toolcrib.schemas import BadSchema, compile_schema
+
+Grade = Literal["wider", "narrower", "other"]
+"""Takes all it took and more; refuses some of what it took; takes nothing of what it took."""
+ABSENT = "absent"
+
+_ALL_TYPES = frozenset({"null", "boolean", "number", "string", "array", "object"})
+_LOWER = ("minLength", "minItems", "minProperties", "minContains", "minimum", "exclusiveMinimum")
+_UPPER = ("maxLength", "maxItems", "maxProperties", "maxContains", "maximum", "exclusiveMaximum")
+_OPAQUE = (
+    "pattern",
+    "format",
+    "multipleOf",
+    "uniqueItems",
+    "prefixItems",
+    "contains",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+)
+"""Not looked into: one that is new, or another than it was, is taken to refuse something."""
+_DEEPEST = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One difference, at a dotted path, between what a schema said and what it says."""
+
+    grade: Grade
+    path: str
+    keyword: str
+    before: Json
+    after: Json
+
+    def turned(self) -> "Change":
+        """Return the same difference, told from the other side."""
+        return replace(self, before=self.after, after=self.before)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.keyword} is {_short(self.after)}, was {_short(self.before)}"
+
+
+def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> tuple[Change, ...]:
+    """Compare what is taken in: whoever sends what `before` allowed must not be refused by `after`.
+
+    A field that is new and may be left out is no narrowing, also where anything went under its name before.
+    """
+    return tuple(_Comparison(before, after, open_ended=False).of(before, after, path))
+
+
+def answers(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[Change, ...]:
+    """Compare what is given out: whoever relies on `before` must be able to read what `after` allows."""
+    found = _Comparison(after, before, open_ended=True).of(after, before, path)
+    return tuple(each.turned() for each in found)
+
+
+class _Comparison:
+    """Walks through two schemas side by side, each with its own definitions."""
+
+    def __init__(self, before: JsonObject, after: JsonObject, *, open_ended: bool) -> None:
+        self._before, self._after = before, after
+        self._open_ended = open_ended
+        """Whether a field that `after` does not name, and does not forbid, is as good as named."""
+        self._met: dict[tuple[str, str], tuple[Change, ...]] = {}
+
+    def of(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[Change, ...]:
+        """Compare two schemas; a pair that is being compared further up is taken to agree."""
+        if depth > _DEEPEST:
+            return ()
+        if not (_pointer(before) or _pointer(after)):
+            return tuple(self._resolved(before, after, path, depth))
+        pair = (dumps(before, sort_keys=True), dumps(after, sort_keys=True))
+        if pair not in self._met:
+            self._met[pair] = ()
+            self._met[pair] = tuple(self._resolved(before, after, path, depth))
+        return self._met[pair]
+
+    def _resolved(self, before: Json, after: Json, path: str, depth: int) -> Iterator[Change]:
+        old, new = _followed(before, self._before), _followed(after, self._after)
+        if old is False or (old in (True, {}) and new in (True, {})):
+            return
+        if new in (True, {}):
+            yield Change(grade="wider", path=path, keyword="schema", before="given", after=ABSENT)
+        elif new is False:
+            yield Change(grade="other", path=path, keyword="schema", before="given", after="nothing")
+        else:
+            yield from self._schemas(_mapping(old), _mapping(new), path, depth)
+
+    def _schemas(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[Change]:
+        chosen = _choices(old)
+        if chosen is not None:
+            yield from self._enumerated(
+                [each for each in chosen if _takes(old, self._before, each)], new, path
+            )
+            return
+        olds, news = _alternatives(old), _alternatives(new)
+        if olds[0] is old and news[0] is new:
+            yield from self._plain(old, new, path, depth)
+        else:
+            yield from self._unions(olds, news, path, depth)
+        if ("default" in old or "default" in new) and old.get("default") != new.get("default"):
+            yield _changed("wider", path, "default", old, new)
+
+    def _enumerated(self, chosen: list[Json], new: JsonObject, path: str) -> Iterator[Change]:
+        """The values there were can be tried, each one."""
+        taken = [each for each in chosen if _takes(new, self._after, each)]
+        others = _choices(new)
+        if len(taken) < len(chosen):
+            grade: Grade = "narrower" if taken else "other"
+        elif others is None or len(others) > len(chosen):
+            grade = "wider"
+        else:
+            return
+        yield Change(grade=grade, path=path, keyword="enum", before=chosen, after=others or ABSENT)
+
+    def _unions(
+        self, olds: list[JsonObject], news: list[JsonObject], path: str, depth: int
+    ) -> Iterator[Change]:
+        """Every alternative there was needs one that takes all of it."""
+        fitted: set[int] = set()
+        lost: list[tuple[Change, ...]] = []
+        for old in olds:
+            tries = [self.of(old, new, path, depth + 1) for new in news]
+            fitting = [place for place, found in enumerate(tries) if not _breaks(found)]
+            fitted.update(fitting)
+            if fitting:
+                yield from min((tries[place] for place in fitting), key=len)
+            else:
+                lost.append(min(tries, key=lambda found: (_is_other(found), len(found))))
+        yield from (each for found in lost if not _is_other(found) for each in found)
+        gone = [found for found in lost if _is_other(found)]
+        if gone:
+            grade: Grade = "other" if len(gone) == len(olds) else "narrower"
+            yield Change(grade=grade, path=path, keyword="type", before=_kinds(olds), after=_kinds(news))
+        elif not lost and len(fitted) < len(news):
+            yield Change(grade="wider", path=path, keyword="type", before=_kinds(olds), after=_kinds(news))
+
+    def _plain(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[Change]:
+        lost = _lost_types(old, new)
+        if lost is not None:
+            yield Change(grade=lost, path=path, keyword="type", before=_kinds([old]), after=_kinds([new]))
+        if lost != "other":
+            yield from _limits(old, new, path)
+            yield from self._fields(old, new, path, depth)
+            yield from self.of(old.get("items", True), new.get("items", True), f"{path}[]", depth + 1)
+
+    def _fields(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[Change]:
+        before, after = _mapping(old.get("properties")), _mapping(new.get("properties"))
+        yield from _required(old, new, path)
+        for name in sorted(before.keys() & after.keys()):
+            yield from self.of(before[name], after[name], f"{path}.{name}", depth + 1)
+        for name in sorted(after.keys() - before.keys()):
+            yield Change(grade="wider", path=f"{path}.{name}", keyword="field", before=ABSENT, after="there")
+        others = new.get("additionalProperties", True)
+        for name in sorted(before.keys() - after.keys()):
+            kept = self._open_ended and not _breaks(
+                self.of(before[name], others, f"{path}.{name}", depth + 1)
+            )
+            grade: Grade = "wider" if kept else "narrower"
+            yield Change(grade=grade, path=f"{path}.{name}", keyword="field", before="there", after=ABSENT)
+        yield from self._others(old.get("additionalProperties", True), others, path, depth)
+
+    def _others(self, old: Json, new: Json, path: str, depth: int) -> Iterator[Change]:
+        """Fields that have no name in the schema."""
+        if isinstance(old, bool) and isinstance(new, bool):
+            if old is not new:
+                grade: Grade = "wider" if new else "narrower"
+                yield Change(grade=grade, path=path, keyword="additionalProperties", before=old, after=new)
+        elif old is False:
+            yield Change(grade="wider", path=path, keyword="additionalProperties", before=old, after="given")
+        elif new is False:
+            yield Change(
+                grade="narrower", path=path, keyword="additionalProperties", before="given", after=new
+            )
+        else:
+            yield from self.of(old, new, f"{path}.*", depth + 1)
+
+
+def _takes(schema: JsonObject, root: JsonObject, value: Json) -> bool:
+    definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    try:
+        return compile_schema({**definitions, **schema}).ok(value)
+    except BadSchema:
+        return False
+
+
+def _required(old: JsonObject, new: JsonObject, path: str) -> Iterator[Change]:
+    before, after = set(old.get("required", ())), set(new.get("required", ()))
+    for name in sorted(after - before):
+        yield Change(grade="narrower", path=f"{path}.{name}", keyword="required", before=False, after=True)
+    for name in sorted(before - after):
+        yield Change(grade="wider", path=f"{path}.{name}", keyword="required", before=True, after=False)
+
+
+def _limits(old: JsonObject, new: JsonObject, path: str) -> Iterator[Change]:
+    if _choices(new) is not None:
+        yield _changed("narrower", path, "enum" if "enum" in new else "const", old, new)
+    for keyword, sign in (*((each, 1) for each in _LOWER), *((each, -1) for each in _UPPER)):
+        if old.get(keyword) != new.get(keyword):
+            stricter = keyword in new and (keyword not in old or sign * (new[keyword] - old[keyword]) > 0)
+            yield _changed("narrower" if stricter else "wider", path, keyword, old, new)
+    for keyword in _OPAQUE:
+        if old.get(keyword) != new.get(keyword):
+            gone = not new.get(keyword)
+            yield _changed("wider" if gone else "narrower", path, keyword, old, new)
+
+
+def _lost_types(old: JsonObject, new: JsonObject) -> Grade | None:
+    before, after = _types(old), _types(new)
+    if before == after:
+        return None
+    if "number" in after:
+        after = after | {"integer"}
+    if "number" in before and "integer" in after and "number" not in after:
+        return "narrower"
+    if before <= after:
+        return "wider"
+    return "narrower" if before & after else "other"
+
+
+def _types(schema: JsonObject) -> frozenset[str]:
+    said = schema.get("type")
+    if said is None:
+        return _ALL_TYPES
+    return frozenset((said,) if isinstance(said, str) else cast("list[str]", said))
+
+
+def _choices(schema: JsonObject) -> list[Json] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    return list(schema["enum"]) if "enum" in schema else None
+
+
+def _alternatives(schema: JsonObject) -> list[JsonObject]:
+    """Take a union apart; what stands beside it holds for each of its parts."""
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in schema:
+            rest = {key: value for key, value in schema.items() if key not in (keyword, "default")}
+            parts = cast("list[Json]", schema[keyword])
+            return [{**rest, **_mapping(each)} for each in parts]
+    said = schema.get("type")
+    if isinstance(said, list):
+        return [{**schema, "type": each} for each in cast("list[str]", said)]
+    return [schema]
+
+
+def _followed(schema: Json, root: JsonObject) -> Json:
+    """The schema a reference leads to, with what stands beside the reference."""
+    for _ in range(_DEEPEST):
+        pointer = _pointer(schema)
+        if not pointer:
+            break
+        beside = {key: value for key, value in _mapping(schema).items() if key != "$ref"}
+        target: Json = root
+        for part in pointer.removeprefix("#").strip("/").split("/"):
+            target = _mapping(target).get(part.replace("~1", "/").replace("~0", "~"), {})
+        schema = {**_mapping(target), **beside} if isinstance(target, Mapping) else target
+    return schema
+
+
+def _pointer(schema: Json) -> str:
+    said = _mapping(schema).get("$ref")
+    return said if isinstance(said, str) else ""
+
+
+def _mapping(value: Json) -> JsonObject:
+    return cast("JsonObject", value) if isinstance(value, Mapping) else {}
+
+
+def _changed(grade: Grade, path: str, keyword: str, old: JsonObject, new: JsonObject) -> Change:
+    before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+    return Change(grade=grade, path=path, keyword=keyword, before=before, after=after)
+
+
+def _breaks(found: tuple[Change, ...]) -> bool:
+    return any(each.grade != "wider" for each in found)
+
+
+def _is_other(found: tuple[Change, ...]) -> bool:
+    return any(each.grade == "other" for each in found)
+
+
+def _kinds(schemas: list[JsonObject]) -> Any:
+    """What kinds of values these schemas take, for a person to read."""
+    kinds = [_kind(each) for each in schemas]
+    return kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))
+
+
+def _kind(schema: JsonObject) -> str:
+    if _pointer(schema):
+        return _pointer(schema).rpartition("/")[2]
+    types = _types(schema)
+    return "anything" if types == _ALL_TYPES else " or ".join(sorted(types))
+
+
+def _short(value: Json) -> str:
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

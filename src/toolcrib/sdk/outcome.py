@@ -1,0 +1,162 @@
+"""Makes a Result of what a handler returned, and an error of what it raised; names the rule it breaks."""
+
+import errno
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Mapping
+from socket import EAI_AGAIN, gaierror
+from typing import Any, cast
+
+import orjson
+from pydantic_core import to_jsonable_python
+
+from toolcrib import hints
+from toolcrib.errors import Broken, Failed, ToolcribError, spell
+from toolcrib.hints.rules import rules_of
+from toolcrib.model import Hints, Json, Result, Tool, Voice
+from toolcrib.sdk.result import ToolResult
+
+LONGEST_TEXT = 4_000
+"""A sentence to speak, or the words of an error, has at most so many characters."""
+MOST_FOLLOW_UPS = 32
+
+_BLANK = Result()
+_UNTOUCHED = frozenset({str, int, bool, type(None)})
+_USUAL = frozenset({dict, list, tuple, float})
+_CAUSES = 8
+_PASSING = frozenset(
+    {
+        errno.EAGAIN,
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENETDOWN,
+        errno.ENETRESET,
+        errno.ENETUNREACH,
+        errno.EPIPE,
+        errno.ETIMEDOUT,
+    }
+)
+
+_RAISED = "the tool raised an error; the operator has the details"
+_FOR_NOW = "the tool could not reach what it needs; try again, and tell the operator if it stays so"
+_NOT_JSON = (
+    "the answer is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses, "
+    "250 levels deep at most"
+)
+_NOT_WHOLE = "the answer is not there yet: await it, or return the list of what it yields"
+_NESTED = "the data is itself a ToolResult: return one of them alone"
+_NOT_HINTS = "hints are built with toolcrib.hints, or are a mapping in the spelling agents read"
+_UNTOLD = "an error says its code and message as text, retryable as true or false, and all of it is JSON"
+
+
+def result_of(outcome: object) -> Result:
+    """Make a Result of what a handler returned; Broken names the rule it breaks."""
+    if isinstance(outcome, Result):
+        return outcome
+    if not isinstance(outcome, ToolResult):
+        return _BLANK.but(data=_plain(outcome))
+    said = cast("ToolResult[Any]", outcome)
+    if not _is_text(said.message):
+        raise _broken(f"message is a text of at most {LONGEST_TEXT:,} characters")
+    return Result(data=_plain(said.data), message=said.message, hints=_hints(said.hints), voice=_voice(said))
+
+
+def failure(error: BaseException, tool: Tool) -> Failed:
+    """Return what a caller is told of what a handler raised: nothing of it but whether it may pass."""
+    repeatable = (tool.read_only or tool.idempotent) and tool.category != "generation"
+    if repeatable and _may_pass(error):
+        return Failed("HANDLER_ERROR", _FOR_NOW, retryable=True)
+    return Failed("HANDLER_ERROR", _RAISED)
+
+
+def unfit(error: ToolcribError) -> Broken | None:
+    """Return the rule broken by an error a handler raised on purpose; hints given as a mapping are read."""
+    try:
+        problem = error.problem
+        texts = (problem.message, "" if problem.tool_code is None else problem.tool_code)
+        if not all(map(_is_text, texts)) or type(problem.retryable) is not bool:
+            return _broken(_UNTOLD)
+        orjson.dumps(spell(problem))
+        error.hints = _hints(error.hints)
+    except (AttributeError, TypeError, ValueError):  # made without its parts, or of parts that cannot be told
+        return _broken(_UNTOLD)
+    except Broken as broken:
+        return broken
+    return None
+
+
+def _hints(given: object) -> Hints | None:
+    if given is None or isinstance(given, Hints):
+        return given
+    if not isinstance(given, Mapping):
+        raise _broken(_NOT_HINTS)
+    try:
+        return hints.read(cast("Mapping[str, Any]", given))
+    except hints.HintsError as error:
+        raise _broken("; ".join(rules_of(error.faults[:3]))) from error
+
+
+def _voice(said: ToolResult[Any]) -> Voice:
+    follow_ups = cast("object", said.follow_ups)
+    if type(said.suppress_voice) is not bool:
+        raise _broken("suppress_voice is true or false")
+    if not isinstance(follow_ups, tuple | list):
+        raise _broken("follow_ups are a tuple of texts")
+    asked = tuple(cast("tuple[object, ...]", follow_ups))
+    if len(asked) > MOST_FOLLOW_UPS or not all(map(_is_text, asked)):
+        raise _broken(f"follow_ups are at most {MOST_FOLLOW_UPS} texts")
+    return Voice(suppress=said.suppress_voice, follow_ups=cast("tuple[str, ...]", asked))
+
+
+def _plain(value: object) -> Json:
+    """Make JSON of what a function returned: a copy, since it may change its own while ours is kept."""
+    kind = type(value)
+    if kind in _UNTOUCHED:
+        return value
+    if kind not in _USUAL:
+        _refuse_unfinished(value)
+    try:
+        return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
+    except ValueError as error:
+        raise _broken(_NOT_JSON) from error
+
+
+def _refuse_unfinished(value: object) -> None:
+    if isinstance(value, ToolResult):
+        raise _broken(_NESTED)
+    if isinstance(value, Coroutine):
+        value.close()  # else Python complains of it later, where nobody knows why
+    if isinstance(value, Awaitable | Generator | AsyncGenerator):
+        raise _broken(_NOT_WHOLE)
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is a text that can be sent: not endless, and without half a character."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether what went wrong is the way to somewhere else, which may be open again in a moment."""
+    cause: BaseException | None = error
+    for _ in range(_CAUSES):
+        if isinstance(cause, BaseExceptionGroup):
+            return all(map(_may_pass, cast("BaseExceptionGroup[BaseException]", cause).exceptions))
+        if isinstance(cause, ConnectionError | TimeoutError | InterruptedError):
+            return True
+        if isinstance(cause, gaierror):
+            return cause.errno == EAI_AGAIN
+        if isinstance(cause, OSError) and cause.errno in _PASSING:
+            return True
+        cause = cause.__cause__ if cause is not None else None
+    return False
+
+
+def _broken(rule: str) -> Broken:
+    return Broken("CONTRACT_VIOLATION", rule)

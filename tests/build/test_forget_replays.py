@@ -1,0 +1,53 @@
+"""What was kept for keys is dropped after a day, in the background."""
+
+import logging
+from collections.abc import Callable
+from time import time
+from typing import cast
+
+import anyio
+import pytest
+
+from tests.contracts.stores import a_replay, opened
+from tests.waiting import until
+from toolcrib.build.keepers import forget_replays
+from toolcrib.errors import Unavailable
+from toolcrib.interfaces import Replays
+from toolcrib.steps.replay import KEPT_SECONDS
+
+
+class Counted:
+    """A store that fails at first, and tells what went."""
+
+    def __init__(self, replays: Replays) -> None:
+        self._replays = replays
+        self.asked, self.gone = 0, 0
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        return getattr(self._replays, name)
+
+    async def prune(self, before: float) -> int:
+        self.asked += 1
+        if self.asked == 1:
+            raise Unavailable("SOURCE_DOWN", "the store is away")
+        gone = await self._replays.prune(before)
+        self.gone += gone
+        return gone
+
+
+async def test_old_answers_go_and_a_store_that_is_away_is_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with opened("sqlite://") as store:
+        now = time()
+        for key, age in (("old", KEPT_SECONDS + 60), ("young", KEPT_SECONDS - 60)):
+            await store.replays.claim(a_replay(key, at=now - age), since=0.0)
+        counted = Counted(store.replays)
+        with caplog.at_level(logging.WARNING):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(forget_replays, cast("Replays", counted), 0.001)
+                await until(lambda: counted.asked > 2)
+                tasks.cancel_scope.cancel()
+        assert counted.gone == 1
+        assert "the store is away" in caplog.text
+        assert await store.replays.claim(a_replay("young", call="other"), since=0.0) is not None

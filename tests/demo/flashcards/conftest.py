@@ -1,0 +1,30 @@
+"""One box of cards behind a real gateway, and a learner of their own for every test."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.demo.flashcards.learner import MORNING, Learner, Time
+from toolcrib.crib import Crib
+from toolcrib.demo.flashcards import flashcards
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return tmp_path / "cards" / "flashcards.db"
+
+
+@pytest.fixture(scope="module")
+async def class_room(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Crib, Time, Path]]:
+    """Learners do not see each other, so all tests of a file may share what takes long to open."""
+    time, path = Time(), tmp_path_factory.mktemp("cards") / "flashcards.db"
+    async with Crib(tools=flashcards(path, clock=time).get_all(), env={}) as crib:
+        yield crib, time, path
+
+
+@pytest.fixture
+def learner(class_room: tuple[Crib, Time, Path], request: pytest.FixtureRequest) -> Learner:
+    crib, time, path = class_room
+    time.now = MORNING
+    return Learner(crib, time, path, user=request.node.name)

@@ -1,0 +1,41 @@
+"""What is remembered of a card moves as spaced repetition says it should."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.demo.flashcards.learner import MORNING
+from toolcrib.demo.flashcards.learning import GRADES, Grade, Memory, after, felt_difficulty, recall
+
+NEW = Memory(due=MORNING)
+KNOWN = after(after(NEW, "good", MORNING), "good", MORNING + timedelta(minutes=10))
+
+
+def test_a_card_never_seen_is_not_known() -> None:
+    assert recall(NEW, MORNING) == 0
+    assert NEW.stability is None
+
+
+def test_what_is_known_fades_and_is_due_when_it_has_faded_to_nine_in_ten() -> None:
+    chances = [recall(KNOWN, MORNING + timedelta(days=days)) for days in (0, 2, 30, 300)]
+    assert chances == sorted(chances, reverse=True)
+    assert len(set(chances)) == 4
+    assert recall(KNOWN, KNOWN.due) == pytest.approx(0.9, abs=0.04)
+
+
+def test_the_better_it_went_the_later_it_comes_back() -> None:
+    due = [after(KNOWN, grade, KNOWN.due).due for grade in GRADES]
+    assert due == sorted(set(due))
+
+
+def test_a_review_changes_no_memory_but_gives_another() -> None:
+    assert after(KNOWN, "again", KNOWN.due) != KNOWN
+    assert KNOWN.reviewed == MORNING + timedelta(minutes=10)
+
+
+@pytest.mark.parametrize(
+    "grades, felt",
+    [(["easy"], 1), (["again"], 10), (["good", "good"], 4), (["again", "easy"], 5.5)],
+)
+def test_how_difficult_a_card_felt_is_told_by_its_grades(grades: list[Grade], felt: float) -> None:
+    assert felt_difficulty(grades) == pytest.approx(felt)

@@ -1,0 +1,118 @@
+"""What is said of a tool that goes with another: how well, in which words, and how many at most."""
+
+import pytest
+
+from toolcrib.gateway.near import Neighbour, Neighbourhood, Tagged, example_of, next_actions, related
+from toolcrib.model import Category, Example, Tool
+from toolcrib.model.hints import NextAction, Resource
+from toolcrib.testing import a_tool
+
+GET = a_tool("cards:get", tags=("cards", "content"), category="query")
+
+
+def _tagged(name: str, *tags: str) -> Tool:
+    return a_tool(name, tags=tags, category="query")
+
+
+def _house(*tools: Tool) -> Neighbourhood:
+    return Neighbourhood(Tagged({tool.name: tool for tool in tools}), lambda _: True)
+
+
+def test_relevance_is_the_share_of_tags_in_common_in_hundredths() -> None:
+    third = _tagged("cards:third", "cards", "a")
+    half = _tagged("cards:half", "cards")
+    whole = _tagged("cards:whole", "content", "cards")
+    near = _house(third, half, whole).of(GET, ())
+    assert near == (
+        Neighbour(whole, 1.0, followed=False),
+        Neighbour(half, 0.5, followed=False),
+        Neighbour(third, 0.33, followed=False),
+    )
+
+
+def test_a_tool_whose_tags_nobody_shares_is_alone() -> None:
+    assert _house(_tagged("mail:send", "mail")).of(GET, ()) == ()
+
+
+def test_of_a_tag_that_very_many_have_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.gateway.near._LOOKED_AT", 2)
+    first, second, third = (_tagged(f"cards:{number}", "cards") for number in range(3))
+    assert [each.tool for each in _house(first, second, third).of(GET, ())] == [first, second]
+
+
+def test_there_are_four_at_most_and_those_that_followed_come_before_the_rest() -> None:
+    alike = [_tagged(f"cards:{number}", "cards") for number in range(6)]
+    followed = [a_tool(f"mail:{number}") for number in range(6)]
+    house = _house(*alike, *followed)
+    for count in range(7):
+        near = house.of(GET, tuple((tool.name, 0.1) for tool in followed[:count]))
+        assert len(near) == 4
+        assert [each.tool for each in near if each.followed] == followed[: min(count, 4)]
+        assert [each.tool for each in near if not each.followed] == alike[: 4 - min(count, 4)]
+
+
+def test_related_tools_are_named_by_title_or_else_by_their_own_name() -> None:
+    titled, plain = a_tool("cards:a", title="The first"), a_tool("cards:b")
+    near = (Neighbour(titled, 0.4, followed=True), Neighbour(plain, 0.2, followed=False))
+    assert related(near) == (
+        Resource(type="tool", id="cards:a", label="The first", relevance=0.4),
+        Resource(type="tool", id="cards:b", label="b", relevance=0.2),
+    )
+
+
+@pytest.mark.parametrize("length, fits", [(512, True), (513, False)])
+def test_an_example_travels_up_to_half_a_kilobyte(length: int, fits: bool) -> None:
+    params = {"text": "x" * (length - len('{"text":""}'))}
+    tool = a_tool(examples=(Example(description="long", params=params),))
+    assert example_of(tool) == (params if fits else None)
+
+
+def test_a_tool_that_only_reads_is_suggested_as_exploration_that_can_be_taken_back() -> None:
+    example = Example(description="The card of the day", params={"id": 7})
+    tool = a_tool("cards:get_card", category="query", examples=(example,))
+    assert next_actions([Neighbour(tool, 0.5, followed=True)]) == (
+        NextAction(
+            action="get-card",
+            priority="medium",
+            data={"tool": "cards:get_card", "arguments": {"id": 7}},
+            description="The card of the day",
+            category="exploration",
+            reversible=True,
+            confidence=0.5,
+        ),
+    )
+
+
+def test_a_tool_that_changes_something_promises_neither_and_is_described_by_its_first_line() -> None:
+    tool = a_tool("mail:send", category="mutation", description="Send a letter.\nIt is gone\nthen.")
+    assert next_actions([Neighbour(tool, 0.4, followed=True)]) == (
+        NextAction(
+            action="send",
+            priority="low",
+            data={"tool": "mail:send"},
+            description="Send a letter.",
+            category=None,
+            reversible=None,
+            confidence=0.4,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "relevance, followed, priority",
+    [(0.5, True, "medium"), (0.49, True, "low"), (1.0, False, "low")],
+)
+def test_only_what_half_of_the_callers_went_on_with_is_more_than_an_idea(
+    relevance: float, followed: bool, priority: str
+) -> None:
+    tool = a_tool("cards:get", category="query", examples=(Example(description="", params={}),))
+    (action,) = next_actions([Neighbour(tool, relevance, followed)])
+    assert (action.priority, action.description) == (priority, None)
+
+
+@pytest.mark.parametrize("category, offered", [("query", True), ("mutation", False)])
+def test_a_description_is_cut_where_it_would_be_long(category: Category, offered: bool) -> None:
+    long = Example(description="y" * 200, params={})
+    tool = a_tool("cards:get", category=category, examples=(long,))
+    actions = next_actions([Neighbour(tool, 0.3, followed=False)])
+    assert [action.description for action in actions] == (["y" * 160] if offered else [])

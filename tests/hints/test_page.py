@@ -1,0 +1,89 @@
+"""The page on hints says what the code does: every field, word, builder and number of the formula."""
+
+from collections.abc import Iterable
+from inspect import getmembers, isfunction, signature
+from typing import get_args
+
+import pytest
+
+from tests.docs.pages import section, text_of, unmentioned
+from toolcrib import hints
+from toolcrib.hints import builders
+from toolcrib.hints.building import Said
+from toolcrib.hints.confidence import FLOOR, FRESHNESS, QUALITY
+from toolcrib.hints.shapes import LONGEST, MOST, ROOM
+from toolcrib.hints.table import RULES
+from toolcrib.model import Hints
+from toolcrib.model.hints import (
+    ActionCategory,
+    AlignmentWord,
+    DependencyType,
+    Level,
+    RiskType,
+    Validity,
+    WarningType,
+    spoken,
+)
+
+PAGE = text_of("docs/hints.md")
+
+
+def under(heading: str) -> str:
+    found = section(PAGE, heading)
+    assert found is not None, f"there is no heading {heading!r}"
+    return found
+
+
+def missing(text: str, words: Iterable[str]) -> list[str]:
+    return unmentioned(text, list(words))
+
+
+@pytest.mark.requirement("E7")
+def test_every_field_and_word_is_on_the_page() -> None:
+    said = under("The fields")
+    keys = [key for kind in RULES if kind is not hints.Evidence for key, _ in spoken(kind).values()]
+    assert missing(said, keys) == []
+    literals = (ActionCategory, AlignmentWord, DependencyType, Level, RiskType, Validity, WarningType)
+    assert missing(said, [word for kind in literals for word in get_args(kind)]) == []
+
+
+@pytest.mark.requirement("E7")
+def test_the_picture_has_every_field() -> None:
+    drawn = text_of("docs/pictures/hints.svg")
+    assert [key for key, _ in spoken(Hints).values() if f">{key}</text>" not in drawn] == []
+    assert [name for name in ("quality", *FLOOR) if f">{name}</text>" not in drawn] == []
+
+
+@pytest.mark.requirement("E8")
+def test_every_builder_and_what_it_takes_is_on_the_page() -> None:
+    said = under("Builders")
+    made = [name for name, each in getmembers(builders, isfunction) if each.__module__ == builders.__name__]
+    public = [name for name in made if not name.startswith("_")]
+    assert len(public) == 10
+    for name in public:
+        line = next(line for line in said.splitlines() if line.startswith(f"| `{name}("))
+        own = [each for each in signature(getattr(hints, name)).parameters if each not in ("more", "items")]
+        assert [each for each in own if each not in line] == []
+    parts = [name for name in hints.__all__ if name.islower() and name not in public]
+    assert missing(said, set(parts) - {"confidence", "faults", "read"}) == []
+    assert missing(said, Said.__annotations__) == []
+
+
+@pytest.mark.requirement("E8")
+def test_the_formula_on_the_page_has_the_numbers_of_the_code() -> None:
+    said = under("Confidence")
+    for name, floor in FLOOR.items():
+        assert f"({floor:g} + {1 - floor:g} × {name})" in said
+    counts = [("quality", *each) for each in QUALITY.items()] + [
+        ("freshness", *each) for each in FRESHNESS.items()
+    ]
+    rows = [line.replace(" ", "") for line in said.splitlines()]
+    for _, word, count in counts:
+        assert any(f"|`{word}`|{count}|" in row for row in rows), word
+
+
+def test_the_limits_on_the_page_are_those_of_the_code() -> None:
+    said = under("Who checks")
+    assert f"at most {MOST} items" in said
+    assert f"1 to {LONGEST:,} characters" in said
+    assert f"{ROOM:,} characters and values" in said

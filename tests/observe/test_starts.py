@@ -1,0 +1,272 @@
+"""A call is logged as it begins, with what it was asked: without secrets, cut to size, before it ends."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.observe.reading import CANARY, Lines
+from tests.waiting import until
+from toolcrib.cli.running import running_house
+from toolcrib.config import parse
+from toolcrib.errors import Broken
+from toolcrib.interfaces import Handler
+from toolcrib.model import Call, Origin, Result
+from toolcrib.observe import MASK, Journal, Metrics, Redactor
+from toolcrib.observe.arguments import LONGEST, Arguments
+from toolcrib.observe.log import Level
+from toolcrib.pipeline import compose
+from toolcrib.steps.record import Record
+from toolcrib.steps.recover import Recover
+from toolcrib.testing import a_call, a_caller, a_tool, echo
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E14")]
+
+CUT = "[cut off]"
+PASSWORDS = {
+    "type": "object",
+    "properties": {
+        "pin": {"type": "string", "writeOnly": True},
+        "who": {"type": "object", "properties": {"word": {"type": "string", "format": "password"}}},
+        "code": {"anyOf": [{"properties": {"inner": {"writeOnly": True}}}]},
+        "city": {"type": "string"},
+    },
+}
+
+
+@asynccontextmanager
+async def logged(
+    lines: Lines, last: Handler = echo, **tool: Any
+) -> AsyncGenerator[tuple[Journal, Handler], None]:
+    """The outermost steps over something to call, with a journal that runs by itself."""
+    journal = Journal(Metrics(), [lines.log])
+    chain = compose((Record(journal, None, journal.begun), Recover()), a_tool(**tool), last)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(journal.run)
+        try:
+            yield journal, chain
+        finally:
+            tasks.cancel_scope.cancel()
+            lines.log.close()
+
+
+def told(arguments: Any, *secrets: str, **tool: Any) -> Any:
+    """What the log says a call was asked."""
+    call = a_call(a_tool(**tool), arguments=arguments)
+    return json.loads(Arguments(Redactor(secrets)).spell(call))
+
+
+async def test_a_beginning_has_every_field_and_its_arguments() -> None:
+    lines = Lines()
+    call = a_call(
+        a_tool("weather:forecast"),
+        id="call-7",
+        arguments={"city": "Oslo", "days": [1, 2]},
+        caller=a_caller(id="key:ops/u1", user="u1", context="support"),
+        origin=Origin(agent_id="pilot", trace_id="t1", correlation_id="c1", face="rest", provider="x"),
+    )
+    async with logged(lines) as (journal, chain):
+        await chain(call)
+        await journal.flush()
+    start, end = lines.read()
+    assert start.pop("ts") <= end["ts"]
+    assert start == {
+        "level": "info",
+        "event": "call_started",
+        "call_id": "call-7",
+        "context_name": "support",
+        "provider_name": "x",
+        "server": "weather",
+        "tool": "weather:forecast",
+        "exposed_name": "forecast",
+        "caller": "key:ops/u1",
+        "user_id": "u1",
+        "trace_id": "t1",
+        "correlation_id": "c1",
+        "face": "rest",
+        "agent_id": "pilot",
+        "arguments": {"city": "Oslo", "days": [1, 2]},
+    }
+    assert end["event"] == "call"
+
+
+async def test_a_call_that_hangs_is_in_the_log_before_it_ends() -> None:
+    lines, over = Lines(), anyio.Event()
+
+    async def hang(_call: Call) -> Result:
+        await over.wait()
+        return Result(data=1)
+
+    async with logged(lines, hang) as (_, chain), anyio.create_task_group() as tasks:
+        tasks.start_soon(chain, a_call(arguments={"city": "Oslo"}))
+        await until(lambda: "call_started" in lines.text())
+        (line,) = lines.read()
+        assert (line["event"], line["arguments"]) == ("call_started", {"city": "Oslo"})
+        over.set()
+
+
+async def test_every_line_of_a_failed_call_names_its_trace_and_the_stack_stands_in_the_log_alone() -> None:
+    lines = Lines()
+
+    async def fail(_call: Call) -> Result:
+        raise Broken("CONTRACT_VIOLATION", "a rule") from ValueError("what is behind it")
+
+    async with logged(lines, fail) as (journal, chain):
+        result = await chain(a_call(origin=Origin(trace_id="t-7", correlation_id="c-7")))
+        await journal.flush()
+    assert result.problem is not None
+    assert "behind" not in str(result)
+    found = lines.read()
+    assert {line["event"] for line in found} == {"call_started", "call", "log"}
+    assert {(line["trace_id"], line["correlation_id"]) for line in found} == {("t-7", "c-7")}
+    (error,) = (line for line in found if line["event"] == "log")
+    assert (error["level"], error["code"]) == ("error", "CONTRACT_VIOLATION")
+    assert "what is behind it" in error["exception"]["stack"]
+
+
+@pytest.mark.requirement("I2")
+@pytest.mark.parametrize(
+    "asked, shown",
+    [
+        ({"city": "Oslo"}, {"city": "Oslo"}),
+        ({"password": "on", "api_key": {"a": 1}}, {"password": MASK, "api_key": MASK}),
+        ({"deep": [{"token": "x", "n": 1}]}, {"deep": [{"token": MASK, "n": 1}]}),
+        ({"text": f"it is {CANARY}!"}, {"text": f"it is {MASK}!"}),
+        ({CANARY: 1}, {MASK: 1}),
+        ({"note": "Bearer abcdef123"}, {"note": f"Bearer {MASK}"}),
+        ({"keyboard": "plain"}, {"keyboard": "plain"}),
+    ],
+)
+def test_what_is_secret_is_hidden(asked: Any, shown: Any) -> None:
+    assert told(asked, CANARY) == shown
+
+
+@pytest.mark.requirement("I2")
+def test_what_the_schema_calls_secret_is_hidden_at_any_depth() -> None:
+    asked = {"pin": "1234", "who": {"word": "open", "name": "Ada"}, "code": {"inner": 5}, "city": "Oslo"}
+    assert told(asked, input_schema=PASSWORDS) == {
+        "pin": MASK,
+        "who": {"word": MASK, "name": "Ada"},
+        "code": {"inner": MASK},
+        "city": "Oslo",
+    }
+
+
+@pytest.mark.requirement("I2")
+@given(
+    st.dictionaries(st.text(max_size=5), st.text(max_size=30), max_size=3),
+    st.text(max_size=2_500),
+    st.text(max_size=2_500),
+)
+def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before: str, after: str) -> None:
+    secret = 'a "quoted" sécret'
+    spelled = Arguments(Redactor([secret])).spell(
+        a_call(arguments={**more, "text": f"{before}{secret}{after}", "list": [{secret: secret}]})
+    )
+    assert secret not in str(json.loads(spelled))
+    assert "sécret".encode() not in spelled.replace("".join(more.values()).encode(), b"")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"text": "x" * 100_000},
+        {"x" * 100_000: 1},
+        {"many": list(range(100_000))},
+        {"texts": ["y" * 500] * 500},
+        {str(number): number for number in range(10_000)},
+        {"deep": [[[["z" * 300] * 5] * 5] * 5] * 5},
+        {"token": "x", "text": "y" * 100_000},
+    ],
+)
+def test_what_is_large_is_cut_and_says_so(asked: Any) -> None:
+    spelled = Arguments(Redactor()).spell(a_call(arguments=asked))
+    assert len(spelled) < 4 * LONGEST
+    assert CUT in json.dumps(json.loads(spelled))
+
+
+def test_what_fits_is_whole() -> None:
+    asked = {"text": "x" * 1_000, "list": list(range(100))}
+    assert told(asked) == asked
+
+
+@pytest.mark.parametrize("odd", ["\ud800", 2**70, object(), b"bytes", {1: 2}, {"a"}, float("nan")])
+async def test_odd_arguments_of_a_caller_in_this_process_cost_no_line(odd: Any) -> None:
+    lines = Lines()
+    async with logged(lines) as (journal, chain):
+        await chain(a_call(arguments={"odd": odd}))
+        await journal.flush()
+    assert [line["event"] for line in lines.read()] == ["call_started", "call"]
+    assert lines.log.dropped == 0
+
+
+async def test_arguments_that_cannot_be_spelled_cost_their_line_alone() -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    lines = Lines()
+    async with logged(lines) as (journal, chain):
+        await chain(a_call(arguments={"odd": Mute()}))
+        await journal.flush()
+    assert [line["event"] for line in lines.read()] == ["call"]
+    assert lines.log.dropped == 1
+
+
+async def test_arguments_can_be_left_out() -> None:
+    lines = Lines(arguments=False)
+    async with logged(lines) as (journal, chain):
+        await chain(a_call(arguments={"city": "Oslo"}))
+        await journal.flush()
+    assert lines.read()[0]["arguments"] is None
+    assert "Oslo" not in lines.text()
+
+
+@pytest.mark.parametrize("level", ["warning", "error"])
+def test_a_quiet_log_costs_no_call_its_beginning(level: Level) -> None:
+    lines = Lines(level)
+    assert Journal(Metrics(), [lines.log]).begun is None
+    assert Journal(Metrics()).begun is None
+    lines.log.close()
+
+
+async def test_a_terminal_reads_it_in_words() -> None:
+    lines = Lines(style="text")
+    async with logged(lines) as (journal, chain):
+        await chain(a_call(arguments={"city": "Oslo", "password": "on"}))
+        await journal.flush()
+    first, second = lines.text().splitlines()
+    assert " fake:echo started " in first
+    assert "arguments={'city': 'Oslo', 'password': '[redacted]'}" in first
+    assert " fake:echo success " in second
+
+
+async def test_too_many_beginnings_are_counted() -> None:
+    lines = Lines()
+    journal = Journal(Metrics(), [lines.log], limit=2)
+    assert journal.begun is not None
+    for _ in range(5):
+        journal.begun(a_call(), 0.0)
+    assert journal.dropped()["journal"] == 3
+    lines.log.close()
+
+
+async def test_a_served_gateway_writes_beginnings_as_its_config_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_HOME", str(tmp_path))
+    for arguments, shown in ((True, {"timezone": "UTC"}), (False, None)):
+        file = tmp_path / f"{arguments}.log"
+        text = json.dumps(
+            {"store": f"sqlite:///{tmp_path}/crib.db", "log": {"file": str(file), "arguments": arguments}}
+        )
+        async with running_house(parse(text, "crib.yaml", env={}), demo=False) as house:
+            await house.gateway.call("local:get-datetime", {"timezone": "UTC"}, a_caller())
+        found = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [line["arguments"] for line in found if line["event"] == "call_started"] == [shown]

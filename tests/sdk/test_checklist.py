@@ -1,0 +1,259 @@
+"""The checklist: each item is judged by what the definition says and by what was seen of the tool."""
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from toolcrib.errors import problem
+from toolcrib.model import Ask, Deprecation, Evidence, Example, Hints, Metadata, Result, Tool
+from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, beside, judge, tally
+from toolcrib.sdk.judges import Judgement, Verdict
+from toolcrib.sdk.refusals import CONTRADICTIONS
+from toolcrib.sdk.seen import Seen, Trial, misfit
+from toolcrib.sdk.standards import ADVICE, SHORTFALLS
+from toolcrib.testing import a_tool
+
+GOOD = a_tool(
+    "cards:get-card",
+    description="Look up one card by its id and return its title. Use it before changing a card.",
+    input_schema={
+        "type": "object",
+        "properties": {"card_id": {"type": "string", "pattern": "^card_", "description": "Which card."}},
+        "required": ["card_id"],
+    },
+    category="query",
+    idempotent=True,
+    tags=("cards",),
+    examples=(Example(description="One", params={"card_id": "card_1"}, expected={"title": "One"}),),
+)
+META = Metadata(
+    tool_version="1.0.0",
+    timestamp="2030-01-31T12:00:00.000Z",
+    execution_time=1.5,
+    service_version="1.0.0",
+    trace_id="t",
+    correlation_id="c",
+)
+HINTS = Hints(confidence=0.9, source_quality="high", reasoning="It was looked up.", evidence=Evidence())
+DONE = Result(data={"title": "One"}, hints=HINTS, metadata=META)
+REFUSAL = Result(problem=problem("INVALID_ARGUMENTS", "card_id is missing"), hints=HINTS, metadata=META)
+SEEN = Seen(
+    trials=(Trial(example=1, result=DONE),),
+    same_again=True,
+    refusal=REFUSAL,
+    logged=True,
+    counted=True,
+    listed=True,
+    test="tests/test_cards.py",
+)
+HINTED = (
+    "hints",
+    "source-quality",
+    "validity",
+    "context-needed",
+    "assumptions",
+    "risks",
+    "dependencies",
+    "impact",
+    "preferences",
+    "reasoning",
+)
+
+
+def verdicts(tool: Tool = GOOD, seen: Seen = SEEN) -> dict[str, Verdict]:
+    return {item: each.verdict for item, each in judge(tool, seen).items()}
+
+
+def but(verdict: str, tool: Tool = GOOD, seen: Seen = SEEN) -> set[str]:
+    return {item for item, each in verdicts(tool, seen).items() if each == verdict}
+
+
+def with_result(*results: Result, claimed: tuple[float | None, ...] = ()) -> Seen:
+    claims = claimed or (None,) * len(results)
+    pairs = zip(results, claims, strict=True)
+    trials = tuple(Trial(example=1, result=result, claimed=claim) for result, claim in pairs)
+    return replace(SEEN, trials=trials)
+
+
+@pytest.mark.requirement("E15")
+def test_there_are_twenty_nine_items_each_with_a_sentence_and_what_to_do() -> None:
+    assert len({item.id for item in ITEMS}) == len(ITEMS) == 29
+    for item in ITEMS:
+        assert item.says.endswith(".")
+        assert item.do.endswith(".")
+
+
+@pytest.mark.requirement("E15")
+def test_a_good_tool_passes_but_for_what_no_program_can_judge() -> None:
+    assert but("short") == set()
+    assert but("person") == {"description"}
+    assert but("n/a") == {"cache-ttl"}
+    assert tally(judge(GOOD, SEEN)) == "28 of 29, 1 for a person"
+
+
+def test_a_tally_counts_what_is_short_too() -> None:
+    judged = {"a": Judgement("short", ""), "b": Judgement("person", ""), "c": Judgement("n/a", "")}
+    assert tally(judged) == "1 of 3, 1 short, 1 for a person"
+
+
+def test_every_rule_of_a_definition_has_its_item_or_is_told_beside_the_list() -> None:
+    rules = {*CONTRADICTIONS, *SHORTFALLS}
+    assert rules >= ITEM_OF_RULE.keys()
+    assert rules - ITEM_OF_RULE.keys() == {"version", "numbers", "deprecated"}
+    assert set(ADVICE) == {"strings"}
+    assert {item.id for item in ITEMS} >= set(ITEM_OF_RULE.values())
+    wrong = replace(GOOD, version="first", deprecated=Deprecation(since="1.0.0"), tags=())
+    assert {each.rule for each in beside(wrong)} == {"version", "deprecated"}
+
+
+@pytest.mark.requirement("E15", "E1a")
+@pytest.mark.parametrize(
+    "fields,item",
+    [
+        ({"name": "cards:card"}, "name"),
+        ({"description": "Short."}, "description"),
+        ({"input_schema": {"type": "object", "properties": {"card_id": {"type": "string"}}}}, "parameters"),
+        ({"permissions": frozenset({"cards"})}, "permissions"),
+        ({"category": "guess"}, "category"),
+        ({"cache_ttl": -1.0}, "cache-ttl"),
+        ({"idempotent": False}, "idempotent"),
+        ({"examples": ()}, "examples"),
+        ({"tags": ()}, "tags"),
+    ],
+)
+def test_what_a_definition_lacks_stands_under_its_item(fields: dict[str, Any], item: str) -> None:
+    assert item in but("short", replace(GOOD, **fields), Seen(listed=True))
+
+
+def test_a_tool_of_another_maker_keeps_its_name() -> None:
+    foreign = replace(GOOD, name="cards:get_card", family="mcp")
+    assert verdicts(foreign)["name"] == "pass"
+    assert verdicts(replace(foreign, family="function"))["name"] == "short"
+
+
+@pytest.mark.requirement("E15", "E1a")
+def test_what_only_a_person_can_judge_is_asked() -> None:
+    asked = but("person", replace(GOOD, category="mutation", idempotent=False), Seen(listed=True))
+    assert asked == {"description", "permissions", "idempotent", "result", "confidence", "tests"}
+    assert "cacheable" in but("person", replace(GOOD, cache_ttl=60.0))
+    assert verdicts(replace(GOOD, cache_ttl=60.0))["cache-ttl"] == "pass"
+    assert "idempotent" in but("person", seen=replace(SEEN, same_again=False))
+    anything = {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}}
+    assert "parameters" in but("person", replace(GOOD, input_schema=anything))
+    assert verdicts(replace(GOOD, input_schema={"type": "object"}))["parameters"] == "n/a"
+
+
+@pytest.mark.requirement("E15", "E12")
+def test_a_promise_that_is_broken_over_many_calls_is_short() -> None:
+    for response_time, p95, verdict in (
+        ("fast", 99.0, "pass"),
+        ("fast", 101.0, "short"),
+        ("medium", 999.0, "pass"),
+        ("medium", 1001.0, "short"),
+        ("slow", 60_000.0, "pass"),
+        ("fast", None, "pass"),
+    ):
+        tool: Tool = replace(GOOD, response_time=response_time)
+        assert verdicts(tool, replace(SEEN, p95=p95))["response-time"] == verdict
+
+
+@pytest.mark.requirement("E15")
+@pytest.mark.parametrize(
+    "result,verdict,said",
+    [
+        (DONE, "pass", "gave what they say"),
+        (DONE.but(data={"title": None, "due": 7}), "pass", ""),
+        (DONE.but(data={"name": "One"}), "short", "data.title is not there"),
+        (DONE.but(data="One"), "short", "data is text, and the example says an object"),
+        (REFUSAL, "short", "ended in INVALID_ARGUMENTS: card_id is missing"),
+        (DONE.but(data=None, ask=Ask(questions={"sure": {}})), "person", "asks something first"),
+    ],
+)
+def test_an_example_must_give_what_it_says(result: Result, verdict: str, said: str) -> None:
+    found = judge(GOOD, with_result(result))["result"]
+    assert found.verdict == verdict
+    assert said in found.message
+
+
+@pytest.mark.requirement("E15", "E8")
+@pytest.mark.parametrize(
+    "claimed,verdict",
+    [
+        ((None,), "pass"),
+        ((0.9,), "short"),
+        ((0.9, 0.9), "short"),
+        ((0.9, 0.8), "pass"),
+        ((None, 0.9), "short"),
+    ],
+)
+def test_confidence_that_never_changes_and_rests_on_nothing_is_short(
+    claimed: tuple[float | None, ...], verdict: str
+) -> None:
+    seen = with_result(*(DONE for _ in claimed), claimed=claimed)
+    assert judge(GOOD, seen)["confidence"].verdict == verdict
+
+
+@pytest.mark.requirement("E15", "E7")
+def test_hints_that_lack_or_break_a_rule_are_short() -> None:
+    assert but("short", seen=with_result(DONE.but(hints=None))) == set(HINTED)
+    wrong = replace(HINTS, confidence=1.7, evidence=None)
+    assert but("short", seen=with_result(DONE.but(hints=wrong))) == {"hints"}
+    assert but("short", seen=with_result(DONE.but(hints=replace(HINTS, reasoning=None)))) == {"reasoning"}
+    said = "cards:get-card: agentHints.riskFactors[0].impact is 7: give a number from 0 to 1"
+    refused = DONE.but(data=None, problem=problem("CONTRACT_VIOLATION", said))
+    assert but("short", seen=with_result(refused)) == {"result", "hints", "risks"}
+
+
+@pytest.mark.requirement("E15", "E6")
+@pytest.mark.parametrize("metadata", [None, Metadata.of({**META.__dict__, "trace_id": ""})])
+def test_metadata_must_be_complete(metadata: Metadata | None) -> None:
+    assert but("short", seen=with_result(DONE.but(metadata=metadata))) == {"metadata"}
+
+
+@pytest.mark.requirement("E15", "E11")
+def test_what_raises_is_short_and_so_is_what_refuses_nothing() -> None:
+    raised = DONE.but(data=None, problem=problem("HANDLER_ERROR", "the tool raised"))
+    assert but("short", seen=with_result(raised)) == {"result", "errors"}
+    assert but("short", seen=replace(SEEN, refusal=DONE)) == {"errors"}
+    assert but("short", seen=replace(SEEN, refusal=REFUSAL.but(hints=None))) == {"errors"}
+
+
+@pytest.mark.requirement("E15", "E14")
+def test_the_log_the_counters_the_tests_and_the_list_are_looked_at() -> None:
+    unseen = replace(SEEN, logged=False, counted=False, listed=False, withheld="the name is taken", test="")
+    assert but("short", seen=unseen) == {"logging", "metrics", "registered", "name"}
+    assert "tests" in but("person", seen=unseen)
+
+
+def test_what_was_not_run_is_the_gateways_to_see_to() -> None:
+    judged = judge(replace(GOOD, category="mutation"), Seen())
+    for item in (*HINTED, "metadata", "errors", "logging", "metrics"):
+        assert judged[item].message.endswith("not run")
+    assert judged["registered"].verdict == "n/a"
+    assert "--run-mutations" in judged["result"].message
+    assert "--run-mutations" not in judge(GOOD, Seen())["result"].message
+
+
+@pytest.mark.parametrize(
+    "expected,came,said",
+    [
+        ({}, {"a": 1}, None),
+        (None, {"a": 1}, None),
+        ({"a": 1}, {"a": 1.5, "b": 2}, None),
+        ({"a": True}, {"a": 1}, "data.a is a number, and the example says true or false"),
+        ({"a": {"b": "x"}}, {"a": {}}, "data.a.b is not there, and the example shows it"),
+        ([], [1, 2], None),
+        ([1], [], None),
+        ([{"a": 1}], [{"a": 2}, {"b": 3}], "data[1].a is not there, and the example shows it"),
+        ([1, "x"], ["y", 2], None),
+        ([1], "x", "data is text, and the example says a list"),
+    ],
+)
+def test_an_answer_is_compared_with_its_example_by_shape(expected: Any, came: Any, said: str | None) -> None:
+    assert misfit(expected, came) == said
+
+
+def test_every_verdict_is_given_to_something() -> None:
+    seen = {*verdicts().values(), *verdicts(replace(GOOD, tags=())).values()}
+    assert seen == set(get_args(Verdict))

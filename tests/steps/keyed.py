@@ -1,0 +1,64 @@
+"""A chain that keeps keys in a real store, in front of whatever a test lets a tool do."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+from toolcrib.interfaces import Handler, Replays, Step
+from toolcrib.model import Call, Result, Tool
+from toolcrib.pipeline import compose
+from toolcrib.steps.recover import Recover
+from toolcrib.steps.replay import Replay
+from toolcrib.store import open_store
+from toolcrib.testing import a_call, a_tool
+
+CHANGE = a_tool("fake:change", category="mutation")
+NUMBERS = count(1)
+
+
+class Doer:
+    """Counts how often it is asked, and answers with that, or as it is told."""
+
+    def __init__(self, *outcomes: Result | Exception) -> None:
+        self.outcomes = list(outcomes)
+        self.done = 0
+
+    async def __call__(self, call: Call) -> Result:
+        self.done += 1
+        outcome = self.outcomes.pop(0) if self.outcomes else Result(data={"done": self.done})
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class Counter:
+    """A gateway's part in keeping keys."""
+
+    def __init__(self, replays: Replays, mark: str = "here") -> None:
+        self.gone: set[str] = set()
+        self.replay = Replay(replays, mark, self.gone.__contains__)
+
+    def chain(self, last: Handler, tool: Tool = CHANGE, between: tuple[Step, ...] = ()) -> Handler:
+        """Wrap what a tool does, with other steps between the claim and the source."""
+        return compose((Recover(), self.replay, *between, self.replay.begin), tool, last)
+
+
+@asynccontextmanager
+async def counter(url: str = "sqlite://", mark: str = "here") -> AsyncGenerator[Counter]:
+    """Open a store for the time of a test."""
+    store = await open_store(url)
+    try:
+        yield Counter(store.replays, mark)
+    finally:
+        await store.close()
+
+
+def keyed(key: str = "k", tool: Tool = CHANGE, **fields: Any) -> Call:
+    """A call with a key; each has an id of its own, as from the gateway."""
+    return a_call(tool, id=f"call-{next(NUMBERS)}", idempotency_key=key, **fields)
+
+
+def code(result: Result) -> str | None:
+    """How a call ended."""
+    return None if result.problem is None else result.problem.code

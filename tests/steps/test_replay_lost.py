@@ -1,0 +1,289 @@
+"""What becomes of a key when nobody knows how its call ended, and when the store does not answer."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import time
+
+import anyio
+import pytest
+
+from tests.steps.keyed import CHANGE, Counter, Doer, code, counter, keyed
+from toolcrib.errors import Lost, Unavailable
+from toolcrib.interfaces import ReplayRow, Replays, Step
+from toolcrib.model import Call, Result, Tool
+from toolcrib.steps.attempt import Attempt
+from toolcrib.steps.bulkhead import Bulkhead
+from toolcrib.steps.replay import KEPT_SECONDS, LONGEST
+from toolcrib.store import open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
+
+REPEATABLE = replace(CHANGE, idempotent=True)
+
+
+async def hang(_call: Call) -> Result:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+class Hung:
+    """A tool that never answers, and says when it was reached."""
+
+    def __init__(self) -> None:
+        self.reached, self.done = anyio.Event(), 0
+
+    async def __call__(self, call: Call) -> Result:
+        self.done += 1
+        self.reached.set()
+        return await hang(call)
+
+
+# --- in this process ---
+
+
+@pytest.mark.parametrize("tool, again", [(CHANGE, "OUTCOME_UNKNOWN"), (REPEATABLE, None)])
+async def test_a_call_that_was_lost_is_not_made_again_unless_that_does_no_harm(
+    tool: Tool, again: str | None
+) -> None:
+    slow = replace(tool, timeout=0.01)
+    tools: list[Callable[[Call], Awaitable[Result]]] = [hang, Doer()]
+
+    async def first_hang_then_answer(call: Call) -> Result:
+        return await tools.pop(0)(call)
+
+    async with counter() as desk:
+        chain = desk.chain(first_hang_then_answer, slow, (Attempt(lambda _source: None),))
+        lost = await chain(keyed(tool=slow))
+        assert code(lost) == ("OUTCOME_UNKNOWN" if again else "TIMEOUT")
+        assert code(await chain(keyed(tool=slow))) == again
+
+
+async def test_a_source_that_calls_a_loss_safe_to_repeat_is_not_believed() -> None:
+    async with counter() as desk:
+        doer = Doer(Lost("TIMEOUT", "gone, but safe, says a source"))
+        chain = desk.chain(doer)
+        assert code(await chain(keyed())) == "TIMEOUT"
+        assert (code(await chain(keyed())), doer.done) == ("OUTCOME_UNKNOWN", 1)
+
+
+@pytest.mark.parametrize("tool, again", [(CHANGE, "OUTCOME_UNKNOWN"), (REPEATABLE, None)])
+async def test_a_caller_that_hangs_up_leaves_an_unknown_outcome_and_nothing_running(
+    tool: Tool, again: str | None
+) -> None:
+    async with counter() as desk:
+        hung = Hung()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(desk.chain(hung, tool), keyed(tool=tool))
+            await hung.reached.wait()
+            tasks.cancel_scope.cancel()
+        doer = Doer()
+        assert code(await desk.chain(doer, tool)(keyed(tool=tool))) == again
+        assert doer.done == (0 if again else 1)
+
+
+async def test_a_caller_that_hangs_up_before_anything_was_done_frees_its_key() -> None:
+    async with counter() as desk:
+        full: tuple[Step, ...] = (Bulkhead(running=1),)
+        hung = Hung()
+        chain = desk.chain(hung, between=full)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(chain, keyed("another"))
+            await hung.reached.wait()
+            with anyio.move_on_after(0.02) as left:
+                await chain(keyed())
+            assert left.cancelled_caught
+            tasks.cancel_scope.cancel()
+        assert hung.done == 1
+        assert (await desk.chain(Doer())(keyed())).data == {"done": 1}
+
+
+@pytest.mark.parametrize("reached", [True, False])
+async def test_a_fault_of_ours_leaves_the_outcome_open_only_where_the_tool_was_reached(reached: bool) -> None:
+    class Faulty:
+        """A step with a fault."""
+
+        def fit(self, tool: Tool) -> object:
+            del tool
+
+            async def fault(call: Call, proceed: Callable[[Call], Awaitable[Result]]) -> Result:
+                if reached:
+                    await proceed(call)
+                raise RuntimeError("a fault of ours")
+
+            return fault
+
+    async with counter() as desk:
+        doer = Doer()
+        faulty = desk.chain(doer, between=(Faulty(),))  # pyright: ignore[reportArgumentType]
+        assert code(await faulty(keyed())) == "EXECUTION_ERROR"
+        assert code(await desk.chain(doer)(keyed())) == ("OUTCOME_UNKNOWN" if reached else None)
+        assert doer.done == 1
+
+
+# --- in another process ---
+
+
+@asynccontextmanager
+async def two(folder: Path) -> AsyncGenerator[tuple[Counter, Counter]]:
+    """Two gateways on one store."""
+    url = f"sqlite:///{folder}/toolcrib.db"
+    async with counter(url, "one") as one, counter(url, "two") as other:
+        yield one, other
+
+
+async def test_a_call_that_runs_elsewhere_is_in_progress_until_its_process_is_gone(tmp_path: Path) -> None:
+    async with two(tmp_path) as (one, other), anyio.create_task_group() as tasks:
+        hung, doer = Hung(), Doer()
+        tasks.start_soon(one.chain(hung), keyed())
+        await hung.reached.wait()
+        assert code(await other.chain(doer)(keyed())) == "IN_PROGRESS"
+        other.gone.add("one")
+        lost = await other.chain(doer)(keyed())
+        assert lost.problem is not None
+        assert (lost.problem.code, lost.problem.retryable) == ("OUTCOME_UNKNOWN", False)
+        assert code(await other.chain(doer)(keyed(arguments={"a": 1}))) == "IDEMPOTENCY_MISMATCH"
+        assert doer.done == 0
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_call_that_runs_elsewhere_for_too_long_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two(tmp_path) as (one, other), anyio.create_task_group() as tasks:
+        hung, doer = Hung(), Doer()
+        tasks.start_soon(one.chain(hung), keyed())
+        await hung.reached.wait()
+        later = time() + LONGEST
+        monkeypatch.setattr("toolcrib.steps.replay.time", lambda: later)
+        assert code(await other.chain(doer)(keyed())) == "OUTCOME_UNKNOWN"
+        assert code(await one.chain(doer)(keyed())) == "IN_PROGRESS"
+        assert doer.done == 0
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_truth_is_told_where_it_comes_late(tmp_path: Path) -> None:
+    async with two(tmp_path) as (one, other), anyio.create_task_group() as tasks:
+        reached, gate = anyio.Event(), anyio.Event()
+
+        async def slow(_call: Call) -> Result:
+            reached.set()
+            await gate.wait()
+            return Result(data="done after all")
+
+        other.gone.add("one")
+        done = anyio.Event()
+
+        async def ask() -> None:
+            await one.chain(slow)(keyed())
+            done.set()
+
+        tasks.start_soon(ask)
+        await reached.wait()
+        assert code(await other.chain(Doer())(keyed())) == "OUTCOME_UNKNOWN"
+        gate.set()
+        await done.wait()
+        assert (await other.chain(Doer())(keyed())).data == "done after all"
+
+
+async def test_an_answer_is_kept_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with counter() as desk:
+        chain = desk.chain(Doer())
+        await chain(keyed())
+        now = time()
+        monkeypatch.setattr("toolcrib.steps.replay.time", lambda: now + KEPT_SECONDS - 60)
+        assert (await chain(keyed())).data == {"done": 1}
+        monkeypatch.setattr("toolcrib.steps.replay.time", lambda: now + KEPT_SECONDS + 60)
+        assert (await chain(keyed())).data == {"done": 2}
+
+
+# --- a store that does not answer ---
+
+
+class Moody:
+    """A store that works until it is told to fail at something."""
+
+    def __init__(self, replays: Replays) -> None:
+        self._replays = replays
+        self.failing: dict[str, Exception] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
+        async def do(*given: object, **named: object) -> object:
+            if name in self.failing:
+                raise self.failing.pop(name)
+            return await getattr(self._replays, name)(*given, **named)
+
+        return do
+
+
+@asynccontextmanager
+async def moody() -> AsyncGenerator[tuple[Counter, Moody]]:
+    store = await open_store("sqlite://")
+    try:
+        mood = Moody(store.replays)
+        yield Counter(mood), mood  # pyright: ignore[reportArgumentType]
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    "error", [Unavailable("SOURCE_DOWN", "it took too long"), Lost("OUTCOME_UNKNOWN", "?")]
+)
+async def test_where_a_key_cannot_be_claimed_nothing_is_done(error: Exception) -> None:
+    async with moody() as (desk, store):
+        doer = Doer()
+        chain = desk.chain(doer)
+        store.failing["claim"] = error
+        refused = await chain(keyed())
+        assert refused.problem is not None
+        assert (refused.problem.code, refused.problem.retryable) == ("OVERLOADED", True)
+        assert "nothing was done" in refused.problem.message
+        assert refused.problem.retry_after
+        assert doer.done == 0
+        assert (await chain(keyed())).data == {"done": 1}
+
+
+async def test_an_answer_that_cannot_be_kept_is_given_and_then_unknown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with moody() as (desk, store):
+        doer = Doer()
+        chain = desk.chain(doer)
+        store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
+        with caplog.at_level(logging.WARNING):
+            assert (await chain(keyed())).data == {"done": 1}
+        assert "the disk is full" in caplog.text
+        assert (code(await chain(keyed())), doer.done) == ("OUTCOME_UNKNOWN", 1)
+
+
+class Stuck:
+    """A store that claims, and then never says so."""
+
+    def __init__(self, replays: Replays) -> None:
+        self._replays = replays
+        self.claimed = anyio.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._replays, name)
+
+    async def claim(self, row: ReplayRow, *, since: float) -> ReplayRow | None:
+        await self._replays.claim(row, since=since)
+        self.claimed.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_caller_that_leaves_while_the_claim_is_made_leaves_no_claim() -> None:
+    store = await open_store("sqlite://")
+    try:
+        stuck, doer = Stuck(store.replays), Doer()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Counter(stuck).chain(doer), keyed())  # pyright: ignore[reportArgumentType]
+            await stuck.claimed.wait()
+            tasks.cancel_scope.cancel()
+        assert doer.done == 0
+        assert (await Counter(store.replays).chain(doer)(keyed())).data == {"done": 1}
+    finally:
+        await store.close()

@@ -1,0 +1,95 @@
+"""Hints a tool gives are held to every rule, with an answer and with an error alike."""
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from toolcrib.errors import Broken, BusinessRuleError, problem
+from toolcrib.interfaces import Handler
+from toolcrib.model import Ask, Call, Hints, Result
+from toolcrib.model.hints import Dependency, Impact, NextAction
+from toolcrib.steps.verify import Verify
+from toolcrib.testing import a_call, a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E7", "E10")]
+
+GOOD = Hints(confidence=0.9, suggested_next_actions=(NextAction(action="review-card", priority="high"),))
+UNRANKED = NextAction(action="review-card", priority=None)  # pyright: ignore[reportArgumentType]
+CIRCLE = (Dependency(action="a", depends_on=("b",)), Dependency(action="b", depends_on=("a",)))
+
+BROKEN: list[tuple[Hints, str]] = [
+    (Hints(confidence=1.7), "agentHints.confidence: give a number from 0 to 1"),
+    (Hints(confidence=-0.1), "agentHints.confidence: give a number from 0 to 1"),
+    (Hints(confidence=nan), "agentHints.confidence"),
+    (Hints(confidence=inf), "agentHints.confidence"),
+    (Hints(confidence=True), "agentHints.confidence"),
+    (Hints(confidence=None), "agentHints.confidence"),  # pyright: ignore[reportArgumentType]
+    (
+        Hints(confidence=0.5, suggested_next_actions=(UNRANKED,)),
+        "agentHints.suggestedNextActions[0].priority",
+    ),
+    (Hints(confidence=0.5, dependencies=CIRCLE), "circle"),
+    (Hints(confidence=0.5, estimated_impact=Impact(benefit=0.8, effort=0.2, roi=1.0)), "roi"),
+    (Hints(confidence=0.5, source_quality="superb"), "agentHints.sourceQuality"),  # pyright: ignore[reportArgumentType]
+    (Hints(confidence=0.5, assumptions=None), "agentHints.assumptions"),  # pyright: ignore[reportArgumentType]
+]
+
+
+def answering(**fields: Any) -> Handler:
+    async def answer(_call: Call) -> Result:
+        return Result(**fields)
+
+    return answer
+
+
+async def verified(last: Handler) -> Result:
+    return await Verify().fit(a_tool())(a_call(), last)
+
+
+@pytest.mark.parametrize("hints, rule", BROKEN)
+@pytest.mark.parametrize(
+    "fields", [{"data": 1}, {"problem": problem("TOOL_FAILED", "no")}, {"ask": Ask(questions={})}]
+)
+async def test_hints_that_break_a_rule_break_the_contract(
+    fields: dict[str, Any], hints: Hints, rule: str
+) -> None:
+    with pytest.raises(Broken) as broken:
+        await verified(answering(hints=hints, **fields))
+    found = broken.value.problem
+    assert found.code == "CONTRACT_VIOLATION"
+    assert found.message.startswith("fake:echo: agentHints")
+    assert rule in found.message
+
+
+@pytest.mark.requirement("E11")
+@pytest.mark.parametrize("hints, rule", BROKEN)
+async def test_hints_of_an_error_are_held_to_them_too(hints: Hints, rule: str) -> None:
+    async def fail(_call: Call) -> Result:
+        raise BusinessRuleError("DECK_FULL", "the deck is full", hints=hints)
+
+    with pytest.raises(Broken) as broken:
+        await verified(fail)
+    assert rule in broken.value.problem.message
+    # What was raised first stays behind it, for the log.
+    assert isinstance(broken.value.__context__, BusinessRuleError)
+
+
+async def test_good_hints_pass_as_they_are() -> None:
+    assert (await verified(answering(data=1, hints=GOOD))).hints is GOOD
+
+    async def fail(_call: Call) -> Result:
+        raise BusinessRuleError("DECK_FULL", "the deck is full", hints=GOOD)
+
+    with pytest.raises(BusinessRuleError) as raised:
+        await verified(fail)
+    assert raised.value.hints is GOOD
+
+
+async def test_many_broken_rules_are_named_three_at_a_time() -> None:
+    actions = tuple(NextAction(action=f"do-{number}", priority="high", confidence=2) for number in range(5))
+    with pytest.raises(Broken) as broken:
+        await verified(answering(data=1, hints=Hints(confidence=0.5, suggested_next_actions=actions)))
+    said = broken.value.problem.message
+    assert said.count(": give") == 3
+    assert said.endswith(", and 2 more")

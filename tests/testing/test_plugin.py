@@ -1,0 +1,103 @@
+"""The pytest plugin, in runs of its own: a test for each item, modules that are broken, a gateway to call."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import environment
+from tests.testing.modules import GOOD, SHORT
+
+pytestmark = pytest.mark.slow
+
+LIGHT = ["toolcrib", "toolcrib.testing", "toolcrib.testing.plugin", "toolcrib.version"]
+
+OLD = GOOD.replace("@tool(", "@create_tool(deprecated={'since': '1.0.0'},").replace(
+    "import", "import create_tool,"
+)
+CALLING = """
+import pytest
+from plugged_cards import get_card
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.mark.anyio
+async def test_a_call(crib):
+    async with crib(get_card) as gateway:
+        result = await gateway.call("get-card", {"card_id": "card_1"})
+    assert result.data == {"title": "card_1"}
+"""
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run pytest as an author would, who has no settings of ours."""
+    done = subprocess.run(
+        (
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-W",
+            "error",
+            *arguments,
+        ),
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.requirement("E15")
+def test_every_item_of_every_tool_is_a_test(tmp_path: Path) -> None:
+    (tmp_path / "plugged_cards.py").write_text(GOOD)
+    (tmp_path / "plugged_short.py").write_text(SHORT)
+    code, said = run(tmp_path, "-v", "--toolcrib", "plugged_cards", "--toolcrib", "plugged_short.py")
+    assert code == 1, said
+    assert "plugged_cards::get-card[name] PASSED" in said
+    assert "plugged_cards::get-card[description] SKIPPED (for a person: " in said
+    assert "plugged_cards::published PASSED" in said
+    assert "plugged_short.py::say-time[tags] FAILED" in said
+    assert "there is no tag: give at least one" in said
+    assert "4 failed" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.requirement("E15", "E16")
+def test_what_is_chosen_runs_and_a_broken_module_or_promise_fails_once(tmp_path: Path) -> None:
+    (tmp_path / "plugged_cards.py").write_text(GOOD)
+    (tmp_path / "plugged_cards.published.json").write_text("nonsense")
+    (tmp_path / "plugged_old.py").write_text(OLD)
+    (tmp_path / "plugged_wrong.py").write_text("raise OSError('no disk')")
+    (tmp_path / "test_calling.py").write_text(CALLING)
+    modules = ("--toolcrib", "plugged_cards", "--toolcrib", "plugged_wrong", "--toolcrib", "plugged_old")
+    code, said = run(tmp_path, "-v", "-k", "not description", *modules)
+    assert code == 1, said
+    assert "test_calling.py::test_a_call PASSED" in said
+    assert "plugged_wrong::module FAILED" in said
+    assert "OSError: no disk" in said
+    assert "get-card[description]" not in said
+    assert "plugged_cards::published FAILED" in said
+    assert "plugged_old::get-card[definition] FAILED" in said
+    assert "3 failed" in said
+
+
+def test_a_run_that_asks_for_nothing_loads_nothing_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "test_light.py").write_text(
+        "import sys\n\n\ndef test_light():\n"
+        "    ours = [name for name in sys.modules if name.startswith('toolcrib')]\n"
+        f"    assert sorted(ours) == {LIGHT!r}\n"
+    )
+    code, said = run(tmp_path, "-q")
+    assert code == 0, said
