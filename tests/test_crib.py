@@ -195,3 +195,18 @@ async def test_a_change_made_twice_under_one_key_is_made_once() -> None:
     assert other.problem.code == "IDEMPOTENCY_MISMATCH"
     assert wrong.problem is not None
     assert (wrong.problem.code, wrong.problem.path) == ("INVALID_REQUEST", "idempotency_key")
+
+
+@pytest.mark.requirement("E12")
+async def test_what_a_program_does_to_an_answer_shows_in_no_other() -> None:
+    @create_tool(category="query", cache_ttl=60)
+    def list_numbers() -> dict[str, list[int]]:
+        """List some numbers."""
+        return {"numbers": [1]}
+
+    async with Crib(tools=[list_numbers]) as crib:
+        for _ in range(3):
+            answer = await crib.call("list-numbers")
+            assert answer.data == {"numbers": [1]}
+            answer.data["numbers"].append(2)
+        assert answer.cached

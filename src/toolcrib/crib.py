@@ -21,6 +21,7 @@ from toolcrib.model import Caller, JsonObject, Origin, Progress, Result
 from toolcrib.names import Style
 from toolcrib.schemas import too_deep
 from toolcrib.sdk import AnyTool
+from toolcrib.sdk.signature import own
 
 OnProgress = Callable[[Progress], Any]
 
@@ -123,7 +124,7 @@ class Crib:
             _check_depth(arguments)
         except Refused as error:
             return self.house.gateway.refusal(error.problem)
-        return await self.house.gateway.call(
+        result = await self.house.gateway.call(
             name,
             arguments,
             caller,
@@ -132,6 +133,8 @@ class Crib:
             idempotency_key=key,
             report=None if on_progress is None else _reporting(on_progress),
         )
+        # Others are given the same kept answer: what a program does to its own must not show in theirs.
+        return result.but(data=own(result.data), content=own(result.content)) if result.cached else result
 
     def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
         """Say whether a tool may be used, why, and which steps a call would pass."""

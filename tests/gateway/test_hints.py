@@ -159,8 +159,8 @@ def test_an_error_is_spoken_without_codes_or_addresses(code: str) -> None:
 
 
 def test_prepared_hints_are_used_again_and_forgotten_with_the_catalog() -> None:
-    completion = Completion(lambda _tool: (1.0, 0.0, 0))
-    first, again = (completion.complete(Result(data={}), a_tool(), Origin(), 0.1).hints for _ in range(2))
+    completion, tool = Completion(lambda _tool: (1.0, 0.0, 0)), a_tool()
+    first, again = (completion.complete(Result(data={}), tool, Origin(), 0.1).hints for _ in range(2))
     assert first is again
     completion.forget()
-    assert completion.complete(Result(data={}), a_tool(), Origin(), 0.1).hints is not first
+    assert completion.complete(Result(data={}), tool, Origin(), 0.1).hints is not first

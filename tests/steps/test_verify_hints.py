@@ -93,3 +93,14 @@ async def test_many_broken_rules_are_named_three_at_a_time() -> None:
     said = broken.value.problem.message
     assert said.count(": give") == 3
     assert said.endswith(", and 2 more")
+
+
+@pytest.mark.requirement("E6")
+async def test_an_answer_in_blocks_alone_has_them_as_its_data() -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+    async def draw(_call: Call) -> Result:
+        return Result(content=(image,))
+
+    given = await Verify().fit(a_tool())(a_call(), draw)
+    assert (given.data, given.structured, given.content) == ([image], False, (image,))

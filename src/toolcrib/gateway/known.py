@@ -40,7 +40,7 @@ class Known:
         # Tenths and twentieths: finer differences would mean nothing to an agent, and everything to a cache.
         fresh = 20 if not made else self._freshness(now - made)
         if result.hints is not None and tool is not None:
-            return with_record(result.hints, tool, Past(*past), fresh / 20)
+            return with_record(result.hints, near.told(tool), Past(*past), fresh / 20)
         rate, seconds, calls = past
         problem = result.problem
         full = int(10 * self._fullness(result.data)) if problem is None and not result.content else 10
@@ -60,7 +60,7 @@ class Known:
         return self._kept.get(key) or self._made(key, result, Past(*past), followers, near)
 
     def _freshness(self, age: float) -> int:
-        """How fresh a kept answer is, in twentieths. Another machine's clock may have it made in the future."""
+        """How fresh a kept answer is, in twentieths; another machine's clock may run ahead of ours."""
         return ceil(20 * min(1.0, max(0.0, 1.0 - age / self._ttl))) if self._ttl else 0
 
     def _made(
@@ -76,8 +76,11 @@ class Known:
             completeness=key[8] / 10,
         )
         tool = self.tool
-        neighbours = () if tool is None else near.of(tool, followers)
-        hints = self._kept[key] = for_outcome(tool, past, seen, neighbours)
+        if tool is None:
+            told, neighbours = None, ()
+        else:
+            told, neighbours = near.told(tool), near.of(tool, followers)
+        hints = self._kept[key] = for_outcome(told, past, seen, neighbours)
         return hints
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import orjson
@@ -69,6 +70,22 @@ class Neighbourhood:
             if other.name not in found and self._visible(other):
                 found[other.name] = Neighbour(other, relevance, followed=False)
         return tuple(found.values())[:_MOST]
+
+    def told(self, tool: Tool) -> Tool:
+        """Return a tool as this audience may know it: what replaces it is named to those who see that."""
+        gone = tool.deprecated
+        if gone is None or gone.replacement is None or self._sees(gone.replacement, tool.source):
+            return tool
+        return replace(tool, deprecated=replace(gone, replacement=None))
+
+    def _sees(self, name: str, source: str) -> bool:
+        """Whether there is a tool of this name to be seen; one without a source is of the same."""
+        tools, (_, colon, local) = self._tagged.tools, name.partition(":")
+        found = tools.get(name if colon else f"{source}:{name}")
+        if found is not None:
+            return self._visible(found)
+        old = local if colon else name
+        return any(old in each.aliases and self._visible(each) for each in tools.values())
 
 
 NOBODY = Neighbourhood(Tagged({}), bool)

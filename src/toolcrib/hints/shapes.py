@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeGuard, cast
 
+from toolcrib.model import JsonObject
+
 MOST = 64
 """Items in a list."""
 LONGEST = 2_000
@@ -27,6 +29,8 @@ class Shape:
 
     fits: Callable[[Any], bool]
     wanted: str
+    schema: JsonObject
+    """The same as JSON Schema says it."""
     each: "Shape | None" = None
     """Of a list: what its items are."""
 
@@ -106,13 +110,18 @@ def _room_among(values: Sequence[Any], room: int, depth: int) -> int:
 def one_of(words: Collection[str]) -> Shape:
     """One of some words."""
     known = frozenset(words)
-    return Shape(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(words)}")
+    wanted = f"one of {', '.join(words)}"
+    return Shape(lambda value: isinstance(value, str) and value in known, wanted, {"enum": list(words)})
 
 
 def word_or_share(words: Collection[str]) -> Shape:
     """One of some words, or a number from 0 to 1."""
     word = one_of(words)
-    return Shape(lambda value: word.fits(value) or is_share(value), f"{word.wanted}, or a number from 0 to 1")
+    return Shape(
+        lambda value: word.fits(value) or is_share(value),
+        f"{word.wanted}, or {SHARE.wanted}",
+        {"anyOf": [word.schema, SHARE.schema]},
+    )
 
 
 def several(each: Shape) -> Shape:
@@ -121,7 +130,7 @@ def several(each: Shape) -> Shape:
     def fits(value: Any) -> bool:
         return is_tuple(value) and (not value or all(map(each.fits, value)))
 
-    return Shape(fits, TUPLE, each)
+    return Shape(fits, TUPLE, {"type": "array", "items": each.schema, "maxItems": MOST}, each)
 
 
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
@@ -129,18 +138,35 @@ def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple) and len(value) <= MOST  # pyright: ignore[reportUnknownArgumentType]
 
 
-TEXT = Shape(is_text, f"a text of 1 to {LONGEST} characters")
-NAMED = Shape(is_name, "a name in kebab-case, or a tool's")
-SHARE = Shape(is_share, "a number from 0 to 1")
-SCORE = Shape(lambda value: is_number(value) and -1 <= value <= 1, "a number from -1 to 1")
-AMOUNT = Shape(lambda value: is_number(value) and 0 <= value <= LARGEST, "a number that is not negative")
+TEXT = Shape(
+    is_text,
+    f"a text of 1 to {LONGEST} characters",
+    {"type": "string", "minLength": 1, "maxLength": LONGEST},
+)
+NAMED = Shape(is_name, "a name in kebab-case, or a tool's", {"type": "string", "minLength": 1})
+SHARE = Shape(is_share, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1})
+SCORE = Shape(
+    lambda value: is_number(value) and -1 <= value <= 1,
+    "a number from -1 to 1",
+    {"type": "number", "minimum": -1, "maximum": 1},
+)
+AMOUNT = Shape(
+    lambda value: is_number(value) and 0 <= value <= LARGEST,
+    "a number that is not negative",
+    {"type": "number", "minimum": 0},
+)
 COUNT = Shape(
     lambda value: isinstance(value, int) and value.__class__ is not bool and 0 <= value <= LARGEST,
     "a whole number that is not negative",
+    {"type": "integer", "minimum": 0},
 )
-FLAG = Shape(lambda value: value is True or value is False, "true or false")
-MOMENT = Shape(_is_moment, "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z")
-OBJECT = Shape(_is_object, f"an object of JSON with at most {ROOM} characters and values")
+FLAG = Shape(lambda value: value is True or value is False, "true or false", {"type": "boolean"})
+MOMENT = Shape(
+    _is_moment,
+    "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z",
+    {"type": "string"},
+)
+OBJECT = Shape(_is_object, f"an object of JSON with at most {ROOM} characters and values", {"type": "object"})
 TEXTS = several(TEXT)
 NAMES = several(NAMED)
 

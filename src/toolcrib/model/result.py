@@ -93,7 +93,7 @@ class Result(Value):
     """What comes back from a call. The door completes it with hints, metadata and a message."""
 
     data: Json = None
-    """The raw answer. A source that speaks only in blocks leaves it None and fills `content`."""
+    """The raw answer. A source that speaks only in blocks may leave it None: it is then those blocks."""
     structured: bool = True
     """Whether `data` is the tool's own structured answer; False where it was read out of its text."""
     content: tuple[JsonObject, ...] = ()

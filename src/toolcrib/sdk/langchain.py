@@ -1,6 +1,6 @@
 """LangChain tools become ours: name, schema and bound call are kept, and LangChain is never imported."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, Unpack, cast
 from uuid import uuid4
@@ -125,6 +125,8 @@ def _inputs(tool: LangChainTool) -> _Inputs:
             f"{', '.join(missed)} must be filled in by a running agent, and there is none here:"
             " give it a default, or wrap the tool in a function that knows it"
         )
+    others = {name for each in hidden & fields.keys() for name in _other_names(fields[each])}
+    hidden |= others - schema["properties"].keys()
     validate = getattr(model, "model_validate", None) or getattr(model, "parse_obj", None)
     return _Inputs(schema, frozenset(hidden), call_ids, validate)
 
@@ -171,6 +173,13 @@ def _fields(model: Any) -> Mapping[str, Any]:
 def _is_required(field: Any) -> bool:
     ask = getattr(field, "is_required", None)
     return bool(ask() if ask is not None else getattr(field, "required", False))
+
+
+def _other_names(field: Any) -> Iterator[str]:
+    """What else a field can be given under: an alias, several, or the first step on the way to it."""
+    given = getattr(field, "validation_alias", None)
+    for name in (getattr(field, "alias", None), *(getattr(given, "choices", None) or [given])):
+        yield from ([name] if isinstance(name, str) else getattr(name, "path", ())[:1])
 
 
 def _takes_call_id(field: Any) -> bool:

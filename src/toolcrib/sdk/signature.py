@@ -95,7 +95,7 @@ def own(value: Json) -> Json:
         return {name: own(each) for name, each in cast("dict[str, Any]", value).items()}
     if type(value) is list:
         return [own(each) for each in cast("list[Any]", value)]
-    return value
+    return tuple(own(each) for each in cast("tuple[Any, ...]", value)) if type(value) is tuple else value
 
 
 def _refuse_generators(function: Function) -> None:

@@ -57,7 +57,7 @@ class Cache:
             call = call.but(channel=Overheard(channel, lambda: asked.append(True)))
         result = await proceed(call)
         if not asked and _keepable(result):
-            await self.shared.keep(key, result.but(made=time()), ttl)
+            await self.shared.keep(key, _own(result), ttl)
         return result
 
 
@@ -71,6 +71,12 @@ def _key(call: Call) -> str:
     )
     asked = orjson.dumps((tool.name, tool.fingerprint, who, call.arguments), option=orjson.OPT_SORT_KEYS)
     return blake2b(asked, digest_size=20).hexdigest()
+
+
+def _own(result: Result) -> Result:
+    """What is kept: shared with nobody, whatever is done to the answer that is given now."""
+    data = orjson.loads(result.encoded) if result.encoded else result.data
+    return result.but(data=data, made=time())
 
 
 def _keepable(result: Result) -> bool:

@@ -42,8 +42,11 @@ class Verify:
                 _check_hints(tool, result.hints)
             if result.problem is not None or result.ask is not None:
                 return result
-            if result.data is None and not result.content:
-                raise _broken(tool, _NULL)
+            if result.data is None:
+                if not result.content:
+                    raise _broken(tool, _NULL)
+                # Whoever reads data alone must find what the blocks say.
+                result = result.but(data=list(result.content), structured=False)
             encoded = _encode(tool, result.data)
             wrong = checked.faults(result.data, "data") if checked else ()
             if wrong:

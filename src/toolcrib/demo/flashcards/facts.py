@@ -64,8 +64,8 @@ class Facts:
 
     @property
     def minutes(self) -> float:
-        """How long the session has lasted."""
-        return (self.now - self.session[0].at) / timedelta(minutes=1)
+        """How long the session has lasted; no time at all by a clock that was set back."""
+        return max(0.0, (self.now - self.session[0].at) / timedelta(minutes=1))
 
     @cached_property
     def usual(self) -> float | None:

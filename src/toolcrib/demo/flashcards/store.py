@@ -30,8 +30,8 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS cards_due ON cards (learner, due)",
     """CREATE TABLE IF NOT EXISTS reviews (
         learner TEXT, card TEXT, deck TEXT, at REAL, grade TEXT, millis INTEGER, expected REAL)""",
-    "CREATE INDEX IF NOT EXISTS reviews_at ON reviews (learner, at)",
-    "CREATE INDEX IF NOT EXISTS reviews_card ON reviews (learner, card, at)",
+    "CREATE INDEX IF NOT EXISTS reviews_of_learner ON reviews (learner)",
+    "CREATE INDEX IF NOT EXISTS reviews_of_card ON reviews (learner, card)",
     """CREATE TABLE IF NOT EXISTS preferences (
         learner TEXT, name TEXT, weight REAL, PRIMARY KEY (learner, name))""",
 )
@@ -46,8 +46,9 @@ _DECKS = """SELECT decks.id, decks.name, decks.topic, count(cards.id), total(car
     FROM decks LEFT JOIN cards ON cards.learner = decks.learner AND cards.deck = decks.id
     WHERE decks.learner = ? GROUP BY decks.id ORDER BY decks.rowid"""
 _REVIEWS = "SELECT card, deck, at, grade, millis, expected FROM reviews"
-_OF_CARD = _REVIEWS + " WHERE learner = ? AND card = ? ORDER BY at, rowid"
-_LATEST = _REVIEWS + " WHERE learner = ? ORDER BY at DESC, rowid DESC LIMIT ?"
+# In the order they came, which a clock that is set back does not change.
+_OF_CARD = _REVIEWS + " WHERE learner = ? AND card = ? ORDER BY rowid"
+_LATEST = _REVIEWS + " WHERE learner = ? ORDER BY rowid DESC LIMIT ?"
 _OF_DECK = """SELECT count(*), total(grade != 'again'), max(at) FROM reviews WHERE learner = ? AND deck = ?"""
 
 

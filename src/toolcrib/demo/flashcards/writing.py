@@ -110,7 +110,7 @@ def create_card_v2(box: Box) -> AnyTool:
         """Create a card in a deck and return it with its new id.
 
         Use it when someone wants to learn something new, for example a word they have just met. The card is
-        due at once.
+        due at once. It follows create-card: whoever calls that sends the same arguments here.
 
         Args:
             front: What is asked.

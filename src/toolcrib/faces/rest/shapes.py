@@ -3,6 +3,7 @@
 from typing import Any, get_args
 
 from toolcrib.errors import CODES
+from toolcrib.hints.schema import schema as hints_schema
 from toolcrib.interfaces import State
 from toolcrib.model import Kind
 
@@ -32,35 +33,6 @@ FLAG: Schema = {"type": "boolean"}
 ANYTHING: Schema = {}
 OBJECTS = _list({"type": "object"})
 TEXTS = _list(TEXT)
-
-_HINTS = _object(
-    (
-        "suggestedNextActions",
-        "relatedResources",
-        "confidence",
-        "sourceQuality",
-        "validityPeriod",
-        "contextNeeded",
-        "assumptions",
-        "riskFactors",
-        "dependencies",
-        "estimatedImpact",
-        "preferenceAlignment",
-    ),
-    suggestedNextActions=OBJECTS,
-    relatedResources=OBJECTS,
-    confidence={"type": "number", "minimum": 0, "maximum": 1},
-    sourceQuality={"enum": ["high", "medium", "low", "unknown"]},
-    validityPeriod={"enum": ["immediate", "short", "medium", "long", "indefinite"]},
-    contextNeeded=TEXTS,
-    assumptions=TEXTS,
-    riskFactors=OBJECTS,
-    dependencies=OBJECTS,
-    estimatedImpact=_object(("benefit", "effort", "roi"), benefit=NUMBER, effort=NUMBER, roi=NUMBER),
-    preferenceAlignment=OBJECTS,
-    reasoning=TEXT,
-    warnings=OBJECTS,
-)
 
 _METADATA = _object(
     ("toolVersion", "timestamp", "executionTime", "serviceVersion", "traceId", "correlationId", "cached"),
@@ -226,7 +198,7 @@ SHAPES: dict[str, Schema] = {
         "description": "\n".join(f"* `{code}`: {row.status}, {row.kind}" for code, row in CODES.items()),
     },
     "Error": _ERROR,
-    "Hints": _HINTS,
+    "Hints": hints_schema(),
     "Metadata": _METADATA,
     "Result": _RESULT,
     "Tool": _TOOL,

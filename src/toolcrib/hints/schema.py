@@ -1,0 +1,27 @@
+"""The hints as JSON Schema, for descriptions of our answers: made from the table that checks them."""
+
+from typing import Any
+
+from toolcrib.hints.shapes import MOST, Shape
+from toolcrib.hints.table import RULES, Many, One
+from toolcrib.model import Hints
+from toolcrib.model.hints import spoken
+
+
+def schema(kind: type[Any] = Hints) -> dict[str, Any]:
+    """Describe a part, and all that is in it."""
+    shapes = {rule.name: rule.shape for rule in RULES[kind]}
+    said = spoken(kind)
+    described: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: _described(shapes[name]) for name, (key, _) in said.items()},
+    }
+    needed = [key for key, always in said.values() if always]
+    return {**described, "required": needed} if needed else described
+
+
+def _described(shape: Shape | One | Many) -> dict[str, Any]:
+    if isinstance(shape, Shape):
+        return dict(shape.schema)
+    inner = schema(shape.kind)
+    return inner if isinstance(shape, One) else {"type": "array", "items": inner, "maxItems": MOST}

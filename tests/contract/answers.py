@@ -1,0 +1,228 @@
+"""What must hold of an answer: its data, hints and metadata, and of what a handler is told."""
+
+from tests.contract.must import Must, must
+
+ANSWERS: tuple[Must, ...] = (
+    must(
+        "handler-form",
+        "A handler takes parameters and context, and gives a result.",
+        "E5",
+        "tests/sources/test_function_calls.py::test_a_handler_of_params_and_context_gets_both",
+    ),
+    must(
+        "result-form",
+        "What a handler gives becomes a result, or the rule it breaks is named.",
+        "E6 E10",
+        "tests/sdk/test_outcome.py::test_what_breaks_a_rule_is_named_by_it",
+        "tests/sdk/test_outcome.py::test_all_a_tool_result_says_is_kept",
+    ),
+    must(
+        "data-never-null",
+        "The data of a success is never null.",
+        "E6 E10",
+        "tests/sources/test_bad_handlers.py::test_every_broken_rule_is_named",
+        "tests/sources/test_bad_handlers.py::test_so_it_is_in_a_thread",
+        "tests/steps/test_contract.py::test_an_answer_that_is_null_or_not_json_breaks_the_contract",
+    ),
+    must(
+        "hints-always",
+        "Every answer carries hints, errors too: of every source, on every face.",
+        "E6 E9",
+        "tests/walks/test_hints_everywhere.py::test_every_result_carries_complete_hints",
+        "tests/contract/test_errors.py::"
+        "test_every_error_is_structured_and_of_one_of_three_kinds_on_every_face",
+    ),
+    must(
+        "hints-eleven",
+        "Eleven fields are always there, and lists among them may be empty.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_lists_may_be_empty_and_stand_there_all_the_same",
+        "tests/model/test_hints.py::"
+        "test_eleven_fields_are_always_there_and_others_only_where_they_say_something",
+    ),
+    must(
+        "hints-names",
+        "Every field, needed or not, goes by its one name, and no other is taken.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_every_field_there_is_is_known_by_its_name",
+        "tests/hints/test_reading.py::test_every_unknown_and_missing_field_is_named",
+    ),
+    must(
+        "hints-whole",
+        "What a tool says in its hints reaches the agent whole.",
+        "E6 E7",
+        "tests/contract/test_hint_fields.py::test_what_a_tool_says_reaches_its_agent_whole_on_every_face",
+    ),
+    must(
+        "hints-parts",
+        "Actions, resources, risks, dependencies, impact, alignments, warnings, alternatives and origin"
+        " each have what they must have.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_what_a_part_must_have_may_not_be_missing_and_all_else_may",
+    ),
+    must(
+        "hints-words",
+        "Priorities, severities, kinds, quality and validity are words of their lists.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_a_word_is_one_of_its_list",
+    ),
+    must(
+        "hints-numbers",
+        "Confidence, relevance, probability, impact, benefit, effort and score keep to their ranges.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_a_number_keeps_to_its_range",
+    ),
+    must(
+        "hints-actions",
+        "An action is named as a tool is, in kebab-case.",
+        "E7",
+        "tests/hints/test_rules.py::test_each_rule_is_named_with_its_place",
+    ),
+    must(
+        "hints-resources",
+        "Quality and freshness of a resource are a word or a number.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_quality_and_freshness_of_a_resource_are_a_word_or_a_number",
+    ),
+    must(
+        "hints-return",
+        "The return is benefit by effort, and nothing without effort.",
+        "E7",
+        "tests/contract/test_hint_fields.py::test_the_return_is_benefit_by_effort_and_nothing_without_effort",
+        "tests/hints/test_rules.py::test_the_return_is_benefit_by_effort",
+    ),
+    must(
+        "hints-dependencies",
+        "Dependencies do not go round in a circle.",
+        "E7",
+        "tests/hints/test_rules.py::test_dependencies_that_go_round_are_refused_and_others_are_not",
+        "tests/hints/test_rules.py::test_prerequisites_count_as_dependencies",
+    ),
+    must(
+        "hints-preferences",
+        "The word for an alignment goes with its score, from conflict to strong.",
+        "E7",
+        "tests/contract/test_hint_fields.py::"
+        "test_the_word_for_an_alignment_is_one_of_five_and_goes_with_its_score",
+    ),
+    must(
+        "hints-validity",
+        "The word for how long hints hold follows from how long the answer does.",
+        "E7 E9",
+        "tests/gateway/test_hints.py::test_validity_follows_how_long_an_answer_may_be_kept",
+    ),
+    must(
+        "hints-reasons",
+        "Hints say why, in a sentence.",
+        "E8 E15",
+        "tests/hints/test_builders.py::test_few_words_fill_all_eleven_fields_and_give_reasons",
+        "tests/sdk/test_checklist.py::test_hints_that_lack_or_break_a_rule_are_short",
+    ),
+    must(
+        "hints-rich",
+        "A tool can fill every field from its own data.",
+        "E7 E8",
+        "tests/demo/flashcards/test_advice.py::test_every_field_is_filled",
+    ),
+    must(
+        "confidence-range",
+        "Confidence is a number from 0 to 1.",
+        "E7",
+        "tests/hints/test_rules.py::test_confidence_is_a_number_from_0_to_1",
+    ),
+    must(
+        "confidence-reckoned",
+        "Confidence is reckoned from what is known, and never falls when that gets better.",
+        "E8",
+        "tests/hints/test_confidence.py::test_confidence_never_falls_when_one_of_the_five_rises",
+        "tests/hints/test_confidence.py::test_each_of_the_five_moves_confidence_and_in_many_steps",
+        "tests/contract/test_confidence.py::test_the_more_of_all_there_is_the_surer",
+        "tests/contract/test_confidence.py::"
+        "test_failures_lower_trust_in_the_next_answer_and_successes_restore_it",
+    ),
+    must(
+        "confidence-no-constant",
+        "Confidence is not written down: builders take none, and a check finds one that never changes.",
+        "E8 E15",
+        "tests/hints/test_builders.py::test_confidence_cannot_be_given_only_what_it_is_reckoned_from",
+        "tests/sdk/test_checklist.py::test_confidence_that_never_changes_and_rests_on_nothing_is_short",
+        "tests/testing/test_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
+        "tests/demo/flashcards/test_advice.py::test_confidence_takes_many_values_over_many_calls",
+        "check:confidence",
+    ),
+    must(
+        "builders",
+        "The usual cases are built from few words, without fault.",
+        "E8",
+        "tests/hints/test_builders_at_random.py::test_whatever_a_builder_takes_it_gives_hints_without_fault",
+    ),
+    must(
+        "gateways-hints",
+        "A tool that gives no hints gets complete ones, from its record and from the tools beside it.",
+        "E9",
+        "tests/gateway/test_hints.py::test_hints_are_complete_and_faultless_for_every_outcome",
+        "tests/gateway/test_hints.py::test_a_shaky_or_slow_record_is_a_risk_and_a_broken_promise_a_warning",
+        "tests/gateway/test_near.py::test_what_shares_most_tags_comes_first_and_shows_an_example",
+    ),
+    must(
+        "gateways-hints-discreet",
+        "What others did next is told only of tools the caller may see.",
+        "E9",
+        "tests/gateway/test_near.py::test_what_followed_in_the_past_comes_first_and_only_if_it_can_be_seen",
+    ),
+    must(
+        "metadata-whole",
+        "Metadata is complete in every answer: versions, moment, time, ids, and whether it was kept.",
+        "E6",
+        "tests/contract/test_metadata.py::test_metadata_is_whole_on_every_face_whatever_the_outcome",
+        "tests/contract/test_metadata.py::test_so_it_is_for_every_refusal_there_is",
+    ),
+    must(
+        "metadata-versions",
+        "The versions of tool and gateway are semantic ones.",
+        "E1 E6",
+        "tests/contract/test_metadata.py::test_metadata_is_whole_on_every_face_whatever_the_outcome",
+        "tests/contract/test_definition.py::test_words_of_a_definition_are_those_of_their_lists",
+    ),
+    must(
+        "metadata-moment",
+        "The moment is ISO 8601, in UTC.",
+        "E6",
+        "tests/contract/test_metadata.py::test_metadata_is_whole_on_every_face_whatever_the_outcome",
+    ),
+    must(
+        "metadata-time",
+        "The time taken is in milliseconds and counts everything that was done.",
+        "E6",
+        "tests/contract/test_metadata.py::test_time_is_in_milliseconds_and_counts_every_try",
+    ),
+    must(
+        "metadata-ids",
+        "Trace and correlation are UUIDs, and come from the request where it names them.",
+        "E5 E6",
+        "tests/contract/test_metadata.py::"
+        "test_a_trace_and_a_correlation_come_from_the_request_and_reach_handler_and_answer",
+        "tests/faces/rest/test_execute.py::test_who_calls_is_told_to_the_tool",
+        "tests/faces/mcp/test_tools.py::test_where_a_call_comes_from_reaches_the_tool",
+    ),
+    must(
+        "metadata-cached",
+        "An answer says whether it was kept or made anew.",
+        "E6 E12",
+        "tests/contract/test_keeping.py::test_a_kept_answer_says_so_on_every_face",
+    ),
+    must(
+        "context-whole",
+        "A handler is told user, session, correlation, trace, agent, its version, the moment and more.",
+        "E5",
+        "tests/contract/test_metadata.py::test_a_handler_is_told_who_calls_on_every_face",
+        "tests/sdk/test_context.py::test_the_context_says_who_calls_and_as_part_of_what",
+    ),
+    must(
+        "context-system",
+        "A call for nobody has no user.",
+        "E5",
+        "tests/sdk/test_context.py::test_a_system_call_has_no_user_and_ids_that_are_uuids_stay",
+        "tests/contract/test_metadata.py::test_a_handler_is_told_who_calls_on_every_face",
+    ),
+)

@@ -1,0 +1,133 @@
+"""What must hold as tools change: the checklist before they are served, versions, and how they leave."""
+
+from tests.contract.must import Must, must
+
+CHANGES: tuple[Must, ...] = (
+    must(
+        "checklist-whole",
+        "Every item of the checklist is judged for every tool, with what to do where it falls short.",
+        "E15",
+        "tests/contract/test_musts.py::test_the_checklist_has_every_item",
+        "tests/sdk/test_checklist.py::test_there_are_twenty_nine_items_each_with_a_sentence_and_what_to_do",
+        "tests/cli/test_check.py::test_every_item_is_shown_on_request",
+    ),
+    must(
+        "checklist-definition",
+        "What a definition lacks stands under its item.",
+        "E15",
+        "tests/sdk/test_checklist.py::test_what_a_definition_lacks_stands_under_its_item",
+    ),
+    must(
+        "checklist-conduct",
+        "How a tool answers, fails, is logged and counted is seen by running its examples.",
+        "E15",
+        "tests/testing/test_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
+        "tests/testing/test_check.py::test_log_and_metrics_are_looked_at",
+        "tests/sdk/test_checklist.py::test_metadata_must_be_complete",
+        "tests/sdk/test_checklist.py::test_what_raises_is_short_and_so_is_what_refuses_nothing",
+    ),
+    must(
+        "checklist-tests",
+        "A tool has tests, of itself and through the gateway.",
+        "E15",
+        "tests/testing/test_check.py::test_a_test_that_names_the_tool_is_looked_for",
+        "check:tests",
+    ),
+    must(
+        "checklist-mutations",
+        "What may change something is run only when told, and else left to a person.",
+        "E15",
+        "tests/cli/test_check.py::test_what_may_change_something_is_run_only_when_told",
+        "check:result",
+    ),
+    must(
+        "checklist-everywhere",
+        "A module, a config, a running gateway and a test run can each be checked.",
+        "E15",
+        "tests/cli/test_check.py::test_a_module_that_falls_short",
+        "tests/cli/test_check.py::test_tools_of_the_config_are_held_to_the_checklist_once",
+        "tests/cli/test_check_running.py::test_a_running_gateway_is_checked",
+        "tests/testing/test_plugin.py::test_every_item_of_every_tool_is_a_test",
+    ),
+    must(
+        "checklist-kept",
+        "The tools we ship keep to it.",
+        "E1 E15",
+        "tests/demo/flashcards/test_published.py::test_they_pass_the_whole_checklist",
+        "tests/demo/test_tools.py::test_nothing_falls_short",
+    ),
+    must(
+        "version-optional-field",
+        "A field that may be left out can be added at any time.",
+        "E16",
+        "tests/sdk/test_compatible.py::test_a_field_that_may_be_left_out_can_be_added",
+        "tests/sdk/test_published.py::test_a_compatible_change_without_a_minor_version_is_a_warning",
+    ),
+    must(
+        "version-needed-field",
+        "A new field that must be given needs a major version.",
+        "E16",
+        "tests/sdk/test_compatible.py::test_a_field_that_must_be_there_cannot",
+        "tests/sdk/test_published.py::test_a_narrowing_needs_a_major_version",
+    ),
+    must(
+        "leaving-marked",
+        "A tool on its way out says so and names a replacement that is there.",
+        "E2 E13",
+        "tests/sdk/test_registry.py::test_a_replacement_must_be_known",
+        "tests/gateway/test_hints.py::test_a_deprecated_tool_warns_and_names_its_replacement",
+    ),
+    must(
+        "leaving-notice",
+        "It is announced ninety days before it goes.",
+        "E2",
+        "tests/sdk/test_refusals.py::test_agents_are_given_ninety_days",
+    ),
+    must(
+        "leaving-warned",
+        "Using it is warned of, in the log and in the hints.",
+        "E13",
+        "tests/walks/test_leaving.py::test_until_its_day_it_answers_and_warns",
+        "tests/observe/test_remarks.py::test_a_deprecated_tool_is_warned_of_with_what_replaces_it",
+    ),
+    must(
+        "leaving-documented",
+        "Its listing says since when it is deprecated, until when it answers and what replaces it.",
+        "E13",
+        "tests/contract/test_definition.py::"
+        "test_a_deprecated_tool_is_listed_with_since_when_until_when_and_what_instead",
+    ),
+    must(
+        "leaving-gone",
+        "On its day it is gone, and names its replacement.",
+        "E13",
+        "tests/walks/test_leaving.py::test_from_its_day_on_it_is_gone_and_names_what_replaces_it",
+        "tests/policy/test_policy.py::test_a_deprecated_tool_is_there_until_its_removal_date",
+    ),
+    must(
+        "breaking-another-name",
+        "What breaks callers is offered under another name.",
+        "E16",
+        "tests/sdk/test_published.py::test_an_incompatible_change_needs_another_name",
+    ),
+    must(
+        "breaking-side-by-side",
+        "The old tool stays beside the new one until its day.",
+        "E13 E16",
+        "tests/sdk/test_published.py::test_a_successor_stands_beside_the_one_it_follows_and_says_how_to_move",
+        "tests/demo/flashcards/test_flashcards.py::test_the_old_way_still_works_and_names_the_new_one",
+    ),
+    must(
+        "breaking-agents-told",
+        "Agents that call the old tool are led to the new one.",
+        "E13",
+        "tests/walks/test_leaving.py::test_until_its_day_it_answers_and_warns",
+        "tests/hints/test_builders.py::test_deprecation_adds_to_the_hints_there_are",
+    ),
+    must(
+        "breaking-guide",
+        "The new tool says how to move to it; where it seems not to, a person is asked.",
+        "E16",
+        "tests/sdk/test_published.py::test_a_successor_stands_beside_the_one_it_follows_and_says_how_to_move",
+    ),
+)

@@ -1,0 +1,242 @@
+"""What must hold of every call: before and after it, how it fails, and how it can be followed."""
+
+from tests.contract.must import Must, must
+
+CONDUCT: tuple[Must, ...] = (
+    must(
+        "before-arguments",
+        "Before a tool runs, all that is needed is there and fits the schema.",
+        "E10",
+        "tests/contract/test_before.py::test_what_lacks_or_does_not_fit_is_refused_and_nothing_runs",
+    ),
+    must(
+        "before-permissions",
+        "Before a tool runs, its caller has every permission it needs.",
+        "E1 E10",
+        "tests/contract/test_before.py::test_without_every_permission_nothing_runs",
+        "tests/contract/test_before.py::test_with_all_of_them_it_does",
+        "tests/contract/test_before.py::"
+        "test_who_may_not_use_a_tool_is_told_that_and_nothing_of_its_arguments",
+    ),
+    must(
+        "before-limits",
+        "Before a tool runs, its limit is kept, for each caller by itself.",
+        "E10 E12",
+        "tests/contract/test_before.py::test_over_its_limit_nothing_runs_and_each_caller_has_its_own",
+    ),
+    must(
+        "after-result",
+        "After a tool ran, its answer is held to the contract and to its own output schema.",
+        "E10",
+        "tests/sources/test_bad_handlers.py::test_every_broken_rule_is_named",
+        "tests/steps/test_contract.py::"
+        "test_an_answer_that_does_not_fit_the_output_schema_breaks_the_contract",
+    ),
+    must(
+        "after-hints",
+        "After a tool ran, hints it gives are complete and break no rule, with an error too.",
+        "E7 E10",
+        "tests/steps/test_verify_hints.py::test_hints_that_break_a_rule_break_the_contract",
+        "tests/steps/test_verify_hints.py::test_hints_of_an_error_are_held_to_them_too",
+    ),
+    must(
+        "after-confidence",
+        "After a tool ran, its confidence is in range.",
+        "E7 E10",
+        "tests/sources/test_bad_handlers.py::test_every_broken_rule_is_named",
+        "tests/steps/test_verify_hints.py::test_hints_that_break_a_rule_break_the_contract",
+    ),
+    must(
+        "after-metadata",
+        "After a tool ran, metadata is complete whatever the tool did.",
+        "E6",
+        "tests/contract/test_metadata.py::test_metadata_is_whole_on_every_face_whatever_the_outcome",
+    ),
+    must(
+        "after-named",
+        "A handler that breaks the contract is a system error that names the broken rule.",
+        "E10 E11",
+        "tests/sources/test_bad_handlers.py::test_every_broken_rule_is_named",
+        "tests/sources/test_bad_handlers.py::test_nothing_of_a_bad_handler_is_shown_and_the_gateway_goes_on",
+    ),
+    must(
+        "errors-caught",
+        "Whatever a handler raises is caught; nothing reaches the caller but a result.",
+        "E11",
+        "tests/sources/test_bad_handlers.py::test_what_is_raised_is_a_handlers_error",
+        "tests/contract/test_errors.py::test_nothing_a_tool_does_is_raised_to_who_called_it",
+    ),
+    must(
+        "errors-in-time",
+        "A handler that hangs ends in an error.",
+        "E10 E11 E12",
+        "tests/sources/test_bad_handlers.py::test_what_hangs_runs_out_of_time",
+    ),
+    must(
+        "errors-logged",
+        "An error is logged with who asked for what in which trace.",
+        "E14",
+        "tests/steps/test_outer.py::test_an_error_is_logged_with_who_asked_for_what_in_which_trace",
+    ),
+    must(
+        "errors-structured",
+        "An error is a result with code, class, message and whether to try again.",
+        "E6 E11",
+        "tests/contract/test_errors.py::"
+        "test_every_error_is_structured_and_of_one_of_three_kinds_on_every_face",
+        "tests/faces/rest/test_codes.py::test_a_code_of_the_table",
+    ),
+    must(
+        "errors-helpful",
+        "An error says what is wrong, where, and what to do.",
+        "E11",
+        "tests/contract/test_errors.py::test_what_a_tool_says_itself_is_passed_on_with_its_code",
+        "tests/docs/test_inventory.py::test_every_code_says_what_it_means_where_it_comes_from_and_what_to_do",
+        "tests/hints/test_builders.py::test_a_failure_says_how_to_mend_it",
+    ),
+    must(
+        "errors-discreet",
+        "Nothing sensitive is in an error: no stack, path, statement, address or secret.",
+        "E11",
+        "tests/contract/test_errors.py::test_nothing_of_what_is_behind_an_error_is_shown_on_any_face",
+        "tests/sources/test_bad_handlers.py::test_nothing_of_a_bad_handler_is_shown_and_the_gateway_goes_on",
+        "tests/steps/test_contract.py::test_what_came_instead_is_not_shown",
+    ),
+    must(
+        "errors-three-kinds",
+        "Faults of input, of a rule and of the system are told apart.",
+        "E11",
+        "tests/contract/test_errors.py::"
+        "test_every_error_is_structured_and_of_one_of_three_kinds_on_every_face",
+    ),
+    must(
+        "log-start",
+        "The start of a call is logged with its input, without secrets.",
+        "E14",
+        "tests/contract/test_watching.py::"
+        "test_a_start_says_what_was_asked_and_an_end_what_came_without_telling_it",
+        "tests/observe/test_starts.py::test_a_call_that_hangs_is_in_the_log_before_it_ends",
+    ),
+    must(
+        "log-end",
+        "The end of a call is logged with a summary of its result.",
+        "E14",
+        "tests/contract/test_watching.py::"
+        "test_a_start_says_what_was_asked_and_an_end_what_came_without_telling_it",
+        "tests/observe/test_log.py::test_the_end_of_a_call_is_summed_up_and_not_told",
+    ),
+    must(
+        "log-stack",
+        "An error is logged with its full stack.",
+        "E11 E14",
+        "tests/contract/test_watching.py::"
+        "test_a_fault_is_logged_with_its_stack_and_a_warning_names_what_is_better",
+    ),
+    must(
+        "log-trace",
+        "Every line of a call carries its trace id.",
+        "E14",
+        "tests/contract/test_watching.py::test_every_line_of_a_call_is_under_its_trace",
+        "tests/observe/test_starts.py::"
+        "test_every_line_of_a_failed_call_names_its_trace_and_the_stack_stands_in_the_log_alone",
+    ),
+    must(
+        "metrics-count-and-time",
+        "Calls are counted and timed.",
+        "E14",
+        "tests/contract/test_watching.py::test_calls_are_counted_timed_and_told_apart_by_how_they_failed",
+        "tests/observe/test_metrics.py::test_time_is_a_histogram",
+    ),
+    must(
+        "metrics-errors",
+        "Errors are counted by class, so that their rate can be read.",
+        "E14",
+        "tests/contract/test_watching.py::test_calls_are_counted_timed_and_told_apart_by_how_they_failed",
+        "tests/observe/test_metrics.py::test_every_call_is_counted_once_by_how_it_ended",
+    ),
+    must(
+        "metrics-cache",
+        "Hits and misses are counted for tools whose answers may be kept.",
+        "E14",
+        "tests/contract/test_keeping.py::test_hits_and_misses_are_counted_where_there_can_be_any",
+        "tests/observe/test_metrics.py::test_hits_and_misses_are_counted_for_cacheable_tools",
+    ),
+    must(
+        "traces",
+        "A call joins its caller's trace and passes it on.",
+        "E14",
+        "tests/walks/test_traces.py::test_a_call_joins_its_callers_trace_and_passes_it_on",
+        "tests/walks/test_traces.py::test_a_trace_goes_on_over_http_and_comes_out_in_one_piece",
+    ),
+    must(
+        "input-untouched",
+        "Input is never changed, however deep, however often it is tried.",
+        "E5",
+        "tests/contract/test_inputs.py::test_every_try_is_given_what_the_caller_gave",
+        "tests/contract/test_inputs.py::test_no_input_of_any_shape_is_changed",
+    ),
+    must(
+        "query-harmless",
+        "A query is idempotent and changes nothing.",
+        "E2 E15",
+        "tests/sdk/test_refusals.py::test_contradictions_are_refused",
+        "check:idempotent",
+    ),
+    must(
+        "cache-by-category",
+        "What is said to be kept is kept, by its caller and for its time; all else runs every time.",
+        "E12",
+        "tests/contract/test_keeping.py::test_a_query_is_run_once_for_each_caller_and_never_answers_another",
+        "tests/contract/test_keeping.py::test_what_is_not_said_to_be_kept_runs_every_time",
+        "tests/contract/test_keeping.py::test_what_only_reads_or_makes_may_be_kept_where_its_author_says_so",
+        "tests/contract/test_keeping.py::test_an_answer_is_kept_for_so_many_seconds",
+        "tests/contract/test_keeping.py::test_an_error_is_not_kept",
+    ),
+    must(
+        "cache-no-mutation",
+        "A mutation is never kept, whoever says so.",
+        "E2 E12",
+        "tests/contract/test_keeping.py::test_a_mutation_is_kept_on_nobodys_word",
+        "tests/steps/test_cache.py::test_what_may_not_be_kept_has_no_cache",
+    ),
+    must(
+        "retry-by-category",
+        "Only what did no harm is tried again: reading, what is idempotent, and what was never sent.",
+        "E12",
+        "tests/steps/test_retry.py::test_what_did_no_harm_is_tried_again",
+        "tests/steps/test_retry.py::test_all_else_is_not",
+        "tests/sources/test_bad_handlers.py::"
+        "test_a_way_that_is_closed_for_a_moment_is_tried_again_by_what_only_reads",
+    ),
+    must(
+        "retry-bounded",
+        "Retries keep to the deadline, a budget of a tenth, and pauses picked by chance.",
+        "E12",
+        "tests/steps/test_retry.py::test_no_retry_outlasts_the_callers_deadline",
+        "tests/steps/test_retry.py::test_a_source_gets_a_tenth_more_calls_at_most",
+        "tests/steps/test_retry.py::test_pauses_are_picked_by_chance_anywhere_below_a_bound_that_doubles",
+    ),
+    must(
+        "once-per-key",
+        "A change under one key is made once, whatever comes under that key later, or crashes.",
+        "E12",
+        "tests/faces/rest/test_idempotency.py::test_a_payment_that_is_sent_twice_is_made_once",
+        "tests/faces/rest/test_idempotency.py::test_another_body_under_the_same_key_is_422",
+        "tests/faces/rest/test_idempotency.py::test_while_it_runs_the_same_key_is_409",
+        "tests/walks/test_replay_kill.py::test_a_change_is_never_made_twice",
+    ),
+    must(
+        "time-limits",
+        "The promised response time sets the time limit where nothing else does.",
+        "E12",
+        "tests/steps/test_time.py::test_the_first_limit_that_is_set_counts",
+        "tests/steps/test_time.py::test_a_mutation_that_did_not_answer_may_have_happened",
+    ),
+    must(
+        "promises-watched",
+        "A tool that breaks its promise is reported.",
+        "E12",
+        "tests/observe/test_remarks.py::test_a_broken_promise_is_reported",
+        "tests/cli/test_check_running.py::test_a_tool_that_takes_longer_than_it_promises_is_short",
+    ),
+)

@@ -1,0 +1,127 @@
+"""Before anything runs: permission, arguments and limit, for tools of every source on every face."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from tests.contract.asking import SERVED, Asker
+from tests.doors import ADMIN, doors
+from toolcrib.model import Family, RateLimit
+from toolcrib.testing import FakeSource, a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E10")]
+
+FAMILIES: tuple[Family, ...] = ("function", "core", "mcp", "app", "langchain", "openapi")
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"count": {"type": "integer", "minimum": 1}, "note": {"type": "string"}},
+    "required": ["count"],
+}
+CONFIG = "limits: {per_user: null}"
+
+
+class Room:
+    """A gateway with a source of every kind behind it, whose tools are counted as they run."""
+
+    def __init__(self, asker: Asker) -> None:
+        self.asker = asker
+        self.sources = {family: self._source(family) for family in FAMILIES}
+        for source in self.sources.values():
+            asker.crib.house.console.supervisor.add(source)
+
+    def _source(self, family: Family) -> FakeSource:
+        plain: dict[str, Any] = {"family": family, "input_schema": SCHEMA}
+        guarded = a_tool(f"{family}:guarded", permissions=frozenset({"cards:read", "decks:read"}), **plain)
+        limited = [
+            a_tool(f"{family}:limited-{face}", rate_limit=RateLimit(1, 3_600_000), **plain) for face in SERVED
+        ]
+        return FakeSource([guarded, a_tool(f"{family}:open", **plain), *limited])
+
+    def ran(self, family: str) -> list[str]:
+        """Which tools of a source have run."""
+        return [call.tool.local for call in self.sources[family].calls]
+
+    async def code(self, face: str, name: str, arguments: Any, key: str = ADMIN) -> str | None:
+        return (await self.asker.ask(face, name, arguments, key=key)).code
+
+
+@pytest.fixture
+async def room() -> AsyncGenerator[Room]:
+    async with doors(CONFIG) as crib:
+        made = Room(Asker(crib))
+        assert await crib.house.settled(10)
+        yield made
+
+
+@pytest.mark.requirement("E1")
+async def test_without_every_permission_nothing_runs(room: Room) -> None:
+    none = await room.asker.crib.key("none")
+    other = await room.asker.crib.key("other", permissions=["decks:read", "cards:write"])
+    for family in FAMILIES:
+        for face in SERVED:
+            for key in (none, other):
+                answer = await room.asker.ask(face, f"{family}:guarded", {"count": 1}, key=key)
+                assert answer.code == "PERMISSION_DENIED", (family, face)
+                assert answer.error is not None
+                assert "cards:read" in answer.error["message"]
+        assert room.ran(family) == []
+
+
+async def test_with_all_of_them_it_does(room: Room) -> None:
+    reader = await room.asker.crib.key("reader", permissions=["cards:read", "decks:read"])
+    for family in FAMILIES:
+        for face in SERVED:
+            name = f"{family}:guarded"
+            assert await room.code(face, name, {"count": 1}, reader) is None, (family, face)
+        assert room.ran(family) == ["guarded"] * len(SERVED)
+
+
+UNFIT: tuple[tuple[Any, str], ...] = (
+    ({}, "arguments.count"),
+    ({"note": "but no count"}, "arguments.count"),
+    ({"count": "1"}, "arguments.count"),
+    ({"count": 0}, "arguments.count"),
+    ({"count": 1.5}, "arguments.count"),
+    ({"count": 1, "note": None}, "arguments.note"),
+)
+
+
+async def test_what_lacks_or_does_not_fit_is_refused_and_nothing_runs(room: Room) -> None:
+    for number, family in enumerate(FAMILIES):
+        for face in SERVED:
+            arguments, path = UNFIT[(number + SERVED.index(face)) % len(UNFIT)]
+            answer = await room.asker.ask(face, f"{family}:open", arguments)
+            assert answer.error is not None
+            assert (answer.code, answer.error["path"]) == ("INVALID_ARGUMENTS", path), (family, face)
+            assert answer.error["class"] == "validation"
+        assert room.ran(family) == []
+    for arguments, path in UNFIT:
+        answer = await room.asker.ask("rest", "mcp:open", arguments)
+        assert answer.error is not None
+        assert answer.error["path"] == path
+    assert room.ran("mcp") == []
+
+
+@pytest.mark.requirement("E12")
+async def test_over_its_limit_nothing_runs_and_each_caller_has_its_own(room: Room) -> None:
+    other = await room.asker.crib.key("other")
+    for family in FAMILIES:
+        for face in SERVED:
+            name = f"{family}:limited-{face}"
+            assert await room.code(face, name, {"count": 1}) is None
+            over = await room.asker.ask(face, name, {"count": 1})
+            assert over.code == "RATE_LIMITED", (family, face)
+            assert over.error is not None
+            assert 0 < over.error["retryAfter"] <= 3600
+            assert await room.code(face, name, {"count": 1}, other) is None
+        assert len(room.ran(family)) == 2 * len(SERVED)
+
+
+async def test_who_may_not_use_a_tool_is_told_that_and_nothing_of_its_arguments(room: Room) -> None:
+    none = await room.asker.crib.key("none")
+    for face in SERVED:
+        answer = await room.asker.ask(face, "function:guarded", {"count": "wrong"}, key=none)
+        assert answer.code == "PERMISSION_DENIED"
+        assert answer.error is not None
+        assert "path" not in answer.error

@@ -1,0 +1,58 @@
+"""Confidence follows from what is known: from the answer, from its author, from the tool's record."""
+
+import pytest
+
+from tests.doors import Doors, doors
+from toolcrib import ToolResult, create_tool, hints
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E8")]
+
+ROWS = [str(number) for number in range(10)]
+
+
+@create_tool(category="query")
+async def list_rows(some: int) -> ToolResult[list[str]]:
+    """List some of ten rows, with hints of its own."""
+    return ToolResult(data=ROWS[:some], hints=hints.found(ROWS[:some], total=len(ROWS)))
+
+
+@create_tool(category="query")
+async def list_plainly(some: int) -> list[str]:
+    """List some of ten rows, and fail where more are wanted."""
+    if some > len(ROWS):
+        raise ValueError
+    return ROWS[:some]
+
+
+async def confidence(crib: Doors, name: str, some: int) -> float:
+    return (await crib.call(name, {"some": some})).json["agentHints"]["confidence"]
+
+
+async def test_the_more_of_all_there_is_the_surer() -> None:
+    async with doors(tools=[list_rows]) as crib:
+        told = [await confidence(crib, "list-rows", some) for some in range(1, 11)]
+    assert told == sorted(told)
+    assert len(set(told)) >= 8
+    assert all(0 <= each <= 1 for each in told)
+
+
+@pytest.mark.requirement("E9")
+async def test_failures_lower_trust_in_the_next_answer_and_successes_restore_it() -> None:
+    async with doors(tools=[list_plainly]) as crib:
+        fresh = await confidence(crib, "list-plainly", 5)
+        falling: list[float] = []
+        for _ in range(4):
+            failed = await confidence(crib, "list-plainly", 11)
+            falling.append(await confidence(crib, "list-plainly", 5))
+            assert failed < falling[-1], "an answer is worth more than an error"
+        rising = [await confidence(crib, "list-plainly", 5) for _ in range(20)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[0] < fresh
+    assert rising == sorted(rising)
+    assert falling[-1] < rising[-1]
+    assert len({*falling, *rising}) > 10
+
+
+async def test_what_gives_nothing_is_trusted_less_than_what_gives_something() -> None:
+    async with doors(tools=[list_plainly]) as crib:
+        assert await confidence(crib, "list-plainly", 0) < await confidence(crib, "list-plainly", 5)

@@ -1,0 +1,127 @@
+"""What may be kept is kept for its caller and its time, and what changes something never is."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.contract.asking import FACES, asking
+from tests.doors import Doors, doors
+from toolcrib import create_tool
+from toolcrib.model import Category
+from toolcrib.sdk import AnyTool, ToolDefinitionError
+from toolcrib.steps.cache import Cache
+from toolcrib.store.shared.memory import MemoryShared
+from toolcrib.testing import a_call, a_tool, echo
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
+
+
+def counting(name: str, category: Category, **options: Any) -> AnyTool:
+    """A tool that answers with how often it has run."""
+    ran = 0
+
+    async def count() -> dict[str, int]:
+        nonlocal ran
+        ran += 1
+        return {"run": ran}
+
+    return create_tool(count, name=name, category=category, **options)
+
+
+async def run_of(crib: Doors, name: str, **more: Any) -> tuple[int, bool]:
+    """Which run an answer is of, and whether it says that it was kept."""
+    told = (await crib.call(name, **more)).json
+    return told["data"]["run"], told["metadata"]["cached"]
+
+
+async def metrics_of(crib: Doors, start: str) -> dict[str, float]:
+    lines = (await crib.ask("GET", "/metrics")).body.decode().splitlines()
+    return {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(start)
+    }
+
+
+@pytest.mark.requirement("E6")
+async def test_a_kept_answer_says_so_on_every_face() -> None:
+    @create_tool(category="query", cache_ttl=3600)
+    async def look_up() -> dict[str, int]:
+        """Look something up."""
+        return {"found": 1}
+
+    async with asking(look_up) as asker:
+        for face in FACES:
+            first, again = [(await asker.ask(face, "look-up")).metadata["cached"] for _ in range(2)]
+            assert again is True, face
+            assert first is (face not in ("rest", "library")), "the served faces share one caller's answers"
+
+
+async def test_a_query_is_run_once_for_each_caller_and_never_answers_another() -> None:
+    async with doors(tools=[counting("look-up", "query", cache_ttl=3600)]) as crib:
+        one, two = await crib.key("one"), await crib.key("two")
+        assert [await run_of(crib, "look-up", key=one) for _ in range(2)] == [(1, False), (1, True)]
+        assert [await run_of(crib, "look-up", key=two) for _ in range(2)] == [(2, False), (2, True)]
+        ann = {"x-user-id": "ann"}
+        assert await run_of(crib, "look-up", headers=ann) == (3, False)
+        assert await run_of(crib, "look-up", headers={"x-user-id": "bob"}) == (4, False)
+        assert await run_of(crib, "look-up", headers=ann) == (3, True)
+
+
+@pytest.mark.parametrize("category", ["query", "analysis", "generation", "mutation"])
+async def test_what_is_not_said_to_be_kept_runs_every_time(category: Category) -> None:
+    async with doors(tools=[counting("do-it", category)]) as crib:
+        assert [await run_of(crib, "do-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
+
+
+@pytest.mark.parametrize("category", ["query", "analysis", "generation"])
+async def test_what_only_reads_or_makes_may_be_kept_where_its_author_says_so(category: Category) -> None:
+    async with doors(tools=[counting("do-it", category, cache_ttl=3600)]) as crib:
+        assert [await run_of(crib, "do-it") for _ in range(2)] == [(1, False), (1, True)]
+
+
+async def test_a_mutation_is_kept_on_nobodys_word() -> None:
+    with pytest.raises(ToolDefinitionError, match="a mutation cannot be cached"):
+        counting("change-it", "mutation", cache_ttl=3600)
+    said = {"tools:*": {"cache_ttl": 3600, "shared_cache": True, "idempotent": True}}
+    async with doors(json.dumps({"overrides": said}), tools=[counting("change-it", "mutation")]) as crib:
+        assert [await run_of(crib, "change-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
+
+
+async def test_an_error_is_not_kept() -> None:
+    tries = 0
+
+    @create_tool(category="query", cache_ttl=3600)
+    async def look_up() -> dict[str, int]:
+        """Fail once."""
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise ValueError
+        return {"run": tries}
+
+    async with doors(tools=[look_up]) as crib:
+        assert (await crib.call("look-up")).code == "HANDLER_ERROR"
+        assert await run_of(crib, "look-up") == (2, False)
+
+
+async def test_an_answer_is_kept_for_so_many_seconds() -> None:
+    clock = [0.0]
+    tool = a_tool(category="query", cache_ttl=90.0)
+    stage = Cache(MemoryShared(clock=lambda: clock[-1])).fit(tool)
+    assert stage is not None
+    for moment, kept in ((0.0, False), (60.0, True), (89.9, True), (90.1, False), (100.0, True)):
+        clock.append(moment)
+        assert (await stage(a_call(tool), echo)).cached is kept, moment
+
+
+@pytest.mark.requirement("E14")
+async def test_hits_and_misses_are_counted_where_there_can_be_any() -> None:
+    tools = [counting("look-up", "query", cache_ttl=3600), counting("change-it", "mutation")]
+    async with doors(tools=tools) as crib:
+        for _ in range(4):
+            await run_of(crib, "look-up")
+            await run_of(crib, "change-it")
+        assert await metrics_of(crib, "toolcrib_cache_total{") == {
+            'toolcrib_cache_total{tool="tools:look-up",outcome="hit"}': 3,
+            'toolcrib_cache_total{tool="tools:look-up",outcome="miss"}': 1,
+        }

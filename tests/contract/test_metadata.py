@@ -1,0 +1,153 @@
+"""Every answer says which version gave it, when, how long it took and under which ids: on every face."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.contract.asking import FACES, SERVED, Answer, asking
+from tests.doors import doors
+from tests.eleven import ELEVEN
+from tests.faces.rest.bench import CONFIG
+from tests.faces.rest.bench import TOOLS as BENCH
+from tests.faces.rest.test_codes import PROVOKED
+from toolcrib import BusinessRuleError, Crib, ToolContext, create_tool
+from toolcrib.formats.rest import as_json
+from toolcrib.version import VERSION
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E6")]
+
+FIELDS = {
+    *("toolVersion", "timestamp", "executionTime", "serviceVersion"),
+    *("traceId", "correlationId", "cached"),
+}
+SEMANTIC = re.compile(r"\d+\.\d+\.\d+")
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+CONTEXT = {
+    *("userId", "sessionId", "correlationId", "traceId", "agentId", "agentVersion"),
+    *("timestamp", "metadata"),
+}
+
+
+@create_tool(category="query", version="3.1.4")
+async def tell_context(ctx: ToolContext) -> dict[str, Any]:
+    """Tell what a handler is told."""
+    return ctx.as_json()
+
+
+@create_tool(version="3.1.4")
+async def refuse_politely() -> str:
+    """Break a rule of its own."""
+    raise BusinessRuleError("CLOSED", "it is closed today")
+
+
+@create_tool(version="3.1.4")
+async def fall_over() -> str:
+    """Raise what nobody expects."""
+    raise RuntimeError("no")
+
+
+@create_tool(category="query", version="3.1.4")
+async def answer_nothing() -> None:
+    """Answer nothing, which is no answer."""
+
+
+TOOLS = (tell_context, refuse_politely, fall_over, answer_nothing)
+OUTCOMES = {
+    ("tell-context", None),
+    ("refuse-politely", "TOOL_FAILED"),
+    ("fall-over", "HANDLER_ERROR"),
+    ("answer-nothing", "CONTRACT_VIOLATION"),
+    ("nobody-knows", "TOOL_NOT_FOUND"),
+}
+
+
+def whole(answer: Answer, *, version: str) -> None:
+    """Nothing is missing, and each value is of its kind."""
+    told = answer.metadata
+    assert told.keys() == FIELDS
+    assert (told["toolVersion"], told["serviceVersion"]) == (version, VERSION)
+    assert SEMANTIC.fullmatch(told["toolVersion"])
+    assert SEMANTIC.match(told["serviceVersion"])
+    moment = datetime.fromisoformat(told["timestamp"])
+    assert moment.utcoffset() == timedelta(0)
+    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=10)
+    assert str(UUID(told["traceId"])) == told["traceId"]
+    assert str(UUID(told["correlationId"])) == told["correlationId"]
+    assert isinstance(told["executionTime"], float | int)
+    assert told["executionTime"] >= 0
+    assert told["cached"] is False
+
+
+async def test_metadata_is_whole_on_every_face_whatever_the_outcome() -> None:
+    async with asking(*TOOLS) as asker:
+        for face in FACES:
+            for name, code in OUTCOMES:
+                answer = await asker.ask(face, name)
+                assert answer.code == code, (face, name)
+                whole(answer, version="0.0.0" if code == "TOOL_NOT_FOUND" else "3.1.4")
+
+
+@pytest.mark.requirement("E11")
+async def test_so_it_is_for_every_refusal_there_is() -> None:
+    # One makes a key that another makes too, and after one nothing is answered any more.
+    apart = ("SCOPE_DENIED", "OVERLOADED")
+    for codes in (sorted(PROVOKED.keys() - set(apart)), apart):
+        async with doors(CONFIG, tools=BENCH) as crib:
+            for code in codes:
+                reply = (await PROVOKED[code](crib)).json
+                assert reply["error"]["code"] == code
+                answer = Answer("", None, reply["agentHints"], reply["metadata"], reply["error"])
+                whole(answer, version=reply["metadata"]["toolVersion"])
+                assert answer.hints.keys() >= ELEVEN
+
+
+async def test_time_is_in_milliseconds_and_counts_every_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, tries = 100.0, 0
+
+    @create_tool(category="query")
+    async def take_long() -> str:
+        """Take a second, in vain, and another half, by a clock that stands still otherwise."""
+        nonlocal now, tries
+        tries += 1
+        now += 1.0 if tries == 1 else 0.5
+        if tries == 1:
+            raise ConnectionResetError
+        return "done"
+
+    monkeypatch.setattr("toolcrib.gateway.door.perf_counter", lambda: now)
+    async with Crib(tools=[take_long]) as crib:
+        told = as_json(await crib.call("take-long"))
+    assert (told["data"], told["metadata"]["executionTime"]) == ("done", 1500.0)
+
+
+@pytest.mark.requirement("E5", "E14")
+async def test_a_trace_and_a_correlation_come_from_the_request_and_reach_handler_and_answer() -> None:
+    wanted = str(UUID(TRACE))
+    async with asking(*TOOLS) as asker:
+        for face in SERVED:
+            answer = await asker.ask(face, "tell-context", trace=TRACEPARENT)
+            assert (answer.metadata["traceId"], answer.data["traceId"]) == (wanted, wanted), face
+            assert answer.data["correlationId"] == answer.metadata["correlationId"]
+            failed = await asker.ask(face, "fall-over", trace=TRACEPARENT)
+            assert failed.metadata["traceId"] == wanted
+
+
+@pytest.mark.requirement("E5")
+async def test_a_handler_is_told_who_calls_on_every_face() -> None:
+    async with asking(*TOOLS) as asker:
+        for face in FACES:
+            told = (await asker.ask(face, "tell-context")).data
+            assert told.keys() >= CONTEXT, face
+            assert (told["userId"], told["metadata"]) == (None, {})
+            assert str(UUID(told["traceId"])) == told["traceId"]
+            assert str(UUID(told["correlationId"])) == told["correlationId"]
+            assert told["agentId"]
+            assert told["agentVersion"]
+            assert datetime.fromisoformat(told["timestamp"]).utcoffset() == timedelta(0)
+        for face in ("modern", "legacy"):
+            told = (await asker.ask(face, "tell-context")).data
+            assert (told["agentId"], told["agentVersion"]) == ("asker", "1.2.3")

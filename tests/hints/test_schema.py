@@ -1,0 +1,45 @@
+"""The hints described as JSON Schema: what is sound fits it, and nothing essential is missing from it."""
+
+import json
+
+import pytest
+from hypothesis import given
+
+from tests.eleven import ELEVEN
+from tests.hints.values import sound_hints
+from toolcrib.hints.schema import schema
+from toolcrib.model import Hints
+from toolcrib.schemas import compile_schema
+
+WHOLE = compile_schema(schema())
+
+
+@pytest.mark.requirement("E7")
+@given(sound_hints)
+def test_hints_without_a_fault_fit_their_description(hints: Hints) -> None:
+    assert WHOLE.faults(json.loads(json.dumps(hints.as_json()))) == ()
+
+
+@pytest.mark.parametrize("field", sorted(ELEVEN))
+def test_none_of_the_eleven_may_be_missing(field: str) -> None:
+    whole = Hints(confidence=0.5).as_json()
+    assert WHOLE.ok(whole)
+    assert not WHOLE.ok({key: value for key, value in whole.items() if key != field})
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("confidence", 1.7),
+        ("sourceQuality", "best"),
+        ("suggestedNextActions", [{"action": "x"}]),
+        ("estimatedImpact", {"benefit": 0.5}),
+        (
+            "relatedResources",
+            [{"type": "a", "id": "b", "label": "c", "relevance": 1, "metadata": {"quality": 2}}],
+        ),
+        ("riskFactors", "none"),
+    ],
+)
+def test_what_agents_are_told_is_described_closely(field: str, value: object) -> None:
+    assert not WHOLE.ok({**Hints(confidence=0.5).as_json(), field: value})
