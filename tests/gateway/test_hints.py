@@ -102,6 +102,8 @@ def test_what_an_author_knows_is_joined_by_the_tools_record() -> None:
     good, bad = (with_record(own, a_tool(), Past(rate, 0.0, 100)) for rate in (1.0, 0.2))
     assert bad.confidence < good.confidence
     assert json.loads(bad.encoded)["confidence"] == bad.confidence
+    boast = with_record(Hints(confidence=1.0), a_tool(family="mcp"), Past(0.2, 0.0, 100))
+    assert boast.confidence < 0.5, "a server from outside is trusted no more than it has earned"
     said = with_record(Hints(confidence=0.42), a_tool(), Past(0.2, 0.0, 100))
     assert said.confidence == 0.42, "without evidence it is the author's own figure"
 

@@ -77,3 +77,14 @@ def test_what_hardly_anybody_does_is_not_told() -> None:
         _go(seen, f"key:{number}", "a:one", "a:usual")
     _go(seen, "key:odd", "a:one", "a:odd")
     assert seen.followers("a:one") == (("a:usual", 1.0),)
+
+
+def test_as_many_callers_and_voices_as_fit_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.observe.sequences.MOST_CALLERS", 2)
+    monkeypatch.setattr("toolcrib.observe.sequences._VOICES", 2)
+    seen = Sequences()
+    for who in ("key:a", "key:b"):
+        _go(seen, who, "a:one")
+    _go(seen, "key:a", "a:two", start=10_001.0)
+    _go(seen, "key:b", "a:three", start=10_001.0)
+    assert seen.followers("a:one") == (("a:three", 0.5), ("a:two", 0.5))

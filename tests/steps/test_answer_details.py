@@ -1,9 +1,10 @@
 """What is kept and for whom, what counts towards a size, and how faults of arguments are told."""
 
 import anyio
+import orjson
 import pytest
 
-from toolcrib.errors import Broken, Refused
+from toolcrib.errors import Broken, Refused, problem
 from toolcrib.interfaces import Handler
 from toolcrib.model import Ask, Call, Family, JsonObject, Result, Tool
 from toolcrib.steps.cache import Cache
@@ -110,7 +111,8 @@ async def test_a_megabyte_is_kept_and_no_byte_more() -> None:
     stage = Cache(shared).fit(QUERY)
     assert stage is not None
     for size in (megabyte, megabyte + 1):
-        await stage(a_call(QUERY), answering(Result(data="large", encoded=b"x" * size)))
+        text = "x" * (size - len('""'))
+        await stage(a_call(QUERY), answering(Result(data=text, encoded=orjson.dumps(text))))
     assert shared.sizes == [megabyte]
 
 
@@ -130,6 +132,19 @@ async def test_of_a_block_its_text_counts_and_its_numbers_do_not() -> None:
     assert shaped.content == numbers.content
 
 
+async def test_data_and_blocks_count_together() -> None:
+    both = Result(data="d", encoded=b"x" * 60, content=({"text": "y" * 60},))
+    with pytest.raises(Broken, match="120 bytes"):
+        await Shape(119).fit(QUERY)(a_call(QUERY), answering(both))
+    assert (await Shape(120).fit(QUERY)(a_call(QUERY), answering(both))).content == both.content
+
+
+async def test_a_failure_that_says_too_much_keeps_nothing_but_itself() -> None:
+    failed = Result(problem=problem("TOOL_FAILED", "no"), meta={"example.com/more": "x" * 200})
+    shaped = await Shape(100).fit(QUERY)(a_call(QUERY), answering(failed))
+    assert (shaped.problem, shaped.content, shaped.meta) == (failed.problem, (), {})
+
+
 # --- validate ---
 
 
@@ -138,12 +153,12 @@ async def test_faults_are_told_in_one_sentence_and_each_with_what_was_expected()
     tool = a_tool("far:add", input_schema=schema)
     with pytest.raises(Refused) as refused:
         await Validate().fit(tool)(a_call(tool, arguments={"a": "x", "b": 1}), echo)
-    problem = refused.value.problem
-    faults = problem.details["faults"]
+    found = refused.value.problem
+    faults = found.details["faults"]
     assert [(fault["path"], fault["expected"]) for fault in faults] == [
         ("arguments.a", "an integer"),
         ("arguments.b", "a string"),
     ]
-    assert problem.path == "arguments.a"
+    assert found.path == "arguments.a"
     said = 'arguments.a: must be an integer, got "x"; arguments.b: must be a string, got 1'
-    assert problem.message == f"far:add: {said}"
+    assert found.message == f"far:add: {said}"

@@ -66,6 +66,24 @@ async def test_a_busy_source_is_named_and_the_caller_told_to_come_back_in_a_seco
         assert (problem.code, problem.retry_after) == ("OVERLOADED", 1.0)
 
 
+async def test_places_that_were_left_can_all_be_taken_again() -> None:
+    stage, gate, inside = Bulkhead(running=2, waiting=0).fit(FAR), anyio.Event(), list[Call]()
+
+    async def hold(call: Call) -> Result:
+        inside.append(call)
+        await gate.wait()
+        return await echo(call)
+
+    for count in (2, 4):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(stage, a_call(FAR), hold)
+            await anyio.wait_all_tasks_blocked()
+            gate.set()
+        assert len(inside) == count
+        gate = anyio.Event()
+
+
 # --- breaker ---
 
 

@@ -2,16 +2,16 @@
 
 import asyncio
 from math import inf
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import pytest
 
 from toolcrib.errors import Lost, Refused
 from toolcrib.model import Call, Family, JsonObject, Result, Tool
-from toolcrib.steps.attempt import Attempt, _Try  # pyright: ignore[reportPrivateUsage]
+from toolcrib.steps.attempt import TICK, Attempt, _Try  # pyright: ignore[reportPrivateUsage]
 from toolcrib.steps.deadline import Deadline
-from toolcrib.testing import a_call, a_tool
+from toolcrib.testing import a_call, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -74,6 +74,52 @@ async def test_what_hangs_after_the_caller_was_asked_is_stopped_all_the_same(fam
 
     with anyio.fail_after(5), pytest.raises(Lost):
         await Attempt(lambda _: None).fit(tool)(a_call(tool, channel=Person()), ask_and_hang)
+
+
+@pytest.mark.parametrize(
+    "family, can_be_asked, overheard",
+    [("mcp", True, True), ("mcp", False, False), ("function", True, False), ("core", True, False)],
+)
+async def test_only_what_runs_elsewhere_and_may_ask_is_listened_to(
+    family: Family, can_be_asked: bool, overheard: bool
+) -> None:
+    person, seen = Person(), list[object]()
+    if not can_be_asked:
+        person.capabilities = {}
+
+    async def look(call: Call) -> Result:
+        seen.append(call.channel)
+        return Result(data=1)
+
+    tool = a_tool(family=family)
+    await Attempt(lambda _: None).fit(tool)(a_call(tool, channel=person), look)
+    assert (seen[0] is not person) is overheard
+
+
+async def test_one_timer_watches_all_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), list[float]()
+    later = loop.call_later
+
+    def counting(delay: float, *rest: Any, **more: Any) -> asyncio.TimerHandle:
+        timers.append(delay)
+        return later(delay, *rest, **more)
+
+    tool = a_tool(timeout=30.0)
+    stage = Attempt(lambda _: None).fit(tool)
+
+    async def nested(call: Call) -> Result:
+        return await stage(call, echo)
+
+    monkeypatch.setattr(loop, "call_later", counting)
+    for _ in range(3):
+        await stage(a_call(tool), nested)
+    assert timers == [TICK]
+
+
+async def test_the_limit_of_a_source_is_asked_for_by_its_name() -> None:
+    limits = {"far": 7.0}
+    assert Attempt(limits.get).limit(a_tool("far:read")) == 7.0
+    assert Attempt(limits.get).limit(a_tool("near:read", response_time="fast")) == 1.0
 
 
 @pytest.mark.parametrize(

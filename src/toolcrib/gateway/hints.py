@@ -100,6 +100,10 @@ def with_record(hints: Hints, tool: Tool, past: Past, freshness: float = 1.0) ->
         rate = success(past.success, past.calls)
         known = replace(said, success=rate, freshness=min(said.freshness, freshness))
         changes = {"evidence": known, "confidence": confidence(known)}
+    elif not tool.inside:
+        # A server may say of itself what it likes; it is trusted no more than we would trust it.
+        ours = confidence(evidence_of(tool, past, Seen(freshness=freshness)))
+        changes = {"confidence": min(hints.confidence, ours)}
     warned = {caution.type for caution in hints.warnings}
     more = tuple(caution for caution in cautions(tool, past) if caution.type not in warned)
     if more:

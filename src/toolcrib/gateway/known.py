@@ -12,6 +12,8 @@ from toolcrib.model import Hints, JsonObject, Result, Tool
 
 _MOST_KEPT = 256
 _MOST_NAMES = 16
+_A_DAY = 86_400.0
+"""How long an answer that was kept for its idempotency key is good for something."""
 _HOLLOW = 0.5
 """How full an answer is that is there and says nothing: an empty list, an empty text."""
 
@@ -23,7 +25,7 @@ class Known:
 
     def __init__(self, tool: Tool | None) -> None:
         self.tool = tool
-        self._ttl = (tool.cache_ttl or 0.0) if tool is not None else 0.0
+        self._lasts = (tool.cache_ttl if tool is not None else None) or _A_DAY
         self._fullness = _fullness(tool)
         self._kept: dict[_Key, Hints] = {}
 
@@ -61,7 +63,7 @@ class Known:
 
     def _freshness(self, age: float) -> int:
         """How fresh a kept answer is, in twentieths; another machine's clock may run ahead of ours."""
-        return ceil(20 * min(1.0, max(0.0, 1.0 - age / self._ttl))) if self._ttl else 0
+        return ceil(20 * min(1.0, max(0.0, 1.0 - age / self._lasts)))
 
     def _made(
         self, key: _Key, result: Result, past: Past, followers: Followers, near: Neighbourhood

@@ -46,6 +46,8 @@ class Sequences:
         """The tools that most often follow this one."""
         told = self._told.get(tool)
         if told is None:
+            if len(self._told) >= MOST_TOOLS:
+                self._told.clear()
             told = self._told[tool] = _count(self._votes.get(tool))
         return told
 

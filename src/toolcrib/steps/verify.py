@@ -43,10 +43,7 @@ class Verify:
             if result.problem is not None or result.ask is not None:
                 return result
             if result.data is None:
-                if not result.content:
-                    raise _broken(tool, _NULL)
-                # Whoever reads data alone must find what the blocks say.
-                result = result.but(data=list(result.content), structured=False)
+                result = _from_blocks(tool, result)
             encoded = _encode(tool, result.data)
             wrong = checked.faults(result.data, "data") if checked else ()
             if wrong:
@@ -56,6 +53,13 @@ class Verify:
             return result.but(encoded=encoded)
 
         return verify
+
+
+def _from_blocks(tool: Tool, result: Result) -> Result:
+    """Whoever reads data alone must find what the blocks say."""
+    if not result.content:
+        raise _broken(tool, _NULL)
+    return result.but(data=list(result.content), structured=False)
 
 
 def _check_hints(tool: Tool, hints: Hints) -> None:

@@ -136,7 +136,7 @@ def _related(facts: Facts) -> Iterator[hints.Resource]:
 
 def _freshness(now: datetime, last: datetime | None) -> float | None:
     """How fresh what is known of something is: it halves with every week since the review before."""
-    return None if last is None else round(0.5 ** ((now - last) / timedelta(weeks=1)), 3)
+    return None if last is None else round(min(1.0, 0.5 ** ((now - last) / timedelta(weeks=1))), 3)
 
 
 def _missing(facts: Facts) -> Iterator[str]:

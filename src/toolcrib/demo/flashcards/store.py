@@ -214,6 +214,7 @@ class Box:
         """Open one learner's drawer. All that is done in it is kept, or nothing if an error leaves it."""
         path = self.path or Path(os.environ.get("TOOLCRIB_HOME") or ".toolcrib") / "flashcards.db"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
         with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db, db:
             db.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
