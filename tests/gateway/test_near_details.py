@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.gateway.near import Neighbour, Neighbourhood, Tagged, example_of, next_actions, related
-from toolcrib.model import Category, Example, Tool
+from toolcrib.model import Category, Deprecation, Example, Tool
 from toolcrib.model.hints import NextAction, Resource
 from toolcrib.testing import a_tool
 
@@ -18,7 +18,7 @@ def _house(*tools: Tool) -> Neighbourhood:
     return Neighbourhood(Tagged({tool.name: tool for tool in tools}), lambda _: True)
 
 
-def test_relevance_is_the_share_of_tags_in_common_in_hundredths() -> None:
+def test_relevance_is_the_share_of_tags_that_both_have_in_hundredths() -> None:
     third = _tagged("cards:third", "cards", "a")
     half = _tagged("cards:half", "cards")
     whole = _tagged("cards:whole", "content", "cards")
@@ -116,3 +116,48 @@ def test_a_description_is_cut_where_it_would_be_long(category: Category, offered
     tool = a_tool("cards:get", category=category, examples=(long,))
     actions = next_actions([Neighbour(tool, 0.3, followed=False)])
     assert [action.description for action in actions] == (["y" * 160] if offered else [])
+
+
+# --- what replaces a tool ---
+
+NEW = a_tool("cards:new", aliases=("older",))
+
+
+def _told(replacement: str | None, *, sees: bool = True) -> str | None:
+    """What an audience hears of the replacement of `cards:old`."""
+    old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement=replacement))
+    others = (a_tool("mail:new"), a_tool("cards:other", aliases=("oldest",)), NEW)
+    tagged = Tagged({tool.name: tool for tool in others})
+    told = Neighbourhood(tagged, lambda tool: sees or tool.name != NEW.name).told(old)
+    assert told.deprecated is not None
+    assert told.deprecated.since == "1.0.0"
+    return told.deprecated.replacement
+
+
+@pytest.mark.requirement("E13")
+@pytest.mark.parametrize(
+    "replacement", ["cards:new", "new", "older", "cards:older", "cards:v1:older"], ids=lambda name: name
+)
+def test_what_replaces_a_tool_is_named_to_those_who_see_it(replacement: str) -> None:
+    known = replacement != "cards:v1:older"
+    assert _told(replacement) == (replacement if known else None)
+    assert _told(replacement, sees=False) is None
+
+
+@pytest.mark.parametrize("replacement", ["cards:never", "never", "new:never"])
+def test_what_there_is_none_of_replaces_nothing(replacement: str) -> None:
+    assert _told(replacement) is None
+
+
+def test_a_tool_that_nothing_replaces_is_told_as_it_is() -> None:
+    assert _told(None, sees=False) is None
+    assert _house(GET).told(GET) is GET
+    old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
+    assert _house(NEW).told(old) is old
+
+
+def test_followers_that_are_down_changed_or_on_their_way_out_are_not_suggested() -> None:
+    down = a_tool("cards:down", degraded=True)
+    assert _house(down, NEW).of(GET, (("cards:down", 0.9), ("cards:new", 0.1), ("cards:gone", 0.1))) == (
+        Neighbour(NEW, 0.1, followed=True),
+    )

@@ -88,3 +88,12 @@ def test_as_many_callers_and_voices_as_fit_are_all_there(monkeypatch: pytest.Mon
     _go(seen, "key:a", "a:two", start=10_001.0)
     _go(seen, "key:b", "a:three", start=10_001.0)
     assert seen.followers("a:one") == (("a:three", 0.5), ("a:two", 0.5))
+
+
+def test_asking_about_ever_more_tools_keeps_no_more_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 2)
+    seen, kept = Sequences(), list[int]()
+    for number in range(5):
+        assert seen.followers(f"a:{number}") == ()
+        kept.append(len(seen._told))  # pyright: ignore[reportPrivateUsage]
+    assert kept == [1, 2, 1, 2, 1]

@@ -95,6 +95,14 @@ async def test_a_kept_answer_says_when_it_was_made(monkeypatch: pytest.MonkeyPat
     assert (await stage(a_call(QUERY), echo)).made == 1234.5
 
 
+async def test_what_is_done_to_an_answer_does_not_change_what_is_kept() -> None:
+    stage, data = Cache(MemoryShared()).fit(QUERY), {"words": ["one"]}
+    assert stage is not None
+    first = await stage(a_call(QUERY), answering(Result(data=data, encoded=orjson.dumps(data))))
+    first.data["words"].append("two")
+    assert (await stage(a_call(QUERY), echo)).data == {"words": ["one"]}
+
+
 class Kept(MemoryShared):
     """Writes down the sizes of what it is given to keep."""
 

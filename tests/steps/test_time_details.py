@@ -116,6 +116,13 @@ async def test_one_timer_watches_all_tries(monkeypatch: pytest.MonkeyPatch) -> N
     assert timers == [TICK]
 
 
+async def test_a_try_that_has_ended_is_watched_no_more() -> None:
+    tool = a_tool(timeout=30.0)
+    step = Attempt(lambda _: None)
+    await step.fit(tool)(a_call(tool), echo)
+    assert step._watch._tries == set()  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_the_limit_of_a_source_is_asked_for_by_its_name() -> None:
     limits = {"far": 7.0}
     assert Attempt(limits.get).limit(a_tool("far:read")) == 7.0

@@ -10,7 +10,9 @@ from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
 
 Answer = ToolResult[dict[str, Any]]
 
-_SECRETS = {"type": "object", "additionalProperties": {"type": "string"}, "writeOnly": True}
+# An address or an argument may hold a token, and what is only written is not logged.
+_UNTOLD = {"writeOnly": True}
+_SECRETS = {"type": "object", "additionalProperties": {"type": "string"}, **_UNTOLD}
 _ARGUMENT = {"type": "string", "minLength": 1, "maxLength": 4096}
 _WAIT = {"type": "integer", "minimum": 1, "maximum": 86_400_000}
 
@@ -34,7 +36,12 @@ _ADD: JsonObject = {
                 "enum": ["http", "sse", "stdio"],
                 "description": "How to talk to it; stdio where a command is given, else http.",
             },
-            "url": {"type": "string", "maxLength": 2048, "description": "Its address, for http and sse."},
+            "url": {
+                "type": "string",
+                "maxLength": 2048,
+                "description": "Its address, for http and sse.",
+                **_UNTOLD,
+            },
             "headers": {**_SECRETS, "description": "Headers to send, such as Authorization; kept secret."},
             "command": {
                 "type": ["string", "array"],
@@ -43,12 +50,14 @@ _ADD: JsonObject = {
                 "maxItems": 256,
                 "items": _ARGUMENT,
                 "description": "The program to run, or the program and its arguments, for stdio.",
+                **_UNTOLD,
             },
             "args": {
                 "type": "array",
                 "maxItems": 256,
                 "items": _ARGUMENT,
                 "description": "Arguments of the program, for stdio.",
+                **_UNTOLD,
             },
             "env": {**_SECRETS, "description": "Variables the program gets, for stdio; kept secret."},
             "cwd": {**_ARGUMENT, "description": "The directory the program runs in, for stdio."},
