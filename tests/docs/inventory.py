@@ -16,7 +16,7 @@ from toolcrib import sources
 from toolcrib.asgi import Route
 from toolcrib.cli.commands import toolcrib
 from toolcrib.crib import Crib
-from toolcrib.model import Call, Caller, Origin, Tool
+from toolcrib.model import Caller, Origin, Tool
 from toolcrib.observe import Entry, Redactor
 from toolcrib.observe.arguments import Arguments
 from toolcrib.observe.entry import Start
@@ -109,7 +109,7 @@ def log_fields() -> tuple[str, ...]:
     raised = ValueError("for the record")
     caught = (ValueError, raised, None)
     record = logging.LogRecord("toolcrib", logging.ERROR, "x.py", 1, "said", (), caught, sinfo="stack")
-    begun = Start(Call(id="id", tool=tool, arguments={}, caller=Caller(id="key:x")), 0.0)
+    begun = Start("id", tool, Caller(id="key:x"), Origin(), {}, 0.0)
     start = loads(QuickLines(Redactor(), Arguments(Redactor())).start(begun))
     keys = (*start, *call_event(call, Redactor()), *record_event(record, Redactor()))
     return tuple(dict.fromkeys(keys))

@@ -70,7 +70,7 @@ def verdict(found: Sequence[Mutant], entries: Sequence[Accepted]) -> tuple[list[
     lines = [f"{share(ones):6.1f} %  {len(ones):5}  {module}" for module, ones in modules.items()]
     lines.append(f"{share(found):6.1f} %  {len(found):5}  of all, and {len(survivors)} survived")
     lines += [f"not in the list: {one.where}: {one.change}" for one in strange]
-    lines += [f"in the list, and does not survive: {change}" for change in _needless(entries, found)]
+    lines += [f"in the list, and not among these survivors: {change}" for change in _needless(entries, found)]
     lines += [f"too few are killed in {module}: {LEAST} % must be" for module in low]
     return lines, bool(found) and not low and not strange
 

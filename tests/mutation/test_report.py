@@ -121,7 +121,7 @@ def test_a_survivor_nobody_accepted_is_named_and_is_not_well() -> None:
 def test_an_entry_for_nothing_is_named_and_does_no_harm() -> None:
     lines, content = verdict(_many(9, 0), KNOWN)
     assert content
-    assert lines[-1] == "in the list, and does not survive: * => def (self, much=2):"
+    assert lines[-1] == "in the list, and not among these survivors: * => def (self, much=2):"
 
 
 def test_no_mutants_at_all_is_not_well() -> None:

@@ -56,8 +56,7 @@ def test_both_lines_of_a_beginning_say_the_same(some: list[Entry], asked: dict[s
     arguments = Arguments(redactor)
     quick = QuickLines(redactor, arguments)
     for entry in some:
-        call = a_call(entry.tool, id=entry.id, arguments=asked, caller=entry.caller, origin=entry.origin)
-        start = Start(call, entry.at)
+        start = Start(entry.id, entry.tool, entry.caller, entry.origin, asked, entry.at)
         told = json.loads(quick.start(start))
         plain = json.loads(
             json_line(start_event(start, redactor) | {"arguments": redactor.clean(asked, room=2_048)})

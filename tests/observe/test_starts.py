@@ -17,9 +17,10 @@ from toolcrib.cli.running import running_house
 from toolcrib.config import parse
 from toolcrib.errors import Broken
 from toolcrib.interfaces import Handler
-from toolcrib.model import Call, Origin, Result
+from toolcrib.model import Call, Origin, Result, Tool
 from toolcrib.observe import MASK, Journal, Metrics, Redactor
 from toolcrib.observe.arguments import LONGEST, Arguments
+from toolcrib.observe.entry import Start
 from toolcrib.observe.log import Level
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
@@ -58,8 +59,12 @@ async def logged(
 
 def told(arguments: Any, *secrets: str, **tool: Any) -> Any:
     """What the log says a call was asked."""
-    call = a_call(a_tool(**tool), arguments=arguments)
-    return json.loads(Arguments(Redactor(secrets)).spell(call))
+    return json.loads(Arguments(Redactor(secrets)).spell(begun(arguments, a_tool(**tool))))
+
+
+def begun(arguments: Any, tool: Tool | None = None) -> Start:
+    call = a_call(tool, arguments=arguments)
+    return Start(call.id, call.tool, call.caller, call.origin, call.arguments, 0.0)
 
 
 async def test_a_beginning_has_every_field_and_its_arguments() -> None:
@@ -167,7 +172,7 @@ def test_what_the_schema_calls_secret_is_hidden_at_any_depth() -> None:
 def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before: str, after: str) -> None:
     secret = 'a "quoted" sécret'
     spelled = Arguments(Redactor([secret])).spell(
-        a_call(arguments={**more, "text": f"{before}{secret}{after}", "list": [{secret: secret}]})
+        begun({**more, "text": f"{before}{secret}{after}", "list": [{secret: secret}]})
     )
     assert secret not in str(json.loads(spelled))
     assert "sécret".encode() not in spelled.replace("".join(more.values()).encode(), b"")
@@ -186,7 +191,7 @@ def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before
     ],
 )
 def test_what_is_large_is_cut_and_says_so(asked: Any) -> None:
-    spelled = Arguments(Redactor()).spell(a_call(arguments=asked))
+    spelled = Arguments(Redactor()).spell(begun(asked))
     assert len(spelled) < 4 * LONGEST
     assert CUT in json.dumps(json.loads(spelled))
 

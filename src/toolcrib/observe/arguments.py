@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.model import Call, JsonObject, Tool
+from toolcrib.model import JsonObject, Tool
+from toolcrib.observe.entry import Start
 from toolcrib.observe.lines import json_line
 from toolcrib.observe.redact import Redactor
 
@@ -21,18 +22,18 @@ class Arguments:
         self._redactor = redactor
         self._hidden: dict[tuple[str, str], frozenset[str]] = {}
 
-    def spell(self, call: Call) -> bytes:
+    def spell(self, start: Start) -> bytes:
         """Return them as JSON."""
-        arguments = call.arguments
-        if not self._secret_names(call.tool) and _may_be_small(arguments):
+        arguments = start.arguments
+        if not self._secret_names(start.tool) and _may_be_small(arguments):
             encoded = json_line(arguments)[:-1]
             if len(encoded) <= LONGEST and self._redactor.is_plain(encoded.decode()):
                 return encoded
-        return json_line(self.clean(call))[:-1]
+        return json_line(self.clean(start))[:-1]
 
-    def clean(self, call: Call) -> Any:
+    def clean(self, start: Start) -> Any:
         """Return them without secrets, taken apart."""
-        return self._redactor.clean(call.arguments, room=LONGEST, hidden=self._secret_names(call.tool))
+        return self._redactor.clean(start.arguments, room=LONGEST, hidden=self._secret_names(start.tool))
 
     def _secret_names(self, tool: Tool) -> frozenset[str]:
         key = (tool.name, tool.fingerprint)
@@ -46,6 +47,15 @@ class Arguments:
 
 def _may_be_small(arguments: JsonObject) -> bool:
     """Whether it is worth while to spell them as they are; stops looking as soon as it is not."""
+    room = LONGEST
+    for value in arguments.values():
+        if type(value) is not str:
+            return _may_be_small_inside(arguments)
+        room -= len(value)
+    return room >= len(arguments)
+
+
+def _may_be_small_inside(arguments: JsonObject) -> bool:
     room, nested = LONGEST, list[JsonObject | list[Any]]((arguments,))
     for value in nested:  # grows as it is walked
         parts = value if isinstance(value, list) else value.values()

@@ -5,7 +5,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from toolcrib.errors import CODES
-from toolcrib.model import Ask, Call, Caller, Kind, Origin, Problem, Tool
+from toolcrib.model import Ask, Caller, JsonObject, Kind, Origin, Problem, Tool
 
 Outcome = Literal["success", "error", "timeout"]
 
@@ -46,9 +46,13 @@ class Entry(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A call that has begun. It holds the arguments, but no longer than until its line is made."""
+    """A call that has begun: what its line says, since what else hangs on it need not wait for that."""
 
-    call: Call
+    id: str
+    tool: Tool
+    caller: Caller
+    origin: Origin
+    arguments: JsonObject
     at: float
     """When it began, as seconds since the epoch."""
 

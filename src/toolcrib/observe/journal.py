@@ -24,6 +24,7 @@ GRACE = 3.0
 
 # What `Entry(...)` does, in a third of the time.
 _entry = cast("Callable[[type[Entry], tuple[object, ...]], Entry]", tuple.__new__)
+_start = cast("Callable[[type[Start], tuple[object, ...]], Start]", tuple.__new__)
 
 
 class Journal:
@@ -42,7 +43,7 @@ class Journal:
         self._metrics = metrics
         self._limit = limit
         self._remarks = Remarks()
-        self._starts: deque[tuple[Call, float]] = deque()
+        self._starts: deque[Start] = deque()
         self._entries: deque[Entry] = deque()
         self._lost = 0
         self._lanes = tuple(_Lane(sink) for sink in sinks)
@@ -84,7 +85,7 @@ class Journal:
         batch = _emptied(self._entries)
         if self._starts:
             ahead = time() - perf_counter()
-            starts = [Start(call, ahead + started) for call, started in _emptied(self._starts)]
+            starts = [_start(Start, (*start[:5], ahead + start[5])) for start in _emptied(self._starts)]
             for listener in self._listeners:
                 listener.begin(starts)
         if not batch:
@@ -129,7 +130,8 @@ class Journal:
 
     def _begin(self, call: Call, started: float) -> None:
         if len(self._starts) < self._limit:
-            self._starts.append((call, started))
+            parts = (call.id, call.tool, call.caller, call.origin, call.arguments, started)
+            self._starts.append(_start(Start, parts))
         else:
             self._lost += 1
 

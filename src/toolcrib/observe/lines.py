@@ -39,12 +39,11 @@ def level_of(entry: Entry) -> int:
 
 def start_event(start: Start, redactor: Redactor) -> dict[str, Any]:
     """What the log says about a call as it begins; its arguments come beside it."""
-    call = start.call
     event = {
         "ts": datetime.fromtimestamp(start.at, UTC),
         "level": "info",
         "event": "call_started",
-        **_who(call.id, call.tool, call.caller, call.origin),
+        **_who(start.id, start.tool, start.caller, start.origin),
     }
     return _cleaned(event, redactor)
 

@@ -33,6 +33,8 @@ MOST_WAITING = 20_000
 
 _SLICE = 50
 """How many lines are made before other tasks get their turn: a few tenths of a millisecond."""
+_HANDED_OVER = 500
+"""How many lines are handed over at once."""
 
 
 class Log:
@@ -85,16 +87,28 @@ class Log:
             self._writer.skip(len(wanted) - room)
 
     async def flush(self) -> None:
-        """Make the lines, in slices, and leave them to the writer; its thread would hold up the loop more."""
-        waiting = self._waiting
-        while waiting:
-            entries = [waiting.popleft() for _ in range(min(_SLICE, len(waiting)))]
-            if self._writer.full:
-                self._writer.skip(len(entries))
-            else:
-                lines = [self._spell(each) for each in entries]
-                self._writer.put(b"".join(lines), len(lines))
-            await checkpoint()
+        """Make the lines, in slices; the writer's thread would hold up the loop more.
+
+        They are handed over many at a time: each time its thread wakes, the loop has to wait for it.
+        """
+        waiting, made = self._waiting, list[bytes]()
+        try:
+            while waiting:
+                entries = [waiting.popleft() for _ in range(min(_SLICE, len(waiting)))]
+                if self._writer.full:
+                    self._writer.skip(len(entries))
+                else:
+                    made += [self._spell(each) for each in entries]
+                if len(made) >= _HANDED_OVER:
+                    self._hand_over(made)
+                await checkpoint()
+        finally:
+            self._hand_over(made)
+
+    def _hand_over(self, made: list[bytes]) -> None:
+        if made:
+            self._writer.put(b"".join(made), len(made))
+            made.clear()
 
     def _slowly(self, entry: Entry) -> bytes:
         return self._line(call_event(entry, self._redactor))
@@ -110,7 +124,7 @@ class Log:
 
     def _start_slowly(self, start: Start) -> bytes:
         event = start_event(start, self._redactor)
-        return self._line(event | {"arguments": self._arguments and self._arguments.clean(start.call)})
+        return self._line(event | {"arguments": self._arguments and self._arguments.clean(start)})
 
     def tell(self, record: logging.LogRecord) -> None:
         """Write what somebody logged."""

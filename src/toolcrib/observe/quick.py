@@ -43,13 +43,12 @@ class QuickLines:
 
     def start(self, start: Start) -> bytes:
         """Return the line a call begins with."""
-        call = start.call
-        ids = self._ids(call.id, call.origin)
-        asked = self._arguments.spell(call) if self._arguments is not None else b"null"
+        ids = self._ids(start.id, start.origin)
+        asked = self._arguments.spell(start) if self._arguments is not None else b"null"
         if ids is None:
             event = start_event(start, self._redactor)
             return json_line(event | {"arguments": orjson.Fragment(asked)})
-        key = _whose(call.tool, call.caller, call.origin)
+        key = _whose(start.tool, start.caller, start.origin)
         rest = self._kept.get(key)
         if rest is None:
             rest = self._keep(key, start_event(start, self._redactor))

@@ -40,7 +40,21 @@ _FIELD = re.compile(_WORDS, re.IGNORECASE)
 # Without a common first letter the shapes cost 100 ns a character; these plain words, which one of them must
 # contain, cost 8, and almost no text has any.
 _NO_SIGN = re.compile(r"[0-9a-f\n-]*")  # ids, mostly
-_SIGNS = re.compile("bearer|basic|tc_|eyj|://|pass|secret|credential|authorization|cookie|key|token")
+_SIGN_WORDS = (
+    "bearer",
+    "basic",
+    "tc_",
+    "eyj",
+    "://",
+    "pass",
+    "secret",
+    "credential",
+    "authorization",
+    "cookie",
+    "key",
+    "token",
+)
+_SIGNS = re.compile("|".join(_SIGN_WORDS))
 
 _DEEPEST = 8
 _MOST_PARTS = 1_000
@@ -117,7 +131,11 @@ class Redactor:
 
     def is_plain(self, text: str) -> bool:
         """Whether a text holds no secret, nor any word that one could stand behind."""
-        return not (any(map(text.__contains__, self._longest_first)) or _SIGNS.search(text.lower()))
+        # Word by word is a quarter of what the pattern costs, on the line of every call.
+        return not (
+            any(map(text.__contains__, self._longest_first))
+            or any(map(text.lower().__contains__, _SIGN_WORDS))
+        )
 
     def _add(self, secret: str) -> None:
         secret = secret.strip()
