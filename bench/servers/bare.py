@@ -9,7 +9,7 @@ from toolcrib.cli import main
 from toolcrib.gateway import Completion
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
-from toolcrib.observe import Sequences
+from toolcrib.observe import Journal, Sequences
 from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 
@@ -40,6 +40,7 @@ def strip() -> None:
         (Completion, "complete", _as_it_came),
         (Validate, "fit", _nothing),
         (Verify, "fit", _only_encoded),
+        (Journal, "begun", None),
         (Sequences, "take", _nothing),
     ):
         setattr(owner, name, instead)
