@@ -107,6 +107,7 @@ async def test_it_stops_when_the_call_at_hand_is_done() -> None:
 
 
 @pytest.mark.parametrize("second", [False, True])
+@pytest.mark.slow
 async def test_a_call_that_does_not_end_is_cut_short(second: bool) -> None:
     waiting = Waiting()
     async with doors(tools=[waiting.tool()]) as crib:

@@ -154,6 +154,7 @@ async def test_a_later_request_has_its_own_time(place: Place, monkeypatch: pytes
         assert await everything(stream) == b""
 
 
+@pytest.mark.slow
 async def test_a_request_behind_a_long_call_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "ARRIVAL_SECONDS", 0.5)
     async with doors(demo=True) as crib, listening(crib.server) as url:

@@ -72,6 +72,7 @@ def test_listed_and_approved_in_the_store(changed: Shell) -> None:
     assert changed("tools", "--search", "say").rows[0][0] == "words:say"
 
 
+@pytest.mark.slow
 def test_on_a_running_gateway(changed: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(tmp_path) as gateway:
         monkeypatch.setenv("TOOLCRIB_URL", gateway.url)

@@ -63,12 +63,14 @@ def test_the_clients_snippet_is_what_clients_read(gateway: Serving) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_it_ends_cleanly(tmp_path: Path, number: int) -> None:
     with serving(tmp_path) as served:
         assert served.end(number) == (0, "")
 
 
 @pytest.mark.requirement("C5")
+@pytest.mark.slow
 def test_sighup_reads_the_config_again(tmp_path: Path) -> None:
     config = tmp_path / "toolcrib.yaml"
     config.write_text("log: {file: gateway.log}")

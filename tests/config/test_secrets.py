@@ -118,6 +118,7 @@ def test_only_references_are_left_of_secrets(document: dict[str, Any], shown: di
 
 
 @pytest.mark.parametrize("text", ["token" * 100_000, "a" * 500_000, "/" + "?&" * 200_000, "://" * 150_000])
+@pytest.mark.slow
 def test_long_texts_are_looked_through_once(text: str) -> None:
     """Looked at again from every place, one of these would take hours."""
     for document in (server(url=text), server(command=[text])):

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,10 @@ def postgres(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue("fresh_database")
 
 
-STORES: tuple[Kind, ...] = (sqlite_file, sqlite_memory, postgres)
-LASTING: tuple[Kind, ...] = (sqlite_file, postgres)
+# Each test in it starts with a database of its own, which takes its time.
+_POSTGRES = pytest.param(postgres, marks=pytest.mark.slow)
+STORES: tuple[Any, ...] = (sqlite_file, sqlite_memory, _POSTGRES)
+LASTING: tuple[Any, ...] = (sqlite_file, _POSTGRES)
 
 
 @asynccontextmanager

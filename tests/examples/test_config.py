@@ -34,6 +34,7 @@ async def test_its_contexts_show_what_they_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B7")
+@pytest.mark.slow
 async def test_a_server_behind_it_shows_what_is_let_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

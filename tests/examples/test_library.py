@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from toolcrib.sdk import Registry
 from toolcrib.sources.functions import load_module
 
@@ -19,6 +21,7 @@ Counted: 5 words in all.
 """
 
 
+@pytest.mark.slow
 def test_it_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / "library.py"], cwd=tmp_path, capture_output=True, text=True, check=True

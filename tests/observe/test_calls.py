@@ -103,6 +103,7 @@ async def test_too_many_errors_keep_the_newest() -> None:
     assert calls.dropped == 101
 
 
+@pytest.mark.slow
 async def test_what_waits_is_bounded() -> None:
     calls = RecentCalls(Shelf())
     calls.take([numbered(number) for number in range(12_000)])

@@ -228,6 +228,7 @@ def _record_many(journal: Journal, call: Call, count: int) -> int:
 
 
 @pytest.mark.requirement("F9", "I3")
+@pytest.mark.slow
 async def test_a_locked_database_slows_no_call_and_loses_no_count(tmp_path: Path) -> None:
     store = await open_store(f"sqlite:///{tmp_path}/toolcrib.db")
     basket = Basket()

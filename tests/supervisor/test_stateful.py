@@ -44,6 +44,7 @@ class ChildMachine(Machine):
 
 
 @pytest.mark.requirement("C2")
+@pytest.mark.slow
 def test_nothing_leaks_and_every_call_ends_whatever_happens() -> None:
     run_state_machine_as_test(FakeMachine, settings=settings(max_examples=150, stateful_step_count=40))
 

@@ -197,6 +197,7 @@ async def test_what_is_broken_is_told_while_the_rest_serves(tmp_path: Path) -> N
 
 
 @pytest.mark.requirement("B6")
+@pytest.mark.slow
 async def test_one_switch_turns_all_servers_off(tmp_path: Path) -> None:
     settings = {"books": ledger(tmp_path / "books")}
     text = config(settings, mcp={"enabled": False, "servers": settings})

@@ -206,6 +206,7 @@ def test_nobody_is_left_not_even_those_in_other_sessions(
     assert [state(pid) for pid in family] == [""] * 5
 
 
+@pytest.mark.slow
 def test_without_adoption_the_group_ends_all_the_same(guarded: Guarded) -> None:
     guarded.start(how=GROUPS_ONLY, grace=0.2).pid()
     plain, session, stubborn, daemon, server = numbers(guarded.ask("family"))

@@ -116,6 +116,7 @@ async def test_cancelling_reaches_the_official_server(modern: bool, official_url
                 await anyio.lowlevel.checkpoint()
 
 
+@pytest.mark.slow
 async def test_a_restarted_official_server_has_forgotten_the_session(free_port: int) -> None:
     async with official("http", free_port) as url:
         manager = dialled(url)

@@ -149,6 +149,7 @@ async def test_a_lane_whose_call_was_given_up_serves_nobody_who_must_be_alone(co
 
 
 @pytest.mark.requirement("D14")
+@pytest.mark.slow
 async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) -> None:
     owners = [f"owner-{number}" for number in range(20)]
     answers: dict[str, list[Any]] = {owner: [] for owner in owners}

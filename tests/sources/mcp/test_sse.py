@@ -38,6 +38,7 @@ async def dialled(url: str, told: Told | None = None) -> AsyncGenerator[Connecti
 
 
 @pytest.mark.requirement("B2")
+@pytest.mark.slow
 async def test_the_official_server(free_port: int) -> None:
     told, seen = Told(), list[Progress]()
 

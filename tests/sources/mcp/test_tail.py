@@ -121,6 +121,7 @@ async def test_the_log_gets_a_burst_then_a_few_lines_a_second(
     assert sum(message.endswith(": z") for message in messages(caplog)) == BURST
 
 
+@pytest.mark.slow
 async def test_the_count_of_what_was_left_out_comes_by_itself(
     tail: Tail, caplog: pytest.LogCaptureFixture
 ) -> None:

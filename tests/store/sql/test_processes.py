@@ -63,6 +63,7 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, opened: Ope
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.slow
 async def test_processes_share_a_database_from_its_first_moment(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
 ) -> None:
