@@ -272,7 +272,8 @@ function hintList(hints) {
   const words = value => {
     if (Array.isArray(value)) return value.map(words).join('; ')
     if (typeof value !== 'object' || value === null) return String(value)
-    return value.description ?? value.message ?? value.action ?? Object.entries(value).map(pair => pair.join(' ')).join(', ')
+    const told = value.description ?? value.message ?? value.action ?? value.label
+    return told ?? Object.entries(value).map(([key, each]) => `${key} ${words(each)}`).join(', ')
   }
   const filled = Object.entries(hints).filter(([, value]) => !Array.isArray(value) || value.length)
   return draw('dl', { class: 'hints' }, filled.flatMap(([name, value]) => {
