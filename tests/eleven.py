@@ -1,17 +1,17 @@
 """The hint fields every result carries, as agents read them: written down once, apart from the code."""
 
-ELEVEN = frozenset(
-    {
-        "suggestedNextActions",
-        "relatedResources",
-        "confidence",
-        "sourceQuality",
-        "validityPeriod",
-        "contextNeeded",
-        "assumptions",
-        "riskFactors",
-        "dependencies",
-        "estimatedImpact",
-        "preferenceAlignment",
-    }
+IN_ORDER = (
+    "suggestedNextActions",
+    "relatedResources",
+    "confidence",
+    "sourceQuality",
+    "validityPeriod",
+    "contextNeeded",
+    "assumptions",
+    "riskFactors",
+    "dependencies",
+    "estimatedImpact",
+    "preferenceAlignment",
 )
+"""As they are spelled."""
+ELEVEN = frozenset(IN_ORDER)

@@ -5,23 +5,12 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 from hypothesis import given, settings
 
+from tests.eleven import IN_ORDER
 from tests.hints.values import RICH, sound_hints
 from toolcrib.model import Evidence, Hints
 from toolcrib.model.hints import REQUIRED, Dependency, Impact, NextAction, json_name
 
-ELEVEN = [
-    "suggestedNextActions",
-    "relatedResources",
-    "confidence",
-    "sourceQuality",
-    "validityPeriod",
-    "contextNeeded",
-    "assumptions",
-    "riskFactors",
-    "dependencies",
-    "estimatedImpact",
-    "preferenceAlignment",
-]
+ELEVEN = list(IN_ORDER)
 OPTIONAL = ["reasoning", "warnings", "alternatives", "constraints", "metadata"]
 
 

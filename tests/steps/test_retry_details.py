@@ -5,10 +5,10 @@ from contextlib import suppress
 import anyio
 import pytest
 
+from tests.steps.test_retry import Script
 from toolcrib.errors import Lost, ToolcribError, Unavailable
-from toolcrib.model import Call, Result
 from toolcrib.steps.retry import Retry
-from toolcrib.testing import a_call, a_tool, echo
+from toolcrib.testing import a_call, a_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -16,22 +16,9 @@ READS = a_tool("far:read", family="mcp", category="query")
 UNSENT = Unavailable("NETWORK_ERROR", "connection refused")
 
 
-class Failing:
-    """Fails as listed, then answers."""
-
-    def __init__(self, *errors: ToolcribError) -> None:
-        self.errors, self.tries = list(errors), 0
-
-    async def __call__(self, call: Call) -> Result:
-        self.tries += 1
-        if self.errors:
-            raise self.errors.pop(0)
-        return await echo(call)
-
-
 async def tries(retry: Retry, *errors: ToolcribError, deadline: float | None = None) -> int:
     """Make one call; how often the source was asked."""
-    stage, source = retry.fit(READS), Failing(*errors)
+    stage, source = retry.fit(READS), Script(*errors)
     assert stage is not None
     with suppress(ToolcribError):
         await stage(a_call(READS, deadline=deadline), source)

@@ -8,7 +8,7 @@ import orjson
 from toolcrib.errors import CODES
 from toolcrib.gateway.after import ANSWER, after, before, instead
 from toolcrib.gateway.near import Neighbour, next_actions, related
-from toolcrib.hints.confidence import QUALITY, confidence, success
+from toolcrib.hints.confidence import QUALITY, SURE, UNSURE, confidence, success
 from toolcrib.hints.words import validity
 from toolcrib.model import PROMISES, Evidence, Hints, Problem, Tool
 from toolcrib.model.hints import Caution, Impact, NextAction, Quality, Risk
@@ -17,9 +17,8 @@ _EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
 _LONGEST = 500
 """No more of the path to a fault is repeated: a caller chooses the names in it."""
 _SHAKY = 0.9
-_ENOUGH = 5
-_SURE, _UNSURE = 0.8, 0.3
-"""How well an error explains itself: by rules that are known, or by something that broke."""
+ENOUGH = 5
+"""So many calls say something of a tool."""
 
 
 class Past(NamedTuple):
@@ -56,7 +55,7 @@ def evidence_of(tool: Tool | None, past: Past, seen: Seen) -> Evidence:
     if problem is None:
         checked = _validation(tool)
     else:
-        checked = _UNSURE if CODES[problem.code].error_class == "system" else _SURE
+        checked = UNSURE if CODES[problem.code].error_class == "system" else SURE
     return Evidence(
         quality=QUALITY[quality_of(tool)],
         freshness=seen.freshness,
@@ -119,7 +118,7 @@ def encoded(hints: Hints) -> Hints:
 def risks(tool: Tool | None, past: Past) -> tuple[Risk, ...]:
     """Say what its record gives reason to fear."""
     found: list[Risk] = []
-    if past.calls >= _ENOUGH and past.success < _SHAKY:
+    if past.calls >= ENOUGH and past.success < _SHAKY:
         failing = round(1 - past.success, 2)
         found.append(
             Risk(
@@ -159,7 +158,7 @@ def cautions(tool: Tool | None, past: Past) -> tuple[Caution, ...]:
 def broken_promise(tool: Tool | None, past: Past) -> float | None:
     """Return the seconds a tool promises to stay below and does not, where there are calls enough to say."""
     promised = tool.promised if tool is not None else None
-    return promised if promised and past.calls >= _ENOUGH and past.seconds > promised else None
+    return promised if promised and past.calls >= ENOUGH and past.seconds > promised else None
 
 
 def _validation(tool: Tool | None) -> float:
@@ -205,7 +204,7 @@ def _impact(tool: Tool | None, past: Past, benefit: float) -> Impact:
 
 def _pace(tool: Tool | None, past: Past) -> str:
     """How fast it is: as its record says, or its promise where there is none."""
-    if past.calls < _ENOUGH:
+    if past.calls < ENOUGH:
         return tool.response_time if tool is not None else "fast"
     return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")
 

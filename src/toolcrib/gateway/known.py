@@ -4,12 +4,13 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, cast
 
-from toolcrib.gateway.hints import Past, Seen, for_outcome, with_record
+from toolcrib.gateway.hints import ENOUGH, Past, Seen, for_outcome, with_record
 from toolcrib.gateway.near import Neighbourhood
 from toolcrib.hints.confidence import success
 from toolcrib.interfaces import Followers
-from toolcrib.model import Hints, JsonObject, Result, Tool
+from toolcrib.model import PROMISES, Hints, JsonObject, Result, Tool
 
+_FAST, _MEDIUM = PROMISES["fast"], PROMISES["medium"]
 _MOST_KEPT = 256
 _MOST_NAMES = 16
 _A_DAY = 86_400.0
@@ -49,8 +50,8 @@ class Known:
         key: _Key = (
             int(rate * 100 + 0.5),
             int(success(rate, calls) * 100 + 0.5),
-            calls if calls < 5 else 5,  # noqa: FURB136 - half the price of `min`, on every call
-            0 if seconds <= 0.1 else 1 if seconds <= 1.0 else 2,
+            calls if calls < ENOUGH else ENOUGH,  # noqa: FURB136 - half the price of `min`, on every call
+            0 if seconds <= _FAST else 1 if seconds <= _MEDIUM else 2,
             problem if problem is None else (problem.code, problem.path),
             result.ask is None,
             result.cached,

@@ -4,6 +4,7 @@ from datetime import date
 from typing import Unpack
 
 from toolcrib.hints.building import Said, brief, build, listed, suggested
+from toolcrib.hints.confidence import SURE, UNSURE
 from toolcrib.hints.fullness import count, fullness
 from toolcrib.hints.parts import Several, action, resource, risk, several, warning
 from toolcrib.hints.rules import HintsError, checked
@@ -14,8 +15,6 @@ from toolcrib.model.hints import Level, NextAction, Part
 Step = NextAction | str | None
 """An action, the name of a tool, or none."""
 
-_SURE, _UNSURE = 0.8, 0.3
-"""How well a failure explains itself: by a rule that is known, or by something that broke."""
 _RULES = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.FAILED})
 
 
@@ -124,7 +123,7 @@ def failed(problem: Problem | str, *, fix: Several[NextAction | str] = (), **mor
     sure = known is None or known.kind in _RULES
     preset: Said = {
         "completeness": 0.0,
-        "validation": _SURE if sure else _UNSURE,
+        "validation": SURE if sure else UNSURE,
         "valid_for": "immediate",
     }
     if known is not None and known.path:

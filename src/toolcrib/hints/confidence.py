@@ -17,6 +17,9 @@ FRESHNESS: dict[Freshness, float] = {
 FLOOR = {"freshness": 0.6, "completeness": 0.5, "validation": 0.3, "success": 0.4}
 """What remains of the trust where one of these is as bad as can be."""
 
+SURE, UNSURE = 0.8, 0.3
+"""How well a failure explains itself: by a rule that is known, or by something that broke."""
+
 _PRIOR, _WORTH = 0.9, 4.0
 """A tool nobody has called yet is taken to succeed nine times in ten; that guess weighs as four calls do."""
 

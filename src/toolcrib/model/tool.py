@@ -111,6 +111,11 @@ class Tool:
         return self.category in ("query", "analysis")
 
     @property
+    def repeatable(self) -> bool:
+        """Whether a call may be made again unasked; what was generated once is not generated again."""
+        return (self.read_only or self.idempotent) and self.category != "generation"
+
+    @property
     def inside(self) -> bool:
         """Whether it runs in this process."""
         return self.family in ("function", "core")

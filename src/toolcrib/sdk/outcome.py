@@ -64,8 +64,7 @@ def result_of(outcome: object) -> Result:
 
 def failure(error: BaseException, tool: Tool) -> Failed:
     """Return what a caller is told of what a handler raised: nothing of it but whether it may pass."""
-    repeatable = (tool.read_only or tool.idempotent) and tool.category != "generation"
-    if repeatable and _may_pass(error):
+    if tool.repeatable and _may_pass(error):
         return Failed("HANDLER_ERROR", _FOR_NOW, retryable=True)
     return Failed("HANDLER_ERROR", _RAISED)
 

@@ -35,7 +35,7 @@ class Retry:
 
     def fit(self, tool: Tool) -> Stage | None:
         """Left out for functions that must not be repeated; the tools of a source share its budget."""
-        if tool.family == "core" or (tool.family == "function" and not _repeatable(tool)):
+        if tool.family == "core" or (tool.family == "function" and not tool.repeatable):
             return None
         budget = self._budgets.setdefault(tool.source, _Budget(self.budget))
 
@@ -82,16 +82,11 @@ def _harmless(error: ToolcribError, tool: Tool) -> bool:
     code = error.problem.code
     if code == "NETWORK_ERROR" and isinstance(error, Unavailable):
         return True
-    if not _repeatable(tool):
+    if not tool.repeatable:
         return False
     if code == "SOURCE_DOWN":
         return isinstance(error, Lost)
     return code in _PASSING and error.problem.retryable
-
-
-def _repeatable(tool: Tool) -> bool:
-    """Whether repeating a call changes nothing; what was generated once is not generated again."""
-    return (tool.read_only or tool.idempotent) and tool.category != "generation"
 
 
 def _restarting(error: ToolcribError, told: ToolcribError) -> bool:
