@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
+from tests.steps.scripted import Script
 from toolcrib.errors import BusinessRuleError, Failed, Lost, Refused, ToolcribError, Unavailable
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import Tool
 from toolcrib.steps.retry import Retry
-from toolcrib.testing import a_call, a_tool, echo
+from toolcrib.testing import a_call, a_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -28,19 +29,6 @@ MAY_PASS = Failed("HANDLER_ERROR", "connection reset", retryable=True)
 
 def back_in(seconds: float | None) -> Unavailable:
     return Unavailable("SOURCE_DOWN", "it is started again", retry_after=seconds)
-
-
-class Script:
-    """Fails as listed, then answers."""
-
-    def __init__(self, *errors: ToolcribError) -> None:
-        self.errors, self.tries = list(errors), 0
-
-    async def __call__(self, call: Call) -> Result:
-        self.tries += 1
-        if self.errors:
-            raise self.errors.pop(0)
-        return await echo(call)
 
 
 async def attempt(retry: Retry, tool: Tool, script: Script, deadline: float | None = None) -> str:

@@ -5,7 +5,7 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from tests.steps.test_retry import Script
+from tests.steps.scripted import Script
 from toolcrib.errors import Lost, ToolcribError, Unavailable
 from toolcrib.steps.retry import Retry
 from toolcrib.testing import a_call, a_tool
