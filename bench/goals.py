@@ -152,6 +152,22 @@ GOALS = (
         bound=Bound(at_most=2),
     ),
     Goal(
+        what="a user's list among 100,000 users and 1,000 apps",
+        against="that of the user alone",
+        ours=("users", "toolcrib-crowd"),
+        other=("users", "toolcrib-alone"),
+        figure=Figure.TIME,
+        bound=Bound(at_most=1.5),
+    ),
+    Goal(
+        what="a user's first list among 100,000 users and 1,000 apps",
+        against="that of the user alone",
+        ours=("users-cold", "toolcrib-crowd-cold"),
+        other=("users-cold", "toolcrib-alone-cold"),
+        figure=Figure.TIME,
+        bound=Bound(at_most=1.5),
+    ),
+    Goal(
         what="before a stdio server",
         against="mcp-proxy of Node",
         ours=_OURS_PIPE,

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 
 from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list
+from bench.crowd import users
 from bench.gateways import PACKAGES, calls, lists
 from bench.stage import HERE, MANY, PORT, Stage
 from tests.parts.shelf import take
@@ -56,6 +57,7 @@ PARTS: dict[str, Callable[[Stage], None]] = {
     "list": listing,
     "lookup": lookup,
     "contract": contract,
+    "users": users,
     "gateways": calls,
     "tools": lists,
 }

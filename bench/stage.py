@@ -62,8 +62,9 @@ class Stage:
         env: Mapping[str, str] | None = None,
         *,
         program: Sequence[str] = ("-m", "toolcrib"),
+        user: str | None = None,
     ) -> str:
-        """Start a gateway of ours, if it does not run yet, and return a key for it."""
+        """Start a gateway of ours, if it does not run yet, and return a key for it, or a user's."""
         if name not in self._keys:
             home = self.folder / name
             home.mkdir()
@@ -73,7 +74,7 @@ class Stage:
             port = self.start(
                 name, [*command, "-c", str(HERE / "served" / config)], first.signed(admin), whole
             )
-            self._keys[name] = _plain_key(port, admin)
+            self._keys[name] = _plain_key(port, admin, user)
         return self._keys[name]
 
     def add(self, what: str, name: str, request: Ask, most: int = MANY, seconds: float = 0.0) -> None:
@@ -92,8 +93,9 @@ class Stage:
             self.notes.append(f"{who} is left out: it could not be had or started here")
 
 
-def _plain_key(port: int, admin: str) -> str:
+def _plain_key(port: int, admin: str, user: str | None) -> str:
     """Have a key made that is no operator's: its calls pass the whole policy."""
-    body = json.dumps({"name": "bench", "home": "bench"}).encode()
+    wish = {"name": secrets.token_hex(8), "home": "bench", **({} if user is None else {"user": user})}
+    body = json.dumps(wish).encode()
     wanted = Ask(path="/api/keys", headers=rest_call().headers, body=body, holds=b'"key":')
     return json.loads(ask(port, wanted.signed(admin)))["key"]

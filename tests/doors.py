@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 from anyio.abc import TaskGroup
@@ -54,7 +55,8 @@ def scope(
         "http_version": "1.1",
         "method": method,
         "scheme": "http",
-        "path": path,
+        "path": unquote(path),
+        "raw_path": path.encode(),
         "query_string": query,
         "headers": list(headers),
         "client": None if client is None else (client, 50000),
@@ -105,8 +107,9 @@ class Doors:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         client: str | None = "127.0.0.1",
+        leaves: bool = False,
     ) -> Reply:
-        """Send one request; a body that is not bytes goes as JSON."""
+        """Send one request; a body that is not bytes goes as JSON. One who leaves hears what came by then."""
         path, _, query = target.partition("?")
         given = {"host": HOST, **({} if key is None else {"authorization": f"Bearer {key}"})}
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -114,7 +117,10 @@ class Doors:
             given |= {"content-type": "application/json", "content-length": str(len(raw))}
         given |= headers or {}
         pairs = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
-        teller = Client(raw)
+        gone = anyio.Event()
+        if leaves:
+            gone.set()
+        teller = Client(raw, leaves=gone)
         asked = scope(method, path, pairs, query=query.encode(), client=client)
         await self.server(asked, teller.receive, teller.send)
         return teller.reply()
@@ -123,6 +129,11 @@ class Doors:
         """Call a tool."""
         body = {"name": name, "arguments": arguments}
         return await self.ask("POST", "/api/tools/execute", body=body, **more)
+
+    async def begin(self, user: str) -> None:
+        """Begin a session of a user, so that others may act for them."""
+        begun = await self.ask("PUT", f"/api/users/{user}/session", body={})
+        assert begun.status == 200, begun.body
 
     async def key(self, name: str, **fields: Any) -> str:
         """Make an API key; the answer is the key."""

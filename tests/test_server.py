@@ -171,10 +171,12 @@ async def test_what_believes_this_machine_is_not_opened_to_others(auth: str) -> 
 async def test_a_user_is_believed_only_with_a_key_that_may_act() -> None:
     async with doors(tools=[who]) as crib:
         plain, acting = await crib.key("plain"), await crib.key("acting", actAs=True)
+        await crib.begin("ann")
         for name in ("x-user-id", "X-User-Id"):
             header = {name.lower(): "ann"}
             assert (await crib.call("who", key=None, headers=header)).code == "UNAUTHENTICATED"
             assert (await crib.call("who", key=plain, headers=header)).code == "SCOPE_DENIED"
+            assert (await crib.call("who", key=acting, headers={name.lower(): "bob"})).code == "NO_SESSION"
             assert (await crib.call("who", key=acting, headers=header)).json["data"]["user"] == "ann"
         assert (await crib.call("who", key=plain)).json["data"]["user"] is None
 
@@ -183,6 +185,8 @@ async def test_a_user_is_believed_only_with_a_key_that_may_act() -> None:
 async def test_the_header_is_believed_where_the_operator_says_so_on_this_machine() -> None:
     async with doors("auth: {mode: trust_header}", tools=[who]) as crib:
         header = {"x-user-id": "ann"}
+        assert (await crib.call("who", key=None, headers=header)).code == "NO_SESSION"
+        await crib.begin("ann")
         assert (await crib.call("who", key=None, headers=header)).json["data"]["user"] == "ann"
         assert (await crib.call("who", key=None)).code == "UNAUTHENTICATED"
         assert (await crib.call("who", key=None, headers=header, client="10.0.0.1")).code == "UNAUTHENTICATED"

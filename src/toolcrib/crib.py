@@ -120,7 +120,7 @@ class Crib:
         """
         try:
             key = check_key(idempotency_key, "idempotency_key")
-            caller = self.house.gateway.enter(self.caller(user), context)
+            caller = self.house.gateway.enter(await self.meet(user), context)
             _check_depth(arguments)
         except Refused as error:
             return self.house.gateway.refusal(error.problem)
@@ -141,10 +141,19 @@ class Crib:
         caller = self.house.gateway.enter(self.caller(user), context)
         return self.house.console.explain(name, caller, everything=True)
 
+    async def meet(self, user: str | None) -> Caller:
+        """Return who calls, with all that is stored of a user: what is installed, what is switched off."""
+        return await self.house.identity.people.present(_acting(user))
+
     def caller(self, user: str | None = None) -> Caller:
-        """Return who calls: the program itself, or a user it acts for."""
-        everything = frozenset({"*"})
-        return Caller(id=f"user:{user}" if user else "local", user=user, key="local", permissions=everything)
+        """Return who calls: the program itself, or a user it acts for, as far as that one was met."""
+        acting = _acting(user)
+        return self.house.identity.people.known(acting) or acting
+
+
+def _acting(user: str | None) -> Caller:
+    everything = frozenset({"*"})
+    return Caller(id=f"user:{user}" if user else "local", user=user, key="local", permissions=everything)
 
 
 def _check_depth(arguments: JsonObject | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from toolcrib.apps.phrases import every_phrase
 from toolcrib.model import Tool
 
 
@@ -24,4 +25,5 @@ def _names(tool: Tool) -> str:
 
 
 def _text(tool: Tool) -> str:
-    return " ".join((_names(tool), tool.description, tool.category, *tool.tags)).casefold()
+    said = (_names(tool), tool.description, tool.category, *tool.tags, *every_phrase(tool.extensions))
+    return " ".join(said).casefold()

@@ -25,11 +25,12 @@ from toolcrib.asgi import (
     send_answer,
     sent_whole,
 )
-from toolcrib.asgi.listen import PortTaken, listen
+from toolcrib.asgi.listen import PortTaken, address_of, listen
 from toolcrib.asgi.runner import DRAIN_SECONDS, Heard, run
 from toolcrib.build import House
 from toolcrib.config import listen as moved
 from toolcrib.errors import Refused, ToolcribError, problem
+from toolcrib.faces.apps import AppSockets
 from toolcrib.faces.mcp import McpFace
 from toolcrib.faces.page import Page, Sessions
 from toolcrib.faces.rest import Rest, describe
@@ -65,11 +66,19 @@ class Server:
             conversations=house.conversations,
             body_bytes=house.document.limits.body_bytes,
             draining=lambda: self.draining,
-            openapi=lambda _: self._description,
+            openapi=self._described,
+            legacy=house.document.legacy,
         )
+        self._rest = rest
+        house.identity.ring.listen(rest.end)
         page = Page(self._sessions, settings.public_url)
-        self.router = Router((*rest.routes(), *self._mcp_routes(), *page.routes()))
+        sockets = AppSockets(house.sessions.accept, heartbeat=house.document.apps.heartbeat_ms / 1000)
+        self.router = Router((*rest.routes(), *self._mcp_routes(), *sockets.routes(), *page.routes()))
         self._description = json_answer(describe(self.router.routes))
+
+    def _described(self, request: Request) -> Answer:
+        del request
+        return self._description
 
     def _mcp_routes(self) -> tuple[Route, ...]:
         verbs = {"GET": "hears the server", "POST": "sends a message", "DELETE": "ends the session"}
@@ -99,6 +108,7 @@ class Server:
         """Take no new calls from now on; whoever merely listens is let go."""
         self.draining = True
         self.mcp.end()
+        self._rest.end()
         if not self.active:
             self._idle.set()
 
@@ -126,8 +136,10 @@ class Server:
         try:
             self._guard.admit(request)
             route = self.router.find(request)
-            if route.access != "open":
+            if route.access not in {"open", "app"}:
                 self._let_in(request, route)
+                if request.caller.user is not None:
+                    await self._meet(request, route)
             return await route.handler(request)
         except ToolcribError as error:
             return self._refused(error.problem, request)
@@ -157,10 +169,20 @@ class Server:
         if route.needs is not None and not caller.may(route.needs):
             raise Refused("SCOPE_DENIED", f"this needs a key with the permission {route.needs}")
 
+    async def _meet(self, request: Request, route: Route) -> None:
+        """Fill in what is known of the user a caller acts for."""
+        caller = self._identity.people.known(request.caller)
+        if caller is None:
+            caller = await self._identity.people.present(request.caller)
+        if route.present and not caller.session:
+            message = "this user has no session; begin one with PUT /api/users/{id}/session"
+            raise Refused("NO_SESSION", message)
+        request.caller = caller
+
     def _credential(self, request: Request, route: Route) -> Credential:
         headers = request.headers
         authorization, user = headers.get(b"authorization"), headers.get(b"x-user-id")
-        named = None if user is None else user.decode("latin-1")
+        named = None if user is None else _text(user)
         if authorization is not None:
             return Credential(authorization=authorization.decode("latin-1"), user=named)
         session = self._sessions.vouched(request) if route.cookie else None
@@ -202,6 +224,14 @@ class Server:
         await send({"type": "http.response.body", "body": answer.body})
 
 
+def _text(header: bytes) -> str:
+    """Read a name as clients send it today; what is no UTF-8 is of the old kind."""
+    try:
+        return header.decode()
+    except UnicodeDecodeError:
+        return header.decode("latin-1")
+
+
 async def serve(
     house: House,
     *,
@@ -218,6 +248,7 @@ async def serve(
     settings = moved(house.document, host=host, port=port).server
     listening = listen(settings.host, settings.port)
     with listening:
+        await house.listens(settings.public_url or address_of(listening))
         server = Server(house, host=settings.host)
         async with server.running():
             await run(

@@ -38,6 +38,8 @@ ROUTER = Router(
         ("DELETE", "/keys/a/", "/keys/{name}", {"name": "a"}),
         ("POST", "/keys/ä b/rotate", "/keys/{name}/rotate", {"name": "ä b"}),
         ("GET", "/in/x/y", "/in/{where}/{what}", {"where": "x", "what": "y"}),
+        ("DELETE", "/keys/a%2Fb", "/keys/{name}", {"name": "a/b"}),
+        ("GET", "/in/%C3%A4%40b/%252F/", "/in/{where}/{what}", {"where": "ä@b", "what": "%2F"}),
     ],
 )
 def test_finds(method: str, path: str, found: str, params: dict[str, str]) -> None:

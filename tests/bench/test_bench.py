@@ -34,6 +34,10 @@ CASES: dict[Key, float] = {
     ("mcp", "toolcrib"): 600,
     ("list", "echo-list"): 300,
     ("list", "toolcrib-10000"): 200,
+    ("users", "toolcrib-crowd"): 2000,
+    ("users", "toolcrib-alone"): 2200,
+    ("users-cold", "toolcrib-crowd-cold"): 250,
+    ("users-cold", "toolcrib-alone-cold"): 500,
     ("web", "direct"): 8000,
     ("web", "toolcrib-web"): 2000,
     ("web", "hub"): 100,
@@ -102,6 +106,9 @@ def test_ratios_are_medians_of_rounds_with_their_goals() -> None:
     assert found[contract] == (pytest.approx(1.2), True)
     assert found["MCP tools/call / the bare mcp SDK", "throughput"] == (0.6, False)
     assert found["list of half of 10,000 tools / the cost of sending its bytes", "time"] == (1.5, True)
+    crowd = "among 100,000 users and 1,000 apps / that of the user alone"
+    assert found[f"a user's list {crowd}", "time"] == (pytest.approx(1.1), True)
+    assert found[f"a user's first list {crowd}", "time"] == (2.0, False)
     assert found["before a stdio server / mcp-proxy of Node", "throughput"] == (2.0, False)
     assert found["before a stdio server / mcp-proxy of Python", "throughput"] == (4.0, None)
     assert found["before an HTTP server / FastMCP's proxy, tuned", "throughput"] == (40.0, True)

@@ -51,6 +51,14 @@ def test_contexts_and_the_home_among_them(shell: Shell, tmp_path: Path) -> None:
     assert shell("keys", "list").rows[1][2:4] == ["two", "one two"]
 
 
+@pytest.mark.requirement("I1")
+def test_a_key_of_a_user(shell: Shell) -> None:
+    made = shell("keys", "create", "anns", "--user", "ann@example.org", "--json").json
+    assert made["user"] == "ann@example.org"
+    shell("keys", "create", "plain")
+    assert [row[6] for row in shell("keys", "list").rows] == ["ann@example.org", "none"]
+
+
 def test_no_keys_yet(shell: Shell) -> None:
     done = shell("keys", "list")
     assert (done.code, done.out) == (0, "")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import PATIENCE, Serving, environment, finished, serving
+from tests.cli.processes import COMMAND, PATIENCE, Serving, environment, finished, serving
 from toolcrib.version import VERSION
 
 SECRET = "a-key-that-nobody-should-ever-see-printed"
@@ -27,7 +28,7 @@ def fact(served: Serving, name: str) -> str:
 def test_what_it_prints(gateway: Serving) -> None:
     assert gateway.welcome.startswith(f"Toolcrib {VERSION} is listening on http://127.0.0.1:")
     assert fact(gateway, "MCP") == f"{gateway.url}/mcp"
-    assert fact(gateway, "Tools") == "18 from local, demo, flashcards, crib"
+    assert fact(gateway, "Tools") == "26 from local, demo, flashcards, crib, apps"
     assert fact(gateway, "Admin key") == "in .toolcrib/admin.key"
     assert gateway.admin_key not in gateway.welcome
 
@@ -53,6 +54,35 @@ def test_the_curl_works_as_it_is_printed(gateway: Serving) -> None:
         ["bash", "-c", found[1]], cwd=gateway.folder, env=environment(), capture_output=True, check=True
     )
     assert json.loads(done.stdout)["data"]["timezone"] == "UTC"
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("D7", "D16")
+def test_the_apps_of_the_demonstration_can_be_tried_as_it_is_printed(gateway: Serving) -> None:
+    found = re.search(
+        r"^Wear a pair .+:\n(.+ toolcrib device simulate .+)\nThen .+:\n(curl .+\n.+)$",
+        gateway.welcome,
+        re.MULTILINE,
+    )
+    assert found is not None, gateway.welcome
+    glasses = found[1].replace(" toolcrib ", f" {shlex.join(COMMAND)} ")
+    with subprocess.Popen(
+        ["bash", "-c", f"{glasses} --no-voice"],
+        cwd=gateway.folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any("connection: open" in line for line in process.stdout)
+        done = subprocess.run(
+            ["bash", "-c", found[2]], cwd=gateway.folder, env=environment(), capture_output=True, check=True
+        )
+        assert json.loads(done.stdout)["message"] == "Noted: Buy milk."
+        assert any("│ 1. Buy milk" in line for line in process.stdout)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
 
 
 def test_the_clients_snippet_is_what_clients_read(gateway: Serving) -> None:

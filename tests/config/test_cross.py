@@ -139,7 +139,6 @@ pins: {"s:a": "0"}
         f"toolcrib.yaml:2 contexts.default.urgent: {later}",
         f"toolcrib.yaml:9 mcp.servers.s.defaults.slow_response_threshold_ms: {later}",
         f"toolcrib.yaml:10 mcp.servers.s.tools[1].slow_response_message: {later}",
-        f"toolcrib.yaml:11 legacy: {later}",
     ]
     assert default_document({}).warnings == ()
 

@@ -53,7 +53,7 @@ async def test_status_says_what_runs_and_what_is_wrong(house: House) -> None:
     status = house.console.status()
     assert status["tools"] == 8
     states = {each["id"]: each["state"] for each in status["sources"]}
-    assert states == {"tools": "up", "local": "up", "crib": "up"}
+    assert states == {"tools": "up", "local": "up", "crib": "up", "apps": "up"}
     assert any("tools:gone" in warning for warning in status["warnings"])
     assert status["contexts"] == ["default", "none", "support"]
 
@@ -102,7 +102,12 @@ async def test_calls_and_usage_tell_what_happened(house: House) -> None:
 
 
 async def test_ready_answers_while_the_store_does(house: House) -> None:
-    assert (await house.console.ready())["sources"] == {"tools": "up", "local": "up", "crib": "up"}
+    assert (await house.console.ready())["sources"] == {
+        "tools": "up",
+        "local": "up",
+        "crib": "up",
+        "apps": "up",
+    }
 
 
 @pytest.mark.requirement("I1")

@@ -12,7 +12,8 @@ from toolcrib.testing import FakeSource, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E10")]
 
-FAMILIES: tuple[Family, ...] = ("function", "core", "mcp", "app", "langchain", "openapi")
+FAMILIES: tuple[Family, ...] = ("function", "core", "mcp", "langchain", "openapi")
+"""Apps need a user who has them: tests/walks/test_apps_everywhere.py asks real ones the same."""
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"count": {"type": "integer", "minimum": 1}, "note": {"type": "string"}},

@@ -62,6 +62,8 @@ async def test_a_query_is_run_once_for_each_caller_and_never_answers_another() -
         assert [await run_of(crib, "look-up", key=one) for _ in range(2)] == [(1, False), (1, True)]
         assert [await run_of(crib, "look-up", key=two) for _ in range(2)] == [(2, False), (2, True)]
         ann = {"x-user-id": "ann"}
+        await crib.begin("ann")
+        await crib.begin("bob")
         assert await run_of(crib, "look-up", headers=ann) == (3, False)
         assert await run_of(crib, "look-up", headers={"x-user-id": "bob"}) == (4, False)
         assert await run_of(crib, "look-up", headers=ann) == (3, True)

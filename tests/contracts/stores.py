@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from toolcrib.interfaces import CallRow, Definition, KeyRecord, ReplayRow, Store, UsageRow
+from toolcrib.interfaces import (
+    AppRecord,
+    AppTool,
+    CallRow,
+    Definition,
+    Install,
+    KeyRecord,
+    ReplayRow,
+    SessionRecord,
+    Store,
+    UsageRow,
+)
+from toolcrib.model import Requirement
 from toolcrib.store import open_store
 
 Kind = Callable[[pytest.FixtureRequest], str]
@@ -82,3 +94,51 @@ def a_definition(name: str = "files:read", **more: object) -> Definition:
 def a_replay(key: str = "key", **more: object) -> ReplayRow:
     row = ReplayRow(key=key, call="call-1", body="body", holder="host a 1", at=100.0, until=1000.0)
     return replace(row, **more)
+
+
+def an_app_tool(name: str = "add", **more: object) -> AppTool:
+    tool = AppTool(
+        definition={
+            "name": name,
+            "description": "Add a note",
+            "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+            "mentraExtensions": {"activationPhrases": ["note this"], "category": "productivity"},
+        }
+    )
+    return replace(tool, **more)
+
+
+def an_app(package: str = "com.example.notes", **more: object) -> AppRecord:
+    app = AppRecord(
+        package=package,
+        name="Notes",
+        owner="developer",
+        public_url="https://notes.example.com",
+        app_type="standard",
+        hardware=(
+            Requirement(type="DISPLAY"),
+            Requirement(type="GPS", level="OPTIONAL", description="where"),
+        ),
+        permissions=("MICROPHONE", "LOCATION"),
+        digest="d" * 64,
+        tools=(an_app_tool("add"), an_app_tool("clear")),
+        created=1_700_000_000.25,
+        updated=1_700_000_000.25,
+    )
+    return replace(app, **more)
+
+
+def an_install(package: str = "com.example.notes", **more: object) -> Install:
+    return replace(Install(package=package, at=5.5), **more)
+
+
+def a_session(user: str = "u1", **more: object) -> SessionRecord:
+    session = SessionRecord(
+        user=user,
+        id=f"session of {user}",
+        device={"modelName": "Even Realities G1", "hasDisplay": True, "display": {"maxTextLines": 5}},
+        language="de",
+        time_zone="Europe/Berlin",
+        started=6.5,
+    )
+    return replace(session, **more)

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.stores import LASTING, STORES, a_call, a_definition, a_key, a_use, opened
+from tests.contracts.stores import (
+    LASTING,
+    STORES,
+    a_call,
+    a_definition,
+    a_key,
+    a_use,
+    an_app,
+    an_install,
+    opened,
+)
 from toolcrib.interfaces import KeyRecord, Store
 from toolcrib.model import JsonObject
 
@@ -44,6 +54,7 @@ async def test_a_key_comes_back_as_it_was_stored(store: Store) -> None:
         contexts=frozenset({"support", "open"}),
         home="support",
         act_as=True,
+        user="u1",
         created=1_700_000_000.123456,
         rotated=1_700_000_001.5,
         revoked=1_700_000_002.5,
@@ -210,6 +221,9 @@ async def test_what_was_kept_is_there_after_a_restart(url: str) -> None:
         await store.calls.add([a_call(1)])
         await store.usage.add([a_use(calls=1)])
         await store.definitions.put([a_definition()])
+        await store.apps.add(an_app())
+        await store.users.install("u1", an_install())
+        await store.app_data.put("com.example.notes", "u1", {"k": "v"})
     async with opened(url) as again:
         assert await again.keys.all() == [a_key()]
         assert await again.overlay.load() == (1, {"a": 1})
@@ -217,6 +231,9 @@ async def test_what_was_kept_is_there_after_a_restart(url: str) -> None:
         assert await again.calls.recent(limit=9) == [a_call(1)]
         assert [row.calls for row in await again.usage.totals()] == [1]
         assert await again.definitions.all() == [a_definition()]
+        assert await again.apps.all() == [an_app()]
+        assert [user.installs for user in await again.users.page()] == [(an_install(),)]
+        assert await again.app_data.all("com.example.notes", "u1") == {"k": "v"}
 
 
 async def test_several_may_open_an_empty_database_at_once(url: str) -> None:

@@ -136,6 +136,25 @@ async def test_usage_is_filtered_and_ordered(store: Store) -> None:
     assert [row.day for row in some] == ["2026-01-01", "2026-01-02"]
 
 
+@pytest.mark.requirement("D13")
+async def test_usage_of_an_app_is_that_of_its_tools_alone(store: Store) -> None:
+    mine = ["com.a_%b:", "com.a_%b:Z", "com.a_%b:add", "com.a_%b:\U0010ffff", "com.a_%b:ü:x"]
+    others = [
+        "com.a_%b",
+        "com.a_%b.more:add",
+        "com.a_%b;add",
+        "com.a_%bc:add",
+        "com.A_%b:add",
+        "com.axyb:add",
+    ]
+    await store.usage.add([a_use(tool=tool, calls=1) for tool in mine + others])
+    assert [row.tool for row in await store.usage.totals(app="com.a_%b")] == sorted(mine)
+    some = await store.usage.totals(app="com.a_%b", tool="com.a_%b:add", caller="c", since="2026-01-01")
+    assert [row.tool for row in some] == ["com.a_%b:add"]
+    assert await store.usage.totals(app="com.a_%b", tool="com.a_%b;add") == []
+    assert await store.usage.totals(app="") == []
+
+
 counts = st.integers(0, 10**6)
 uses = st.builds(
     a_use,

@@ -3,15 +3,19 @@
 from dataclasses import fields
 from typing import cast
 
+from toolcrib.apps import definition
 from toolcrib.asgi import guard, origins, protocol
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
+from toolcrib.console import storage, users
 from toolcrib.faces.mcp import http, listening, questions, sessions
 from toolcrib.faces.rest import execute
+from toolcrib.faces.rest import users as said
 from toolcrib.gateway import conversations, seal, talk
 from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas
+from toolcrib.sessions import events
 from toolcrib.sources import functions
 from toolcrib.sources.mcp import connection, definitions, discovery, lines
 from toolcrib.steps import replay
@@ -36,7 +40,7 @@ def size(number: int) -> str:
 
 def rows() -> list[Row]:
     """Return what is bounded, by how much, and where that is set."""
-    return [*_requests(), *_mcp(), *_calls(), *_servers(), *_definitions()]
+    return [*_requests(), *_mcp(), *_calls(), *_servers(), *_apps(), *_definitions()]
 
 
 def _requests() -> list[Row]:
@@ -125,6 +129,22 @@ def _servers() -> list[Row]:
         ("start of an MCP server", f"{start:g} s", f"`{own}.start_timeout_ms`"),
         ("how long a call waits for a start", f"{_activation():g} s", _FIXED),
         ("failures in a row until a source is given a rest", str(Breaker().failures), _FIXED),
+    ]
+
+
+def _apps() -> list[Row]:
+    apps = default_document({}).apps
+    return [
+        ("tools of an app", str(definition.MOST_TOOLS), _FIXED),
+        ("definition of one of them", size(definition.MOST_BYTES), _FIXED),
+        ("start of an app", f"{apps.activation_ms / 1000:g} s", "`apps.activation_ms`"),
+        ("one attempt with an app", f"{apps.timeout_ms / 1000:g} s", "`apps.timeout_ms`"),
+        ("what a user can set in an app", size(users.SETTINGS_BYTES), _FIXED),
+        ("a text an app keeps for a user", f"{storage.LONGEST_VALUE:,} characters", _FIXED),
+        ("all it keeps for one user", size(storage.MOST_BYTES), _FIXED),
+        ("devices that listen to one user", str(events.MOST_LISTENERS), _FIXED),
+        ("what waits for one of them", f"{events.MOST_WAITING} events", _FIXED),
+        ("what a user says at once", f"{said.LONGEST_SAID:,} characters", _FIXED),
     ]
 
 

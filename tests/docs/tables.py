@@ -12,7 +12,7 @@ from toolcrib.errors import CODES
 from toolcrib.sdk.checklist import ITEMS
 
 _BLOCK = re.compile(r"(<!-- generated: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_WHO = {"open": "anyone", "loopback": "this machine, else a key", "key": "a key"}
+_WHO = {"open": "anyone", "loopback": "this machine, else a key", "key": "a key", "app": "an app's key"}
 LATER_MARK = " *(checked, not served yet)*"
 
 

@@ -35,7 +35,12 @@ class Shelf:
         self.rows += rows
 
     async def totals(
-        self, *, since: str | None = None, tool: str | None = None, caller: str | None = None
+        self,
+        *,
+        since: str | None = None,
+        tool: str | None = None,
+        app: str | None = None,
+        caller: str | None = None,
     ) -> Sequence[UsageRow]:
         return self.rows
 

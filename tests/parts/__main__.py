@@ -4,7 +4,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.parts import conformance, node, others, proxies
+from tests.parts import conformance, mentra, node, others, proxies
 from tests.parts.shelf import PARTS, Missing, take
 
 AT_ONCE = 4
@@ -29,7 +29,7 @@ def fetch() -> None:
 
 
 def lock() -> None:
-    for recipe in (node.RECIPE, conformance.RECIPE, others.RECIPE, proxies.RECIPE):
+    for recipe in (node.RECIPE, conformance.RECIPE, others.RECIPE, mentra.RECIPE, proxies.RECIPE):
         node.write_lock(recipe)
 
 

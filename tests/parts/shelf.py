@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts import browser, conformance, load, node, others, peers, postgres, proxies, sound
+from tests.parts import browser, conformance, load, mentra, node, others, peers, postgres, proxies, sound
 from tests.parts.place import Missing, alone
 
 __all__ = ["PARTS", "Missing", "Part", "may_skip", "require", "take"]
@@ -62,6 +62,7 @@ PARTS: dict[str, Part] = {
         find=partial(others.find_python, "legacy"),
         fetch=partial(others.fetch_python, "legacy"),
     ),
+    "mentra": Part(purpose="the SDK of real glasses apps", find=mentra.find, fetch=mentra.fetch),
     "pulseaudio": Part(
         purpose="moves a volume, also through ALSA", find=sound.find_pulseaudio, fetch=sound.fetch_pulseaudio
     ),

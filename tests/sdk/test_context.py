@@ -1,5 +1,6 @@
 """A function learns who calls it, and can say how far it is."""
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -20,6 +21,15 @@ ORIGIN = Origin(
     metadata={"turn": 3},
 )
 CALLER = Caller(id="key:a", user="u1", language="de", time_zone="Europe/Berlin")
+
+
+@pytest.mark.requirement("D16")
+def test_the_session_is_the_user_s_own_unless_the_agent_names_another() -> None:
+    here = replace(CALLER, session="own")
+    unsaid = replace(ORIGIN, session_id=None)
+    assert ToolContext.of(a_call(caller=here, origin=unsaid)).session_id == "own"
+    assert ToolContext.of(a_call(caller=here, origin=ORIGIN)).session_id == "s-1"
+    assert ToolContext.of(a_call(caller=CALLER, origin=unsaid)).session_id is None
 
 
 @pytest.mark.requirement("E5")

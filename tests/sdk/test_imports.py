@@ -8,11 +8,12 @@ import pytest
 import toolcrib
 from toolcrib import hints, sdk
 
-HEAVY = ("aiohttp", "mcp", "rich", "sqlalchemy", "starlette", "uvicorn", "yaml")
+HEAVY = ("aiohttp", "mcp", "rich", "sqlalchemy", "starlette", "uvicorn", "websockets", "yaml", "yarl")
 
 
-def test_importing_the_sdk_loads_no_framework() -> None:
-    code = f"import sys, toolcrib.sdk; print([name for name in {HEAVY!r} if name in sys.modules])"
+@pytest.mark.parametrize("imported", ["import toolcrib.sdk", "from toolcrib.sdk import AppServer"])
+def test_importing_the_sdk_loads_no_framework(imported: str) -> None:
+    code = f"import sys; {imported}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

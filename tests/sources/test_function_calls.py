@@ -17,7 +17,7 @@ from tests.sdk.test_signature import JSON
 from tests.sources.calling import run
 from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, Unavailable
 from toolcrib.model import Hints, Progress, Result, Voice
-from toolcrib.sdk import Registry, ToolContext, ToolResult, create_tool
+from toolcrib.sdk import Options, Registry, ToolContext, ToolResult, create_tool
 from toolcrib.testing import a_caller
 
 
@@ -250,7 +250,7 @@ async def test_what_would_end_a_generator_ends_nothing_of_ours() -> None:
     ],
 )
 async def test_what_may_pass_is_retryable_where_a_retry_changes_nothing(
-    options: dict[str, Any], is_retryable: bool
+    options: Options, is_retryable: bool
 ) -> None:
     @create_tool(**options)
     async def fetch() -> None:

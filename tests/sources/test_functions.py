@@ -11,7 +11,7 @@ from tests.sources.calling import call_of, run
 from toolcrib.errors import Failed
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Tool
-from toolcrib.sdk import create_tool
+from toolcrib.sdk import create_tool, threads
 from toolcrib.sources import functions
 from toolcrib.sources.functions import Functions, ModuleProblem
 
@@ -223,7 +223,7 @@ async def test_a_thread_that_comes_too_late_begins_nothing(monkeypatch: pytest.M
         late.append(work)
         raise OSError("no more threads")
 
-    monkeypatch.setattr(functions.to_thread, "run_sync", never_started)
+    monkeypatch.setattr(threads.to_thread, "run_sync", never_started)
     with pytest.raises(Failed):
         await run(act)
     assert late[0]() is None

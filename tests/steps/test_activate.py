@@ -1,9 +1,11 @@
-"""Activation: a call waits for a source that is on its way up, not for one that is down."""
+"""Activation: a call waits for what is on its way up, a source or an app, not for what is down."""
 
 import anyio
 import pytest
 
-from toolcrib.errors import Unavailable
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.interfaces import Stage
+from toolcrib.model import Call, Result, Tool
 from toolcrib.steps.activate import Activate
 from toolcrib.testing import a_call, a_tool, echo
 
@@ -68,3 +70,137 @@ async def test_what_waking_says_is_passed_on() -> None:
     assert stage is not None
     with pytest.raises(Unavailable, match="far is down"):
         await stage(a_call(TOOL), echo)
+
+
+# Apps
+
+
+APP = a_tool("com.example.todo:add", family="app")
+
+
+class Starter:
+    """Makes apps run: who asked, and what becomes of it."""
+
+    def __init__(self, *, started: bool = True, fault: Unavailable | None = None) -> None:
+        self.started, self.fault = started, fault
+        self.calls: list[Call] = []
+        self.open = anyio.Event()
+        self.open.set()
+
+    async def ready(self, call: Call) -> bool:
+        self.calls.append(call)
+        await self.open.wait()
+        if self.fault is not None:
+            raise self.fault
+        return self.started
+
+
+def stage_of(starter: Starter, sleeper: "Keeper | None" = None, *, most: int = 1_024) -> Stage:
+    keeper = sleeper or Keeper(up=True)
+    stage = Activate(keeper.is_up, keeper.wake, ready=starter.ready, most=most).fit(APP)
+    assert stage is not None
+    return stage
+
+
+class Keeper:
+    """The source of all apps."""
+
+    def __init__(self, *, up: bool) -> None:
+        self.up, self.woken = up, 0
+
+    def is_up(self, source: str) -> bool:
+        assert source == "apps"
+        return self.up
+
+    async def wake(self, source: str) -> None:
+        assert source == "apps"
+        self.woken, self.up = self.woken + 1, True
+
+
+async def seen(call: Call) -> Result:
+    """Answer whether the app was started for the call."""
+    return Result(data=call.activated)
+
+
+@pytest.mark.requirement("D7")
+@pytest.mark.parametrize("started", [True, False])
+async def test_a_call_says_whether_it_started_its_app(started: bool) -> None:
+    starter = Starter(started=started)
+    call = a_call(APP)
+    assert (await stage_of(starter)(call, seen)).data is started
+    assert starter.calls == [call]
+    assert not call.activated
+
+
+async def test_the_source_of_apps_is_woken_before_an_app_is_started() -> None:
+    keeper, starter = Keeper(up=False), Starter()
+    await stage_of(starter, keeper)(a_call(APP), seen)
+    assert (keeper.woken, len(starter.calls)) == (1, 1)
+
+
+async def test_why_an_app_does_not_run_is_passed_on_and_it_is_not_called() -> None:
+    fault = Unavailable("APP_NOT_AVAILABLE", "it did not connect", stage="connection")
+
+    async def never(call: Call) -> Result:
+        raise AssertionError(call)
+
+    with pytest.raises(Unavailable) as raised:
+        await stage_of(Starter(fault=fault))(a_call(APP), never)
+    assert raised.value is fault
+
+
+async def test_without_anyone_who_starts_apps_their_source_is_enough() -> None:
+    stage = Activate(lambda source: source == "apps", Keeper(up=True).wake).fit(APP)
+    assert stage is not None
+    assert (await stage(a_call(APP), seen)).data is False
+
+
+async def test_only_so_many_wait_for_one_app_and_others_are_not_kept_out() -> None:
+    starter, answers = Starter(), list[object]()
+    starter.open = anyio.Event()
+    other = a_tool("com.example.music:play", family="app")
+    keeper = Keeper(up=True)
+    step = Activate(keeper.is_up, keeper.wake, ready=starter.ready, most=3)
+    one, two = step.fit(APP), step.fit(other)
+    assert one is not None
+    assert two is not None
+
+    async def run(stage: Stage, tool: Tool) -> None:
+        answers.append((await stage(a_call(tool), seen)).data)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(run, one, APP)
+        tasks.start_soon(run, two, other)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused, match="nothing was done") as full:
+            await one(a_call(APP), seen)
+        assert (full.value.problem.code, full.value.problem.retry_after) == ("OVERLOADED", 1.0)
+        starter.open.set()
+    assert answers == [True] * 4
+    assert (await one(a_call(APP), seen)).data is True
+
+
+async def test_whoever_stops_waiting_makes_room() -> None:
+    starter = Starter()
+    starter.open = anyio.Event()
+    stage = stage_of(starter, most=1)
+    for _ in range(3):
+        with anyio.move_on_after(0.01) as limit:
+            await stage(a_call(APP), seen)
+        assert limit.cancelled_caught
+    starter.open.set()
+    assert (await stage(a_call(APP), seen)).data is True
+
+
+async def test_only_so_many_wait_for_a_sleeping_source() -> None:
+    sleeper = Sleeper(takes=60.0)
+    stage = Activate(sleeper.is_up, sleeper.wake, most=2).fit(TOOL)
+    assert stage is not None
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(stage, a_call(TOOL), echo)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused, match="too many calls wait for far"):
+            await stage(a_call(TOOL), echo)
+        tasks.cancel_scope.cancel()

@@ -27,7 +27,8 @@ from toolcrib.testing import FakeSource, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-FAMILIES: tuple[Family, ...] = ("function", "core", "mcp", "app", "langchain", "openapi")
+FAMILIES: tuple[Family, ...] = ("function", "core", "mcp", "langchain", "openapi")
+"""Apps need a user who has them: tests/walks/test_apps_everywhere.py asks real ones the same."""
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
 MCP = {"accept": "application/json, text/event-stream"}
 SCHEMA: Any = {"type": "object", "required": ["a"], "properties": {"a": {}}}

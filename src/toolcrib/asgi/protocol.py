@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocol with bounds: on the head, on the time to arrive, on work for nobody."""
 
 import asyncio
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -10,6 +10,8 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from toolcrib.asgi.cycle import App, Cycle, Usual
+from toolcrib.asgi.switch import SOCKETS, Run
+from toolcrib.asgi.websocket import WebSocket, shake
 
 HEAD_BYTES = 64 << 10
 """Where the parser stops; the guard refuses less than this, but needs a head that is whole."""
@@ -47,10 +49,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
         Some may not be cut short by that alone, and says so in its scope.
         """
-        self._set_timer(running=False)
-        for timer in (self._idle, self._unread):
-            if timer is not None:
-                timer.cancel()
+        self._stop_timers()
         super().connection_lost(exc)
         cycle = self.cycle
         if self._task is None or cycle is None or not cycle.disconnected:
@@ -69,8 +68,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self.logger.warning("Invalid HTTP request received.")
             self.send_400_response("Invalid HTTP request received.")
             return
-        except httptools.HttpParserUpgrade:
-            pass  # It is answered as if it had not asked for another protocol.
+        except httptools.HttpParserUpgrade as upgrade:
+            self._offer(data[upgrade.args[0] :])
         if self._arrived:
             if self._late is not None:
                 self._set_timer(running=False)
@@ -194,12 +193,44 @@ class BoundedProtocol(HttpToolsProtocol):
             self._late.cancel()
         self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late) if running else None
 
+    def _stop_timers(self) -> None:
+        self._set_timer(running=False)
+        for timer in (self._idle, self._unread):
+            if timer is not None:
+                timer.cancel()
+
     def _too_late(self) -> None:
         if self.pipeline:
             # It waits behind another request of the same client, and we are the ones who do not read on.
             self._set_timer(running=True)
         elif not self._arrived and not self.transport.is_closing():
             self.transport.close()
+
+    # Another protocol
+
+    def _offer(self, more: bytes) -> None:
+        """Offer a socket to whoever answers; elsewhere it is as if the request had not asked for one."""
+        cycle = self.cycle
+        if cycle is not None and cycle.scope["path"] == SOCKETS:
+            # What comes from here on is for the socket, if there will be one.
+            self.flow.pause_reading()
+            cycle.scope["toolcrib.switch"] = partial(self._switch, cycle, more)
+
+    def _switch(self, cycle: Cycle, more: bytes, run: Run, *, heartbeat: float) -> None:
+        """Leave the connection to a socket."""
+        wire, answer = shake(cycle.scope)
+        cycle.response_started = cycle.response_complete = True
+        self._stop_timers()
+        self.connections.discard(self)
+        socket = WebSocket(wire, self.transport, self.connections)
+        self.transport.set_protocol(socket)
+        self.transport.write(answer)
+        task = self.loop.create_task(socket.run(run, heartbeat))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        if more:
+            socket.data_received(more)
+        self.flow.resume_reading()
 
     # Answers
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from toolcrib.asgi.answer import Answer
 from toolcrib.asgi.request import Request
@@ -11,8 +12,9 @@ from toolcrib.errors import Refused
 Handler = Callable[[Request], Awaitable[Answer | None]]
 """Answers a request; None where it has sent everything itself."""
 
-Access = Literal["open", "loopback", "key"]
-"""Open to all; open to this machine and to keys elsewhere; for those who show who they are."""
+Access = Literal["open", "loopback", "key", "app"]
+"""Open to all; open to this machine and to keys elsewhere; for those who show who they are; for apps,
+which the handler itself asks for their key."""
 
 _Methods = dict[str, "Route"]
 _MOST_SEGMENTS = 8
@@ -32,6 +34,8 @@ class Route:
     """Whether the web page's session counts as a credential here."""
     calls: bool = False
     """Whether it runs tools, and so is refused while the gateway stops."""
+    present: bool = False
+    """Whether a user that is acted for must be here: in a session."""
     face: str = "rest"
     """Whose requests they are, in the record of calls."""
     stays: bool = False
@@ -86,7 +90,7 @@ class Router:
         path = request.path.removesuffix("/")
         if path in self._static:
             return self._static[path]
-        segments = path.split("/", _MOST_SEGMENTS)
+        segments = _segments(request, path)
         for pattern, methods in self._patterns:
             params = _match(pattern, segments)
             if params is not None:
@@ -94,6 +98,14 @@ class Router:
                 return methods
         message = f"there is nothing at {request.path[:200]!r}; /openapi.json lists what there is"
         raise Refused("NOT_FOUND", message)
+
+
+def _segments(request: Request, path: str) -> list[str]:
+    """Split a path before it is decoded: what a segment names may hold a slash."""
+    raw: bytes = request.scope.get("raw_path") or b""
+    if b"%" not in raw:
+        return path.split("/", _MOST_SEGMENTS)
+    return [unquote(each) for each in raw.decode("latin-1").removesuffix("/").split("/", _MOST_SEGMENTS)]
 
 
 def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:

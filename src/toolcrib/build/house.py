@@ -5,27 +5,27 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
+from toolcrib.build.apps import AppRoom, AppWatch, ToolEvents, app_room
 from toolcrib.build.convert import contexts_of, overrides_of
+from toolcrib.build.demo import Demonstration
 from toolcrib.build.keepers import Keeper, KeyWatch, forget_replays
 from toolcrib.build.order import order
 from toolcrib.build.reload import Reloader, pin_modes, placed
+from toolcrib.build.sources import ids, our_sources, own_sources
 from toolcrib.build.traces import exporting
 from toolcrib.build.watch import watch
 from toolcrib.catalog import Catalog
 from toolcrib.config import Document, again, home
-from toolcrib.console import Console, Servers
+from toolcrib.console import AppDesk, Console, Servers, UserDesk
 from toolcrib.core import core_tools
 from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
-from toolcrib.identity import Anonymous, Identity, KeyRing, TrustHeader, admin_key, new_key
+from toolcrib.identity import Anonymous, Identity, KeyRing, People, TrustHeader, admin_key, new_key
 from toolcrib.interfaces import Definition, Handler, Shared, Source, Step, Store
-from toolcrib.local import SearchSettings, local_tools
-from toolcrib.model import Origin, Tool
+from toolcrib.model import APPS, Origin, Tool
 from toolcrib.observe import (
     Journal,
     Log,
@@ -38,9 +38,10 @@ from toolcrib.observe import (
     new_id,
 )
 from toolcrib.pipeline import compose
-from toolcrib.policy import Contexts, Disabled, Permissions, Pinned, Policy, Removed
+from toolcrib.policy import Contexts, Disabled, Hardware, Installed, Permissions, Pinned, Policy, Removed
 from toolcrib.sdk import AnyTool
-from toolcrib.sources.functions import Functions, load_module, source_id
+from toolcrib.sessions import Sessions
+from toolcrib.sources.functions import Functions
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.replay import Replay
 from toolcrib.store import open_store
@@ -61,6 +62,15 @@ class House:
     """The way to the gateway for callers that have no stream of their own to be asked on."""
     console: Console
     identity: Identity
+    sessions: Sessions
+    """Users who are here, and their apps: where these connect to."""
+    demonstration: Demonstration | None = None
+
+    async def listens(self, address: str) -> None:
+        """Take note of where others reach the gateway: apps connect back there."""
+        self.sessions.address = address
+        if self.demonstration is not None:
+            await self.demonstration.start()
 
     def secret(self, purpose: str) -> bytes:
         """Return a key for a purpose, the same on every replica and after a restart."""
@@ -87,25 +97,25 @@ async def build(
     written to `journal_to`, where there is one. MCP servers are started, and not waited for.
     """
     async with AsyncExitStack() as stack:
-        store = await open_store(document.store)
+        store, shared = await open_store(document.store), open_shared(document.shared)
         stack.push_async_callback(store.close)
+        stack.push_async_callback(shared.close)
         _, overlay = await store.overlay.load()
         current = placed(again(document, env=env, overlay=overlay), document) if overlay else document
         redactor = redactor or Redactor()
         redactor.learn(*current.secrets)
-        shared = open_shared(document.shared)
-        stack.push_async_callback(shared.close)
         spans = await stack.enter_async_context(exporting(current, env, redactor))
-        tasks = await stack.enter_async_context(_background())
         parts = _Parts(
             first=document,
             document=current,
             env=env,
             store=store,
             shared=shared,
-            tasks=tasks,
-            before=_own_sources(document, tools),
-            after=_our_sources(document, home(env), demo=demo),
+            room=await stack.enter_async_context(app_room(current, store)),
+            tasks=await stack.enter_async_context(_background()),
+            demo=demo,
+            before=own_sources(document, tools),
+            after=our_sources(document, home(env), demo=demo),
             redactor=redactor,
             wants=None if spans is None else spans.choice,
         )
@@ -139,6 +149,8 @@ class _Parts:
     store: Store
     shared: Shared
     tasks: TaskGroup
+    room: AppRoom
+    demo: bool
     before: tuple[Source, ...]
     after: tuple[Source, ...]
     redactor: Redactor
@@ -148,22 +160,22 @@ class _Parts:
         """Put everything in its place and start what runs."""
         document, store = self.document, self.store
         catalog = await self._catalog()
-        supervisor = Supervisor(catalog)
+        supervisor, breaker = Supervisor(catalog), Breaker()
         places = Places(document.limits.parked, document.limits.parked_per_user)
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
         sequences = Sequences()
-        journal = Journal(metrics, (*sinks, UsageTally(store.usage), RecentCalls(store.calls), sequences))
-        breaker = Breaker()
-        replay = Replay(store.replays, new_mark(), is_gone)
-        steps = order(document, journal, self.shared, supervisor, breaker, replay=replay, wants=self.wants)
+        journal = Journal(metrics, (*sinks, *self._sinks(), sequences))
+        steps = self._steps(journal, supervisor, breaker)
         contexts = Contexts(contexts_of(document))
-        policy = Policy((contexts, Disabled(), Pinned(), Permissions(), Removed()))
+        policy = self._policy(contexts)
         completion = Completion(journal.history.rate, sequences.followers)
-        gateway = _gateway(policy, contexts, steps, supervisor, journal, completion=completion)
-        catalog.listen(gateway.adopt)
-        config = self._config(catalog, contexts, gateway, supervisor, breaker)
-        servers = Servers(catalog=catalog, supervisor=supervisor, breaker=breaker, config=config)
         identity = await self._identity()
+        gateway = _gateway(
+            policy, contexts, steps, supervisor, journal, completion=completion, people=identity.people
+        )
+        catalog.listen(gateway.adopt)
+        self.shared.listen("users", lambda change: gateway.user_changed(change.about))
+        config = self._config(catalog, contexts, gateway, supervisor, breaker)
         console = Console(
             gateway=gateway,
             catalog=catalog,
@@ -171,19 +183,78 @@ class _Parts:
             contexts=contexts,
             steps=steps,
             supervisor=supervisor,
-            servers=servers,
+            servers=Servers(catalog=catalog, supervisor=supervisor, breaker=breaker, config=config),
             store=store,
             shared=self.shared,
             ring=identity.ring,
             journal=journal,
             learn=self.redactor.learn,
+            apps=self._app_desk(supervisor),
+            users=self._user_desk(catalog, policy),
         )
         await self.tasks.start(journal.run)
-        await self._start(supervisor, config, servers)
-        talks = self._conversations(gateway, identity, places)
+        await self._start(supervisor, config, console)
+        return self._house(console, identity, places)
+
+    def _house(self, console: Console, identity: Identity, places: Places) -> House:
+        shown = Demonstration(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
         return House(
-            document=document, gateway=gateway, conversations=talks, console=console, identity=identity
+            document=self.document,
+            gateway=console.gateway,
+            conversations=self._conversations(console.gateway, identity, places),
+            console=console,
+            identity=identity,
+            sessions=self.room.sessions,
+            demonstration=shown if self.demo else None,
         )
+
+    def _steps(self, journal: Journal, supervisor: Supervisor, breaker: Breaker) -> tuple[Step, ...]:
+        return order(
+            self.document,
+            journal,
+            self.shared,
+            supervisor,
+            breaker,
+            replay=Replay(self.store.replays, new_mark(), is_gone),
+            ready=self.room.sessions.ready,
+            wants=self.wants,
+        )
+
+    def _sinks(self) -> tuple[Sink, ...]:
+        return UsageTally(self.store.usage), RecentCalls(self.store.calls), ToolEvents(self.room.sessions)
+
+    def _app_desk(self, supervisor: Supervisor) -> AppDesk:
+        room = self.room
+        return AppDesk(
+            store=self.store,
+            shared=self.shared,
+            refresh=room.source.refresh,
+            find=room.source.find,
+            sessions=room.sessions,
+            egress=room.egress,
+            learn=self.redactor.learn,
+            taken=lambda package: any(each.id == package for each in supervisor.states()),
+        )
+
+    def _user_desk(self, catalog: Catalog, policy: Policy) -> UserDesk:
+        room = self.room
+
+        def named(name: str) -> Sequence[Tool]:
+            return catalog.snapshot.find(name)
+
+        return UserDesk(
+            store=self.store,
+            shared=self.shared,
+            sessions=room.sessions,
+            find=room.source.find,
+            named=named,
+            policy=policy,
+            phone_microphone=self.document.apps.phone_microphone,
+        )
+
+    def _policy(self, contexts: Contexts) -> Policy:
+        hardware = Hardware(phone_microphone=self.document.apps.phone_microphone)
+        return Policy((Installed(), contexts, Disabled(), hardware, Pinned(), Permissions(), Removed()))
 
     def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
         wait = self.document.limits.parked_ms / 1000
@@ -197,7 +268,7 @@ class _Parts:
             first=self.first,
             document=self.document,
             env=self.env,
-            own=(_ids(self.before), (*_ids(self.after), "crib")),
+            own=(ids(self.before), (*ids(self.after), "crib", APPS)),
             catalog=catalog,
             contexts=contexts,
             gateway=gateway,
@@ -207,12 +278,17 @@ class _Parts:
             redactor=self.redactor,
         )
 
-    async def _start(self, supervisor: Supervisor, config: Reloader, servers: Servers) -> None:
-        core = Functions("crib", core_tools(servers), family="core")
-        for source in (*self.before, *self.after, core):
+    async def _start(self, supervisor: Supervisor, config: Reloader, console: Console) -> None:
+        core = Functions("crib", core_tools(console.servers), family="core")
+        room = self.room
+        for source in (*self.before, *self.after, core, room.source):
             supervisor.add(source)
         await config.start()
+        await self.tasks.start(room.sessions.run)
         await supervisor.start(self.tasks)
+        watching = AppWatch(self.store.apps.mark, room.source.refresh)
+        self.shared.listen("apps", watching.hear)
+        self.tasks.start_soon(watching.run)
         self.tasks.start_soon(forget_replays, self.store.replays)
         path = self.document.source
         if path is not None and self.document.reload.watch:
@@ -228,7 +304,7 @@ class _Parts:
         self.tasks.start_soon(claims.run)
         self.tasks.start_soon(definitions.run)
         catalog = Catalog(
-            (*_ids(self.before), *self.document.mcp.servers, *_ids(self.after), "crib"),
+            (*ids(self.before), *self.document.mcp.servers, *ids(self.after), "crib", APPS),
             overrides=overrides_of(self.document),
             claims=await self.store.claims.all(),
             claimed=claims.note,
@@ -247,9 +323,12 @@ class _Parts:
         watching = KeyWatch(ring, self.store)
         self.shared.listen("keys", watching.hear)
         self.tasks.start_soon(watching.run)
+        people = People(self.store.users.get)
+        self.shared.listen("users", lambda change: people.forget(change.about))
         return Identity(
             ring,
             admin,
+            people=people,
             trust_header=TrustHeader() if auth.mode == "trust_header" else None,
             anonymous=Anonymous(auth.anonymous.context) if auth.anonymous is not None else None,
         )
@@ -263,6 +342,7 @@ def _gateway(
     journal: Journal,
     *,
     completion: Completion,
+    people: People,
 ) -> Gateway:
     gateway = Gateway(
         policy,
@@ -272,6 +352,7 @@ def _gateway(
         new_id=new_id,
         contexts=lambda: contexts.contexts,
         servers=lambda: [state.id for state in supervisor.states() if state.family == "mcp"],
+        present=people.present,
     )
     following = gateway.library.following
     supervisor.news.attend(following.wanted, following.updated)
@@ -281,34 +362,3 @@ def _gateway(
 
 def _chain(steps: Sequence[Step], supervisor: Supervisor, tool: Tool) -> Handler:
     return compose(steps, tool, supervisor.handler(tool))
-
-
-def _ids(sources: Sequence[Source]) -> tuple[str, ...]:
-    return tuple(source.id for source in sources)
-
-
-def _own_sources(document: Document, tools: Sequence[AnyTool]) -> tuple[Source, ...]:
-    """Return the operator's own functions: config order decides who owns a name, and theirs go first."""
-    folder = document.source.parent.resolve() if document.source is not None else Path.cwd()
-    given = (Functions("tools", tools),) if tools else ()
-    named = (Functions(source_id(each), load_module(each, folder=folder)) for each in document.functions)
-    return (*given, *named)
-
-
-def _our_sources(document: Document, folder: Path, *, demo: bool) -> tuple[Source, ...]:
-    """Return what comes with Toolcrib, after everything the operator brings."""
-    search = document.search
-    local = local_tools(SearchSettings(search.url, search.timeout_ms / 1000) if search.url else None)
-    ours = Functions("local", local.tools, close=local.aclose)
-    return (ours, *_demonstration(folder)) if demo else (ours,)
-
-
-def _demonstration(folder: Path) -> tuple[Source, ...]:
-    """Return what `--demo` adds; its flashcards are kept in this folder, once somebody uses them."""
-    tools = Functions("demo", load_module("toolcrib.demo.tools"))
-    if find_spec("fsrs") is None:
-        log.warning("the demonstration leaves its flashcards out: install toolcrib[demo] to have them")
-        return (tools,)
-    from toolcrib.demo.flashcards import flashcards
-
-    return tools, Functions("flashcards", flashcards(folder / "flashcards.db").get_all())

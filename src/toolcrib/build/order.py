@@ -1,10 +1,10 @@
 """The step order: what every call passes between the door and its source."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from toolcrib.config import Document
 from toolcrib.interfaces import Shared, Step
-from toolcrib.model import Origin
+from toolcrib.model import Call, Origin
 from toolcrib.observe import Journal
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import Attempt
@@ -31,6 +31,7 @@ def order(
     breaker: Breaker,
     *,
     replay: Replay,
+    ready: Callable[[Call], Awaitable[bool]],
     wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
@@ -47,8 +48,8 @@ def order(
         Verify(),
         Retry(),
         breaker,
+        Activate(supervisor.is_up, supervisor.wake, ready=ready),
         Bulkhead(limits.concurrency, limits.waiting),
-        Activate(supervisor.is_up, supervisor.wake),
         replay.begin,
         Attempt(supervisor.timeout),
     )

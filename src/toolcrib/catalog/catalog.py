@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from toolcrib.catalog.claims import Claimed, Claims
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
-from toolcrib.catalog.snapshot import Snapshot, spellings
+from toolcrib.catalog.snapshot import Snapshot, by_app, spellings
 from toolcrib.catalog.stock import Stock, take
 from toolcrib.interfaces import Definition, Offer, Withheld
 from toolcrib.model import JsonObject, Tool
@@ -120,6 +120,8 @@ class Catalog:
             repaired=repaired,
             changed=changed,
             spellings=spellings(named),
+            plain=tuple(tool for tool in named if tool.family != "app"),
+            apps=by_app(named),
             holdings={each.source: each for each in holdings},
             doors={door.name: door for each in holdings for door in each.doors.values()},
         )

@@ -1,7 +1,7 @@
 """All tools at one moment, findable under every name they have."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from toolcrib.catalog.doors import Holding
@@ -26,13 +26,32 @@ class Snapshot:
     """Every name a tool answers to, as spelled and folded. A flat name may stand for several tools."""
     holdings: Mapping[str, Holding] = field(default_factory=dict[str, Holding])
     """What each source has besides tools, in the order of the sources; a source not here was never asked."""
+    plain: tuple[Tool, ...] = ()
+    """The tools that are of no app, in order."""
+    apps: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
+    """The tools of each app, by package: nobody is asked about apps they have not installed."""
     doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """The doors to these by canonical name. They look like tools, and are none: neither listed nor called."""
+
+    def offered(self, apps: Collection[str]) -> Iterator[Tool]:
+        """Yield what somebody with these apps may be given: tools of no app in order, then app by app."""
+        yield from self.plain
+        for package in sorted(apps):
+            yield from self.apps.get(package, ())
 
     def find(self, name: str) -> tuple[Tool, ...]:
         """Return the tools this name may mean: one, or several that share a flat name, or none."""
         found = self.spellings.get(name)
         return found if found is not None else self.spellings.get(fold(name), ())
+
+
+def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
+    """Sort the tools of apps by their app; of others there are none."""
+    found: defaultdict[str, list[Tool]] = defaultdict(list)
+    for tool in tools:
+        if tool.family == "app":
+            found[tool.source].append(tool)
+    return {package: tuple(its) for package, its in found.items()}
 
 
 def spellings(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:

@@ -19,6 +19,9 @@ COMMANDS = (
     "config",
     "reload",
     "import",
+    "apps",
+    "migrate",
+    "device",
 )
 
 

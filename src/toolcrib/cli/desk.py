@@ -62,6 +62,7 @@ class Desk(Protocol):
         contexts: Sequence[str] | None,
         home: str,
         act_as: bool,
+        user: str | None,
     ) -> JsonObject:
         """Make a key."""
         ...
@@ -80,6 +81,14 @@ class Desk(Protocol):
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
         """Trust a tool's definition as it is now; with a seal, only if it is still that one."""
+        ...
+
+    async def apps(self) -> Sequence[JsonObject]:
+        """List the apps."""
+        ...
+
+    async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
+        """Put these tools in the place of an app's."""
         ...
 
 

@@ -28,6 +28,7 @@ def command() -> None:
 @click.option(
     "--context", "contexts", multiple=True, metavar="NAME", help="Only in this context; can come again."
 )
+@click.option("--user", metavar="ID", help="It is this user's own key, and acts for them alone.")
 @click.option("--home", metavar="NAME", help="The context it is in unless it asks for another.")
 @json_option
 def create(
@@ -37,6 +38,7 @@ def create(
     permissions: Sequence[str],
     act_as: bool,
     contexts: Sequence[str],
+    user: str | None,
     home: str | None,
     as_json: bool,
 ) -> int:
@@ -45,7 +47,12 @@ def create(
 
     async def work(desk: Desk) -> JsonObject:
         return await desk.create_key(
-            name, permissions=permissions, contexts=contexts or None, home=home or first, act_as=act_as
+            name,
+            permissions=permissions,
+            contexts=contexts or None,
+            home=home or first,
+            act_as=act_as,
+            user=user,
         )
 
     _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
@@ -65,7 +72,7 @@ def list_(place: Place, *, as_json: bool) -> int:
     if as_json:
         show_json({"keys": keys})
         return 0
-    columns = ("Name", "State", "Home", "Contexts", "Permissions", "Acts for others", "Made")
+    columns = ("Name", "State", "Home", "Contexts", "Permissions", "Acts for others", "User", "Made")
     show_table(columns, [_row(key) for key in keys])
     if not keys:
         hint("there are no keys yet; `toolcrib keys create NAME` makes one")
@@ -130,5 +137,6 @@ def _row(key: JsonObject) -> tuple[str, ...]:
         contexts,
         " ".join(key["permissions"]) or "none",
         "yes" if key["actAs"] else "no",
+        key["user"] or "none",
         datetime.fromtimestamp(key["created"], UTC).strftime("%Y-%m-%d %H:%M"),
     )

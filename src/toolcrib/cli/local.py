@@ -8,11 +8,14 @@ from toolcrib.cli.desk import OnProgress
 from toolcrib.cli.document import read_document, traceless
 from toolcrib.cli.place import Place, View
 from toolcrib.cli.quiet import quiet
+from toolcrib.console.apps import spell_app
 from toolcrib.crib import Crib
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.rest import Rest, as_json
 from toolcrib.model import JsonObject
 from toolcrib.names import Style
+
+_EVERY = 1_000_000
 
 
 @asynccontextmanager
@@ -34,6 +37,7 @@ class LocalDesk:
         self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
     ) -> list[JsonObject]:
         """List the tools."""
+        await self._crib.meet(view.user)
         return self._crib.tools(
             context=view.context,
             user=view.user,
@@ -46,7 +50,7 @@ class LocalDesk:
         """Find one tool by any of its names."""
         gateway = self._crib.house.gateway
         try:
-            caller = gateway.enter(self._crib.caller(view.user), view.context)
+            caller = gateway.enter(await self._crib.meet(view.user), view.context)
             return Rest().tool(gateway.tool(name, caller), name)
         except ToolcribError:
             return None
@@ -75,6 +79,7 @@ class LocalDesk:
 
     async def explain(self, name: str, view: View) -> JsonObject:
         """Say why a tool may be used or not."""
+        await self._crib.meet(view.user)
         return self._crib.explain(name, context=view.context, user=view.user)
 
     async def status(self) -> JsonObject:
@@ -97,11 +102,12 @@ class LocalDesk:
         contexts: Sequence[str] | None,
         home: str,
         act_as: bool,
+        user: str | None,
     ) -> JsonObject:
         """Make a key."""
         console = self._crib.house.console
         return await console.create_key(
-            name, permissions=permissions, contexts=contexts, home=home, act_as=act_as
+            name, permissions=permissions, contexts=contexts, home=home, act_as=act_as, user=user
         )
 
     async def rotate_key(self, name: str) -> dict[str, Any]:
@@ -119,3 +125,12 @@ class LocalDesk:
     async def approve(self, name: str, seal: str | None) -> JsonObject:
         """Trust a tool's definition as it is now."""
         return await self._crib.house.console.servers.approve(name, seal)
+
+    async def apps(self) -> Sequence[JsonObject]:
+        """List the apps."""
+        caller = self._crib.caller()
+        return [spell_app(app, caller) for app in await self._crib.house.console.apps.page(limit=_EVERY)]
+
+    async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
+        """Put these tools in the place of an app's."""
+        return await self._crib.house.console.apps.define(package, list(tools), self._crib.caller())

@@ -23,10 +23,18 @@ CONNECT_SECONDS = 10
 SILENCE_SECONDS = 60
 """How long a running gateway may say nothing; while a call runs it says something every 15 seconds."""
 
+_PAGE = 1000
+
 
 @asynccontextmanager
 async def remote_desk(url: str, key: str) -> AsyncGenerator["RemoteDesk"]:
     """Connect for as long as the block lasts."""
+    async with connected(url, key) as client:
+        yield RemoteDesk(client, url)
+
+
+def connected(url: str, key: str) -> Client:
+    """Return what sends to a gateway, with a key; to be entered."""
     headers = {
         "Authorization": f"Bearer {key}",
         "X-Agent-Id": "toolcrib-cli",
@@ -34,10 +42,9 @@ async def remote_desk(url: str, key: str) -> AsyncGenerator["RemoteDesk"]:
         "User-Agent": f"toolcrib/{VERSION}",
     }
     anywhere = Egress(guarded=False)
-    async with Client(
+    return Client(
         URL(url), headers, anywhere, content_type="application/json", connect_seconds=CONNECT_SECONDS
-    ) as client:
-        yield RemoteDesk(client, url)
+    )
 
 
 class RemoteDesk:
@@ -81,7 +88,7 @@ class RemoteDesk:
         async with self._sent("POST", "/api/tools/execute", body=body, headers=headers) as response:
             if response.content_type != "text/event-stream":
                 return await self._read(response)
-            async with aclosing(_events(response)) as events:
+            async with aclosing(events_in(response)) as events:
                 async for event, data in events:
                     if event == "result":
                         return data
@@ -117,9 +124,11 @@ class RemoteDesk:
         contexts: Sequence[str] | None,
         home: str,
         act_as: bool,
+        user: str | None,
     ) -> JsonObject:
         """Make a key."""
-        body = {"name": name, "permissions": permissions, "contexts": contexts, "home": home, "actAs": act_as}
+        reach = {"permissions": permissions, "contexts": contexts, "home": home}
+        body = {"name": name, **reach, "actAs": act_as, "user": user}
         return await self._ask("POST", "/api/keys", body=_set(body))
 
     async def rotate_key(self, name: str) -> JsonObject:
@@ -138,6 +147,22 @@ class RemoteDesk:
     async def approve(self, name: str, seal: str | None) -> JsonObject:
         """Trust a tool's definition as it is now."""
         return await self._ask("POST", "/api/pins", body=_set({"name": name, "seal": seal}))
+
+    async def apps(self) -> Sequence[JsonObject]:
+        """List the apps, page by page."""
+        found: list[JsonObject] = []
+        while True:
+            after = found[-1]["package"] if found else None
+            answer = await self._ask("GET", "/api/apps", query={"after": after, "limit": str(_PAGE)})
+            found += answer["apps"]
+            if len(answer["apps"]) < _PAGE:
+                return found
+
+    async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
+        """Put these tools in the place of an app's."""
+        return await self._ask(
+            "POST", f"/api/apps/{quote(package, safe='')}/tools", body={"tools": list(tools)}
+        )
 
     async def reload(self, *, dry_run: bool) -> JsonObject:
         """Have the gateway read its config again; return what that changes, or would."""
@@ -158,7 +183,7 @@ class RemoteDesk:
             answer = await self._read(response)
         if response.status < 400:
             return answer
-        raise _refusal(answer["error"], response.status)
+        raise refusal(answer["error"], response.status)
 
     @asynccontextmanager
     async def _sent(
@@ -214,7 +239,7 @@ async def _pieces(response: Response) -> AsyncGenerator[bytes]:
         yield piece
 
 
-async def _events(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+async def events_in(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
     """Read server-sent events: one line of a name, one of data, an empty one."""
     name = "message"
     async with aclosing(_lines(response)) as lines:
@@ -242,7 +267,8 @@ def _set(fields: JsonObject) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _refusal(error: JsonObject, status: int) -> Refused:
+def refusal(error: JsonObject, status: int) -> Refused:
+    """Return an error of the gateway's as it is raised here."""
     code = error.get("code")
     known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
     advice = f" (it comes from ${KEY})" if status == 401 else ""

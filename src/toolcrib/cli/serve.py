@@ -32,7 +32,8 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
         from toolcrib.server import serve
 
         async with running_house(document, demo=demo) as house:
-            await serve(house, host=host, port=port, on_listening=Welcome(house, os.environ).show)
+            welcome = Welcome(house, os.environ, demo=demo)
+            await serve(house, host=host, port=port, on_listening=welcome.show)
 
     try:
         anyio.run(run, backend_options={"use_uvloop": True})

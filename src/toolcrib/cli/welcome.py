@@ -16,6 +16,8 @@ from toolcrib.identity.admin import FILE
 from toolcrib.model import JsonObject
 from toolcrib.version import VERSION
 
+_APP = "com.toolcrib.reminder"
+
 
 @dataclass(frozen=True)
 class Welcome:
@@ -23,6 +25,8 @@ class Welcome:
 
     house: House
     env: Mapping[str, str]
+    demo: bool = False
+    """Whether apps of the demonstration may be there to be tried."""
 
     def show(self, address: str) -> None:
         """Print it for whoever is there: drawn for a person, plain lines for a pipe."""
@@ -45,10 +49,24 @@ class Welcome:
 
     def curl(self, url: str) -> str:
         """Return a command that calls a tool, ready to be pasted."""
-        body = json.dumps({"name": "get_datetime", "arguments": {}})
+        return self._executing(url, {"name": "get_datetime", "arguments": {}})
+
+    def apps(self, url: str) -> dict[str, str]:
+        """Return commands that try the apps of the demonstration, by what each is for."""
+        if not self.demo or self.house.console.apps.find(_APP) is None:
+            return {}
+        glasses = f'TOOLCRIB_KEY="{self._key()}" toolcrib device simulate --user demo --url {url}'
+        body = {"name": f"{_APP}:add_reminder", "arguments": {"text": "Buy milk"}}
+        return {
+            "Wear a pair of glasses, in another terminal:": glasses,
+            "Then have an app show something on them:": self._executing(url, body, user="demo"),
+        }
+
+    def _executing(self, url: str, body: JsonObject, *, user: str | None = None) -> str:
+        acting = "" if user is None else f"-H 'X-User-Id: {user}' "
         return (
             f'curl -s {url}/api/tools/execute -H "Authorization: Bearer {self._key()}" \\\n'
-            f"  -H 'Content-Type: application/json' -d '{body}'"
+            f"  {acting}-H 'Content-Type: application/json' -d '{json.dumps(body)}'"
         )
 
     def client(self, url: str) -> str:
@@ -62,6 +80,7 @@ class Welcome:
         warnings = [f"Warning: {plain(each)}" for each in self.house.console.status()["warnings"]]
         tail = [
             f"Try it:\n{self.curl(url)}",
+            *(f"{what}\n{how}" for what, how in self.apps(url).items()),
             f"Connect a client, with a key in $TOOLCRIB_KEY:\n{self.client(url)}",
         ]
         return [f"Toolcrib {VERSION} is listening on {url}", *facts, *warnings, *tail]
@@ -85,10 +104,11 @@ class Welcome:
         terminal.print(Text("Open this page; the link signs you in, once:", style="bold"))
         # Never wrapped, so that it can be clicked and copied whole.
         terminal.print(Text(link, style="cyan underline"), soft_wrap=True)
-        terminal.print(Text("\nTry it:", style="bold"))
-        terminal.print(Text(self.curl(url)), soft_wrap=True)
-        terminal.print(Text("\nConnect a client, with a key in $TOOLCRIB_KEY:", style="bold"))
-        terminal.print(Text(self.client(url)), soft_wrap=True)
+        commands = {"Try it:": self.curl(url), **self.apps(url)}
+        commands["Connect a client, with a key in $TOOLCRIB_KEY:"] = self.client(url)
+        for what, how in commands.items():
+            terminal.print(Text(f"\n{what}", style="bold"))
+            terminal.print(Text(how), soft_wrap=True)
         terminal.print(Text("\nCtrl-C stops it.", style="dim"))
 
     def _key(self) -> str:

@@ -8,7 +8,6 @@ from toolcrib.config.values import BLANK, Amount, Text, WebAddress
 LATER: tuple[tuple[str, ...], ...] = (
     ("openapi",),
     ("energy",),
-    ("legacy",),
     ("limits", "process"),
     ("contexts", "*", "max_tools"),
     ("contexts", "*", "pinned"),

@@ -146,7 +146,7 @@ class Limits:
     result_bytes: Annotated[Count, "the largest result that is passed on"] = 8 << 20
     body_bytes: Annotated[Count, "the largest request that is read"] = 4 << 20
     concurrency: Annotated[Count, "calls of one source that run at once"] = 32
-    waiting: Annotated[Annotated[int, Field(ge=0)], "calls of one source that may wait for their turn"] = 64
+    waiting: Annotated[Annotated[int, Field(ge=0)], "calls of one source that may wait for their turn"] = 256
     process: Annotated[Count, "calls that are under way in the whole process"] = 1024
     parked: Annotated[Count, "calls that wait for the answer to a question"] = 1000
     parked_per_user: Annotated[Count, "calls of one user that wait for the answer to a question"] = 16
@@ -198,6 +198,20 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Apps:
+    """How mini-apps are started, asked and stopped."""
+
+    activation_ms: Annotated[Milliseconds, "how long an app may take to start and connect"] = 10_000
+    timeout_ms: Annotated[Milliseconds, "how long an app may take to answer a call"] = 30_000
+    grace_ms: Annotated[Milliseconds, "how long an app whose connection broke may take to come back"] = 5_000
+    heartbeat_ms: Annotated[Milliseconds, "how often an app is asked whether it is there"] = 10_000
+    idle_stop_ms: Annotated[
+        Milliseconds | None, BLANK, "how long an app nobody uses stays running; null for ever"
+    ] = 600_000
+    phone_microphone: Annotated[bool, "counts the phone's microphone as one of every device"] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reload:
     """When the config is read again."""
 
@@ -232,6 +246,7 @@ class Sections:
     traces: Annotated[Traces, "where spans of calls go"] = field(default_factory=Traces)
     search: Annotated[Search, "where the web search tool looks"] = Search()
     mcp: Annotated[Mcp, "MCP servers"] = field(default_factory=Mcp)
+    apps: Annotated[Apps, "mini-apps"] = Apps()
     reload: Annotated[Reload, "when the config is read again"] = Reload()
     openapi: Annotated[Mapping[SourceName, OpenApi], "OpenAPI documents whose operations become tools"] = (
         field(default_factory=dict[str, OpenApi])

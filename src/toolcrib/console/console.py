@@ -6,8 +6,10 @@ from time import time
 from typing import Any
 
 from toolcrib.catalog import Catalog
+from toolcrib.console.apps import AppDesk
 from toolcrib.console.origin import changes, origin
 from toolcrib.console.servers import Servers
+from toolcrib.console.users import UserDesk, check_user
 from toolcrib.errors import Refused
 from toolcrib.gateway import Gateway
 from toolcrib.identity import KeyRing, digest, new_key
@@ -21,6 +23,8 @@ from toolcrib.supervisor import Supervisor
 from toolcrib.version import VERSION
 
 _NAME_LENGTH = 64
+_OURS = frozenset({"admin", "anonymous", "trust_header"})
+"""Callers that hold no key are known by these names, and what is theirs must not become a key's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +38,8 @@ class Console:
     steps: Sequence[Step]
     supervisor: Supervisor
     servers: Servers
+    apps: AppDesk
+    users: UserDesk
     store: Store
     shared: Shared
     ring: KeyRing
@@ -159,11 +165,16 @@ class Console:
         ]
 
     async def usage(
-        self, *, since: str | None = None, tool: str | None = None, caller: str | None = None
+        self,
+        *,
+        since: str | None = None,
+        tool: str | None = None,
+        app: str | None = None,
+        caller: str | None = None,
     ) -> dict[str, Any]:
         """Return how much each tool was used: counts, errors, quantiles, last use."""
         await self.journal.flush()
-        rows = await self.store.usage.totals(since=since, tool=tool, caller=caller)
+        rows = await self.store.usage.totals(since=since, tool=tool, app=app, caller=caller)
         return {"tools": summary(rows)}
 
     def metrics(self) -> bytes:
@@ -188,9 +199,12 @@ class Console:
         contexts: Sequence[str] | None = None,
         home: str = "default",
         act_as: bool = False,
+        user: str | None = None,
     ) -> dict[str, Any]:
-        """Make a key; the answer is the only time it can be read."""
+        """Make a key, or one that is a user's own; the answer is the only time it can be read."""
         self._check_key(name, permissions, contexts, home)
+        if user is not None:
+            check_user(user, "user")
         key = new_key()
         scope = None if contexts is None else frozenset(contexts)
         record = KeyRecord(
@@ -200,6 +214,7 @@ class Console:
             contexts=scope,
             home=home,
             act_as=act_as,
+            user=user,
             created=time(),
         )
         if not await self.store.keys.add(record):
@@ -237,6 +252,8 @@ class Console:
         if not name or len(name) > _NAME_LENGTH or not all(c.isalnum() or c in "-_." for c in name):
             message = f"a key's name has 1 to {_NAME_LENGTH} letters, digits, `-`, `_` or `.`"
             raise Refused("INVALID_REQUEST", message, path="name")
+        if name in _OURS:
+            raise Refused("INVALID_REQUEST", f"{name} is a name of ours; choose another one", path="name")
         for each in permissions:
             if each != "*" and (each.count(":") != 1 or each.startswith(":") or each.endswith(":")):
                 raise Refused(
@@ -266,6 +283,7 @@ def _spelled(record: KeyRecord) -> dict[str, Any]:
         "contexts": None if record.contexts is None else sorted(record.contexts),
         "home": record.home,
         "actAs": record.act_as,
+        "user": record.user,
         "created": record.created,
         "rotated": record.rotated,
         "revoked": record.revoked,

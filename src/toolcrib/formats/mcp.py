@@ -10,6 +10,7 @@ from toolcrib.model import Json, JsonObject, Result, Tool
 
 HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
 MESSAGE = "toolcrib/message"
+EXTENSIONS = "toolcrib/mentraExtensions"
 SERVER = "io.modelcontextprotocol/serverInfo"
 _ANNOTATIONS: dict[str, type] = {
     "title": str,
@@ -42,8 +43,8 @@ class Mcp:
             spelled["outputSchema"] = tool.output_schema
         if tool.icons:
             spelled["icons"] = list(tool.icons)
-        if tool.meta:
-            spelled["_meta"] = tool.meta
+        if tool.meta or tool.extensions:
+            spelled["_meta"] = {**tool.meta, EXTENSIONS: tool.extensions} if tool.extensions else tool.meta
         return spelled
 
 

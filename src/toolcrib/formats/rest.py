@@ -46,6 +46,8 @@ def _where_set(tool: Tool) -> dict[str, Any]:
         "serverId": tool.source if tool.family == "mcp" else None,
         "aliases": list(tool.aliases) or None,
         "degraded": tool.degraded or None,
+        "hardwareRequirements": [each.as_json() for each in tool.hardware] or None,
+        "mentraExtensions": tool.extensions or None,
     }
     if tool.rate_limit is not None:
         more["rateLimit"] = {"maxCalls": tool.rate_limit.max_calls, "windowMs": tool.rate_limit.window_ms}

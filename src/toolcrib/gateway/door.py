@@ -1,6 +1,6 @@
 """Finds the tool a caller means, asks the policy, runs the tool's chain, and completes the result."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -67,6 +67,7 @@ class Gateway:
         new_id: Callable[[], str],
         contexts: Callable[[], Mapping[str, Any]],
         servers: Callable[[], Iterable[str]] = tuple,
+        present: Callable[[Caller], Awaitable[Caller]] | None = None,
     ) -> None:
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
@@ -74,6 +75,8 @@ class Gateway:
         self.library = Library(policy, self._fetch, servers)
         """What sources have besides tools; `servers` are those which may have something, up or not."""
         self._listeners: list[Callable[[], None]] = []
+        self._acquaintances: list[Callable[[str], None]] = []
+        self._present = present
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over a new catalog: chains of unchanged tools stay, others are composed when first called."""
@@ -91,6 +94,19 @@ class Gateway:
     def listen(self, hear: Callable[[], None]) -> None:
         """Hear of every change of the catalog."""
         self._listeners.append(hear)
+
+    def listen_for_users(self, hear: Callable[[str], None]) -> None:
+        """Hear of every user of whom something has changed; without a name, it may be any."""
+        self._acquaintances.append(hear)
+
+    def user_changed(self, user: str) -> None:
+        """Pass on that something about a user has changed."""
+        for hear in self._acquaintances:
+            hear(user)
+
+    async def present(self, caller: Caller) -> Caller:
+        """Return a caller that has been here for a while with what is known of its user now."""
+        return caller if self._present is None or caller.user is None else await self._present(caller)
 
     @property
     def version(self) -> int:
@@ -135,9 +151,11 @@ class Gateway:
         audience = self._policy.audience(caller)
         found = book.views.get((audience, spelling))
         if found is None:
-            visible = [tool for tool in book.snapshot.tools.values() if self._policy.visible(tool, caller)]
+            offered = book.snapshot.offered(caller.apps)
+            visible = [tool for tool in offered if self._policy.visible(tool, caller)]
             if len(book.views) >= _MOST_VIEWS:
-                book.views.clear()
+                # The oldest goes; with thousands of users, each sees a list of their own.
+                del book.views[next(iter(book.views))]
             found = book.views[audience, spelling] = render(visible)
         return cast("T", found)
 

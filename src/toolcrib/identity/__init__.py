@@ -7,6 +7,7 @@ from toolcrib.errors import Refused
 from toolcrib.identity.admin import admin_key, derive
 from toolcrib.identity.anonymous import Anonymous
 from toolcrib.identity.keys import KeyRing, digest, new_key
+from toolcrib.identity.people import People
 from toolcrib.identity.sign_in import SignIn
 from toolcrib.identity.trust_header import TrustHeader
 from toolcrib.model import Caller, Credential
@@ -15,6 +16,7 @@ __all__ = [
     "Anonymous",
     "Identity",
     "KeyRing",
+    "People",
     "SignIn",
     "TrustHeader",
     "admin_key",
@@ -36,10 +38,13 @@ class Identity:
         ring: KeyRing,
         admin: str,
         *,
+        people: People | None = None,
         trust_header: TrustHeader | None = None,
         anonymous: Anonymous | None = None,
     ) -> None:
         self.ring, self.sign_in = ring, SignIn()
+        self.people = people or People(_nobody)
+        """What is known of the users that callers act for."""
         self._admin, self._derive = digest(admin), partial(derive, admin)
         self._trust_header, self._anonymous = trust_header, anonymous
 
@@ -100,3 +105,8 @@ class Identity:
                 "INVALID_REQUEST", f"a user has 1 to {_LONGEST_USER} printable characters", path="user"
             )
         return replace(caller, id=f"user:{user}", user=user)
+
+
+async def _nobody(user: str) -> None:
+    """Where no users are kept, nothing is known of them."""
+    del user

@@ -48,8 +48,10 @@ class KeyRing:
 
 
 def _caller(record: KeyRecord) -> Caller:
+    user = record.user
     return Caller(
-        id=f"key:{record.name}",
+        id=f"key:{record.name}" if user is None else f"user:{user}",
+        user=user,
         key=record.name,
         context=record.home,
         contexts=record.contexts,

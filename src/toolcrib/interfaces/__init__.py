@@ -1,5 +1,16 @@
 """The seams: a new kind of source, step, rule, format, recorder or store satisfies one of these."""
 
+from toolcrib.interfaces.apps import (
+    AppData,
+    AppRecord,
+    Apps,
+    AppTool,
+    AppType,
+    Install,
+    SessionRecord,
+    UserRecord,
+    Users,
+)
 from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Shared
@@ -33,6 +44,11 @@ from toolcrib.interfaces.store import (
 
 __all__ = [
     "LATENCY_BOUNDS",
+    "AppData",
+    "AppRecord",
+    "AppTool",
+    "AppType",
+    "Apps",
     "CallRow",
     "Calls",
     "Change",
@@ -44,6 +60,7 @@ __all__ = [
     "Follows",
     "Format",
     "Handler",
+    "Install",
     "KeyRecord",
     "Keys",
     "Link",
@@ -59,6 +76,7 @@ __all__ = [
     "Replays",
     "Rule",
     "ServerEntry",
+    "SessionRecord",
     "Shared",
     "Source",
     "SourceState",
@@ -69,5 +87,7 @@ __all__ = [
     "Upkeep",
     "Usage",
     "UsageRow",
+    "UserRecord",
+    "Users",
     "Withheld",
 ]

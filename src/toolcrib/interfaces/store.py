@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from toolcrib.interfaces.apps import AppData, Apps, Users
 from toolcrib.model import JsonObject
 
 
@@ -20,6 +21,8 @@ class KeyRecord:
     home: str = "default"
     """The context it is in where it asks for none."""
     act_as: bool = False
+    user: str | None = None
+    """The user it belongs to and acts for; None for a plain key."""
     created: float = 0.0
     rotated: float | None = None
     revoked: float | None = None
@@ -152,9 +155,14 @@ class Usage(Protocol):
         ...
 
     async def totals(
-        self, *, since: str | None = None, tool: str | None = None, caller: str | None = None
+        self,
+        *,
+        since: str | None = None,
+        tool: str | None = None,
+        app: str | None = None,
+        caller: str | None = None,
     ) -> Sequence[UsageRow]:
-        """The rows from day `since` on, by day, tool and caller."""
+        """The rows from day `since` on, by day, tool and caller; `app` is a package, for all its tools."""
         ...
 
 
@@ -245,6 +253,12 @@ class Store(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def replays(self) -> Replays: ...
+    @property
+    def apps(self) -> Apps: ...
+    @property
+    def users(self) -> Users: ...
+    @property
+    def app_data(self) -> AppData: ...
 
     async def check(self) -> None:
         """Answer if the database does; raise what is wrong otherwise."""

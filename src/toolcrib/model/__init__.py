@@ -3,11 +3,13 @@
 from toolcrib.model.call import Call, Origin, Progress, Report
 from toolcrib.model.caller import Caller, Credential, permits
 from toolcrib.model.channel import Channel, Unanswered
+from toolcrib.model.device import HARDWARE, Device, Level, Requirement
 from toolcrib.model.hints import Evidence, Hints
 from toolcrib.model.json import Json, JsonObject
 from toolcrib.model.overheard import Overheard
 from toolcrib.model.result import REPLAYED, Ask, Kind, Metadata, Problem, Result, Voice
 from toolcrib.model.tool import (
+    APPS,
     PROMISES,
     Category,
     Deprecation,
@@ -22,6 +24,8 @@ from toolcrib.model.tool import (
 )
 
 __all__ = [
+    "APPS",
+    "HARDWARE",
     "PROMISES",
     "REPLAYED",
     "Ask",
@@ -31,6 +35,7 @@ __all__ = [
     "Channel",
     "Credential",
     "Deprecation",
+    "Device",
     "Evidence",
     "Example",
     "Family",
@@ -38,6 +43,7 @@ __all__ = [
     "Json",
     "JsonObject",
     "Kind",
+    "Level",
     "Metadata",
     "Origin",
     "Overheard",
@@ -45,6 +51,7 @@ __all__ = [
     "Progress",
     "RateLimit",
     "Report",
+    "Requirement",
     "ResponseTime",
     "Result",
     "Slow",

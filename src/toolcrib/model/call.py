@@ -60,6 +60,8 @@ class Call(Value):
     """What the source gave along with those questions, to know the call again by."""
     idempotency_key: str = ""
     """What the caller knows this request by: made twice, it is carried out once."""
+    activated: bool = False
+    """Whether its app was started because of this call."""
     report: Report | None = None
     channel: Channel | None = None
     """The way back to the caller; None where it can neither be asked nor told anything."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from toolcrib.model.device import Device
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
@@ -23,6 +25,12 @@ class Caller:
     time_zone: str = "UTC"
     disabled: frozenset[str] = frozenset()
     """Canonical names of tools, or ids of whole sources, this caller has switched off."""
+    session: str = ""
+    """The id of its user's active session; empty where there is none."""
+    apps: frozenset[str] = frozenset()
+    """The apps its user has installed, by package; empty as long as there is no session."""
+    device: Device | None = None
+    """What its user wears; None where nothing is connected."""
 
     def may(self, permission: str) -> bool:
         """Whether this caller holds a permission, directly or by a wildcard."""

@@ -6,11 +6,14 @@ from hashlib import sha256
 from json import dumps
 from typing import Any, Literal
 
+from toolcrib.model.device import Requirement
 from toolcrib.model.json import JsonObject
 
 Category = Literal["query", "mutation", "analysis", "generation"]
 ResponseTime = Literal["fast", "medium", "slow"]
 Family = Literal["function", "core", "mcp", "app", "langchain", "openapi"]
+APPS = "apps"
+"""The id of the source of all apps; their tools are named by package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,10 @@ class Tool:
     icons: tuple[JsonObject, ...] = ()
     meta: JsonObject = field(default_factory=dict[str, Any])
     """Vendor data in the definition, which passes through: what a tool's page looks like, and the like."""
+    hardware: tuple[Requirement, ...] = ()
+    """What its app needs of a device."""
+    extensions: JsonObject = field(default_factory=dict[str, Any])
+    """What its app says to assistants (`mentraExtensions`): activation phrases, a category of its own."""
     hidden: bool = False
     expose_as: str | None = None
     exposed: str = ""
@@ -104,6 +111,11 @@ class Tool:
     def local(self) -> str:
         """The name its own source knows it by."""
         return self.name[len(self.source) + 1 :]
+
+    @property
+    def keeper(self) -> str:
+        """The id of the source that carries its calls out; all apps share one."""
+        return APPS if self.family == "app" else self.source
 
     @property
     def read_only(self) -> bool:

@@ -6,11 +6,23 @@ from toolcrib.interfaces import Reason, Rule
 from toolcrib.model import Caller, Tool
 from toolcrib.policy.contexts import Context, Contexts
 from toolcrib.policy.disabled import Disabled
+from toolcrib.policy.hardware import Hardware
+from toolcrib.policy.installed import Installed
 from toolcrib.policy.permissions import Permissions
 from toolcrib.policy.pinned import Pinned
 from toolcrib.policy.removed import Removed
 
-__all__ = ["Context", "Contexts", "Disabled", "Permissions", "Pinned", "Policy", "Removed"]
+__all__ = [
+    "Context",
+    "Contexts",
+    "Disabled",
+    "Hardware",
+    "Installed",
+    "Permissions",
+    "Pinned",
+    "Policy",
+    "Removed",
+]
 
 
 class Policy:

@@ -1,9 +1,13 @@
 """What tool authors import: the decorators, the context, the result, the registry, ready-made schemas."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from toolcrib.errors import BusinessRuleError
 from toolcrib.sdk.checks import Finding, ToolDefinitionError
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
+from toolcrib.sdk.handled import HandledTool
 from toolcrib.sdk.ids import BrandedId
 from toolcrib.sdk.options import Options
 from toolcrib.sdk.ready import (
@@ -19,8 +23,22 @@ from toolcrib.sdk.ready import (
 from toolcrib.sdk.registry import Registry
 from toolcrib.sdk.result import ToolResult
 
+if TYPE_CHECKING:
+    from toolcrib.sdk.app import (
+        AppContext,
+        AppServer,
+        AppSession,
+        SessionEnded,
+        Spoken,
+        StorageError,
+        Transcription,
+    )
+
 __all__ = [
     "AnyTool",
+    "AppContext",
+    "AppServer",
+    "AppSession",
     "BrandedId",
     "BusinessRuleError",
     "CardId",
@@ -28,16 +46,33 @@ __all__ = [
     "DeckId",
     "Finding",
     "FunctionTool",
+    "HandledTool",
     "Options",
     "Pagination",
     "RecordMetadata",
     "Registry",
+    "SessionEnded",
     "SessionId",
     "Sorting",
+    "Spoken",
+    "StorageError",
     "ToolContext",
     "ToolDefinitionError",
     "ToolResult",
+    "Transcription",
     "UserId",
     "create_tool",
     "tool",
 ]
+
+# Loaded on first use: a tool's author who writes no app pays nothing for apps.
+_OF_APPS = frozenset(
+    {"AppContext", "AppServer", "AppSession", "SessionEnded", "Spoken", "StorageError", "Transcription"}
+)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OF_APPS:
+        message = f"module 'toolcrib.sdk' has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module("toolcrib.sdk.app"), name)

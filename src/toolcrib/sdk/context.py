@@ -19,6 +19,7 @@ class ToolContext:
     user_id: str | None = None
     """The user the call is made for; None for a system caller."""
     session_id: str | None = None
+    """What the agent calls the session it works in; else the user's active session."""
     correlation_id: str = field(default_factory=lambda: str(uuid4()))
     """A UUID, the same for all calls that belong together."""
     trace_id: str = field(default_factory=lambda: str(uuid4()))
@@ -43,7 +44,7 @@ class ToolContext:
         origin, caller = call.origin, call.caller
         return cls(
             user_id=caller.user,
-            session_id=origin.session_id,
+            session_id=origin.session_id or caller.session or None,
             correlation_id=origin.correlation_id,
             trace_id=_uuid(origin.trace_id),
             agent_id=origin.agent_id,

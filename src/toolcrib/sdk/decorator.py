@@ -1,15 +1,23 @@
 """`@tool` and `create_tool`: a typed Python function becomes a tool, and stays a function."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
-from toolcrib.model import Family, Tool
+from toolcrib.model import Family, JsonObject, Tool
 from toolcrib.names import snake
 from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
 from toolcrib.sdk.docstring import read_docstring
+from toolcrib.sdk.handled import (
+    AppCategory,
+    HandledTool,
+    Phrases,
+    ToolHandler,
+    extensions_of,
+    handled_tool,
+)
 from toolcrib.sdk.options import Options, read_options
 from toolcrib.sdk.signature import UNREADABLE, Signature, read_signature
 
@@ -76,12 +84,28 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[Options]) 
 def create_tool(function: Callable[P, R], /, **options: Unpack[Options]) -> FunctionTool[P, R]: ...
 @overload
 def create_tool(**options: Unpack[Options]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
-def create_tool(function: Callable[P, R] | None = None, /, **options: Unpack[Options]) -> Any:
+@overload
+def create_tool(
+    *,
+    name: str,
+    handler: ToolHandler,
+    description: str = "",
+    parameters: JsonObject | None = None,
+    required: Sequence[str] = (),
+    activation_phrases: Phrases | None = None,
+    category: AppCategory | None = None,
+) -> HandledTool: ...
+def create_tool(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
     """Make a tool as `tool` does, by decorating or by calling, and refuse only what contradicts itself.
 
     For code that is generated, foreign or still being tried out; `toolcrib check` says what it lacks.
+    With `handler=` it makes a tool of a mini-app from a definition written by hand: `parameters` are the
+    properties of its JSON Schema, the handler takes the arguments as one object, and the context.
     """
-    make = partial(_define, options=options, strict=False)
+    if "handler" in options:
+        phrases, category = options.pop("activation_phrases", None), options.pop("category", None)
+        return handled_tool(**options, extensions=extensions_of(phrases, category))
+    make = partial(_define, options=cast("Options", options), strict=False)
     return make if function is None else make(function)
 
 

@@ -120,9 +120,11 @@ def _resolved(function: Function) -> inspect.Signature:
 
 
 def _is_context(annotation: object) -> bool:
-    return annotation is ToolContext or (
-        get_origin(annotation) is not None and ToolContext in get_args(annotation)
-    )
+    return any(isinstance(each, type) and issubclass(each, ToolContext) for each in _alternatives(annotation))
+
+
+def _alternatives(annotation: object) -> tuple[object, ...]:
+    return get_args(annotation) if get_origin(annotation) is not None else (annotation,)
 
 
 def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:

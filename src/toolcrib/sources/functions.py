@@ -1,20 +1,14 @@
 """Python functions in this process: async ones on the event loop, the others in threads."""
 
-import asyncio
 import importlib
-import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
-from math import inf
 from pathlib import Path
-from threading import Lock
 from types import ModuleType
 from typing import Any, cast
 
 import anyio
-from anyio import to_thread
 
 from toolcrib.errors import ToolcribError
 from toolcrib.interfaces import Handler, Link, Offer, Outcome
@@ -23,8 +17,8 @@ from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
 from toolcrib.sdk.outcome import failure, result_of, unfit
+from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
 
-MOST_THREADS = 64
 _CLOSING_SECONDS = 5.0
 
 
@@ -51,7 +45,7 @@ class Functions:
     ) -> None:
         self._id, self._close = id, close
         self.family: Family = family
-        threads = _Threads(MOST_THREADS)
+        threads = Threads(MOST_THREADS)
         self._offer: list[Tool] = []
         self._runs: dict[str, Run] = {}
         for each in tools:
@@ -90,7 +84,7 @@ class Functions:
         return {}
 
 
-def _runner(tool: AnyTool, threads: "_Threads") -> Run:
+def _runner(tool: AnyTool, threads: Threads) -> Run:
     convert, context = tool.signature.convert, tool.signature.context
     start = tool.function if tool.is_async else partial(threads.run, tool.function)
 
@@ -106,58 +100,11 @@ def _runner(tool: AnyTool, threads: "_Threads") -> Run:
                 raise broken from error
             raise
         except BaseException as error:  # the boundary to code that is not ours; it must not end us
-            if _is_our_end(error):
+            if is_our_end(error):
                 raise
             raise failure(error, call.tool) from error
 
     return run
-
-
-def _is_our_end(error: BaseException) -> bool:
-    """Whether we are the ones being ended. A function that awaits a cancelled task of its own is not."""
-    if not isinstance(error, asyncio.CancelledError):
-        return isinstance(error, GeneratorExit)
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
-class _Threads:
-    """A bounded number of threads. One keeps its place until its work ends, also when nobody waits any more.
-
-    anyio's own limiter gives the place of an abandoned thread away at once, so that a function that hangs
-    would pile up threads without end.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._places = anyio.Semaphore(most, fast_acquire=True)
-        self._unlimited = anyio.CapacityLimiter(inf)
-
-    async def run(self, function: Callable[..., Any], /, **arguments: Any) -> Any:
-        await self._places.acquire()
-        loop = asyncio.get_running_loop()
-        begun = Lock()
-
-        def work() -> Any:
-            if not begun.acquire(blocking=False):
-                return None
-            try:
-                return function(**arguments)
-            except Exception:
-                raise
-            except BaseException as error:  # what ends a thread or a generator must not end ours
-                raise RuntimeError(f"the function raised {type(error).__name__}") from error
-            finally:
-                # anyio's way back would have the thread wait for the loop. A closed loop needs no telling.
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._places.release)
-
-        try:
-            outcome = await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._unlimited)
-        except BaseException:
-            if begun.acquire(blocking=False):
-                self._places.release()
-            raise
-        return await outcome if inspect.isawaitable(outcome) else outcome
 
 
 def source_id(path: str) -> str:
@@ -170,9 +117,7 @@ def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]
 
     `folder` is where modules are looked for last, after everything installed.
     """
-    if folder is not None and str(folder) not in sys.path:
-        sys.path.append(str(folder))
-    tools = tuple(dict.fromkeys(_tools_in(_imported(path))))
+    tools = tuple(dict.fromkeys(_tools_in(imported(path, folder=folder))))
     if not tools:
         raise ModuleProblem(
             f"the module {path} has no tools: put @tool before a function of it, or fill a Registry"
@@ -180,7 +125,10 @@ def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]
     return tools
 
 
-def _imported(path: str) -> ModuleType:
+def imported(path: str, *, folder: Path | None = None) -> ModuleType:
+    """Import somebody's module, looked for in the folder last; what it raises is told in one line."""
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))
     if not all(part.isidentifier() for part in path.split(".")):
         raise ModuleProblem(f"{path!r} is no module: write its dotted name, such as my_package.tools")
     try:

@@ -90,7 +90,7 @@ class Attempt:
 
     def limit(self, tool: Tool) -> float:
         """Return the seconds one try of this tool may take."""
-        return tool.timeout or self.source_timeout(tool.source) or BY_RESPONSE_TIME[tool.response_time]
+        return tool.timeout or self.source_timeout(tool.keeper) or BY_RESPONSE_TIME[tool.response_time]
 
     def fit(self, tool: Tool) -> Stage:
         """Every try is bounded."""

@@ -122,7 +122,7 @@ class Supervisor:
 
     def handler(self, tool: Tool) -> Handler:
         """Return the end of a tool's chain: whoever holds the place of its source when a call comes."""
-        lives, source = self._lives, tool.source
+        lives, source = self._lives, tool.keeper
 
         def carry(call: Call) -> Outcome:
             life = lives.get(source)

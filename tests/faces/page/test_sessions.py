@@ -54,8 +54,11 @@ async def test_the_pages_parts(crib: Doors) -> None:
     page = (await crib.ask("GET", "/", key=None)).body.decode()
     parts = set(re.findall(r'(?:href|src)="(/assets/[^"]+)"', page))
     assert len(parts) == 3
+    script = (await crib.ask("GET", "/assets/page.js", key=None)).body.decode()
+    imported = set(re.findall(r"from '(/assets/[^']+)'", script))
+    assert imported == {"/assets/apps.js"}
     kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-    for part in parts:
+    for part in parts | imported:
         reply = await crib.ask("GET", part, key=None)
         assert (reply.status, reply.headers["content-type"]) == (200, kinds[part.rpartition(".")[2]])
         assert reply.headers["x-content-type-options"] == "nosniff"

@@ -160,6 +160,7 @@ async def test_who_calls_is_told_to_the_tool(crib: Doors) -> None:
         "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         "x-user-id": "ann",
     }
+    await crib.ask("PUT", "/api/users/ann/session")
     reply = await crib.call("who", headers=headers)
     told, metadata = reply.json["data"], reply.json["metadata"]
     assert (told["user"], told["agent"], told["version"], told["session"]) == ("ann", "pilot", "3", "s-1")

@@ -49,14 +49,19 @@ def migrate(connection: Connection) -> None:
 
 
 def shape(connection: Connection) -> list[tuple[str, ...]]:
-    """Everything the database knows of its columns and what is unique in them."""
+    """Everything the database knows of its columns, what is unique in them and what goes with what."""
     known = inspect(connection)
     return sorted(
         (table, str(column["name"]), str(column["type"]), str(column["nullable"]), str(column["default"]))
         for table in known.get_table_names()
         for column in known.get_columns(table)
     ) + sorted(
-        (table, str(known.get_pk_constraint(table)), str(known.get_indexes(table)))
+        (
+            table,
+            str(known.get_pk_constraint(table)),
+            str(known.get_indexes(table)),
+            str(sorted(map(str, known.get_foreign_keys(table)))),
+        )
         for table in known.get_table_names()
     )
 
@@ -116,7 +121,7 @@ async def test_a_database_with_tables_of_others_is_shared_with_them(
     store = await opened(fresh_database)
     async with store.database.write() as connection:
         await connection.execute(text("DROP TABLE toolcrib_revision"))
-        for table in metadata.sorted_tables:
+        for table in reversed(metadata.sorted_tables):
             await connection.execute(text("DROP TABLE " + table.name))
         await connection.execute(text("CREATE TABLE alembic_version (version_num TEXT)"))
         await connection.execute(text("INSERT INTO alembic_version VALUES ('theirs')"))

@@ -11,16 +11,17 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from tests.contracts.stores import a_call, a_definition, a_key, a_use
+from tests.contracts.stores import a_call, a_definition, a_key, a_replay, a_use
 from tests.store.sql.children import die_while_opening, start
 from tests.store.sql.conftest import Opened
 from toolcrib.store.sql.calls import SqlCalls
 from toolcrib.store.sql.claims import SqlClaims
 from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.engine import database_of
-from toolcrib.store.sql.keys import SqlKeys
 from toolcrib.store.sql.migrations import REVISIONS
 from toolcrib.store.sql.overlay import SqlOverlay
+from toolcrib.store.sql.replays import SqlReplays
 from toolcrib.store.sql.store import SqlStore
 from toolcrib.store.sql.usage import SqlUsage
 
@@ -29,18 +30,25 @@ pytestmark = pytest.mark.anyio
 PATIENCE = 30.0
 
 
-def at_first(connection: Connection) -> None:
+KEY = """
+INSERT INTO toolcrib_keys (name, digest, permissions, home, act_as, created)
+VALUES ('agent', 'digest of agent', '[]', 'default', false, 1.25)
+"""
+"""`a_key()`, as it was stored before keys could belong to a user."""
+
+
+def bring_to(connection: Connection, revision: str) -> None:
     config = Config()
     config.set_main_option("script_location", "toolcrib.store.sql:migrations")
     config.attributes["connection"] = connection
-    command.upgrade(config, "0001")
+    command.upgrade(config, revision)
 
 
 @asynccontextmanager
-async def an_old_database(url: str) -> AsyncGenerator[Database]:
+async def an_old_database(url: str, revision: str = "0001") -> AsyncGenerator[Database]:
     database = database_of(url)
     async with database.write() as connection:
-        await connection.run_sync(at_first)
+        await connection.run_sync(bring_to, revision)
     try:
         yield database
     finally:
@@ -48,7 +56,8 @@ async def an_old_database(url: str) -> AsyncGenerator[Database]:
 
 
 async def fill(database: Database) -> None:
-    await SqlKeys(database).add(a_key())
+    async with database.write() as connection:
+        await connection.execute(text(KEY))
     await SqlOverlay(database).save({"a": 1}, expected=0)
     await SqlClaims(database).put({"n": "s:n"})
     await SqlCalls(database).add([a_call(1)])
@@ -67,15 +76,34 @@ async def check_all_is_there(store: SqlStore) -> None:
         assert await connection.scalar(text("SELECT version_num FROM toolcrib_revision")) == REVISIONS[-1]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_a_database_at_the_first_revision_is_upgraded_with_its_data(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
-) -> None:
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     fresh = f"sqlite:///{tmp_path}/toolcrib.db"
-    url: str = request.getfixturevalue("fresh_database") if kind == "postgres" else fresh
+    return request.getfixturevalue("fresh_database") if request.param == "postgres" else fresh
+
+
+async def test_a_database_at_the_first_revision_is_upgraded_with_its_data(url: str, opened: Opened) -> None:
     async with an_old_database(url) as database:
         await fill(database)
     await check_all_is_there(await opened(url))
+
+
+async def test_a_database_from_before_there_were_apps_is_upgraded_with_its_data(
+    url: str, opened: Opened
+) -> None:
+    async with an_old_database(url, "0003") as database:
+        await fill(database)
+        await SqlDefinitions(database).put([a_definition("old:one")])
+        await SqlReplays(database).claim(a_replay(), since=0.0)
+    store = await opened(url)
+    assert await store.definitions.all() == [a_definition("old:one")]
+    assert await store.replays.claim(a_replay(call="another"), since=0.0) == a_replay()
+    await store.definitions.drop(["old:one"])
+    await check_all_is_there(store)
+    of_a_user = a_key("glasses", user="u1")
+    assert await store.keys.add(of_a_user)
+    assert await store.keys.all() == [a_key(), of_a_user]
+    assert (await store.apps.all(), await store.users.page(), await store.apps.mark()) == ([], [], "0")
 
 
 @pytest.mark.slow

@@ -44,6 +44,10 @@ class Listener:
         self._updated: dict[str, None] = {}
         self._bell = anyio.Event()
 
+    def concerns(self, user: str) -> bool:
+        """Whether it acts for a user; for one without a name any may be meant."""
+        return self._caller.user is not None and user in ("", self._caller.user)
+
     def ring(self) -> None:
         """Wake up: something may have changed."""
         self._bell.set()
@@ -58,6 +62,7 @@ class Listener:
         while True:
             await self._bell.wait()
             self._bell = anyio.Event()
+            self._caller = await self._changes.present(self._caller)
             found = [*self._lists(), *self._resources()]
             if found:
                 return found
@@ -83,7 +88,9 @@ class Changes:
         self._gateway, self._materials = gateway, materials
         self._listeners: set[Listener] = set()
         self._sessions: dict[Live, Listener] = {}
+        self.present = gateway.present
         gateway.listen(self._hear)
+        gateway.listen_for_users(self._hear_of)
         materials.listen(self._resource)
 
     def mark(self, kind: Kind, caller: Caller) -> bytes:
@@ -143,6 +150,11 @@ class Changes:
     def _hear(self) -> None:
         for listener in self._listeners:
             listener.ring()
+
+    def _hear_of(self, user: str) -> None:
+        for listener in self._listeners:
+            if listener.concerns(user):
+                listener.ring()
 
     def _resource(self, session: Live, uri: str) -> None:
         listener = self._sessions.get(session)

@@ -5,17 +5,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from toolcrib.asgi import Route
-from toolcrib.faces.rest.shapes import SHAPES, TEXT, Schema, ref
+from toolcrib.faces.rest.shapes import SHAPES
+from toolcrib.faces.rest.terms import TEXT, Schema, ref
 from toolcrib.version import VERSION
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _KEY_SCHEME = {"type": "http", "scheme": "bearer", "description": "an API key; the admin key may all"}
+_APP_SCHEME = {"type": "http", "scheme": "bearer", "description": "an app: its package, a colon, its API key"}
 _COOKIE_SCHEME = {
     "type": "apiKey",
     "in": "cookie",
     "name": "toolcrib_session",
     "description": "the web page's own requests, with X-Crib-Token where they change something",
 }
+_SCHEMES = {"key": _KEY_SCHEME, "page": _COOKIE_SCHEME, "app": _APP_SCHEME}
 
 
 def describe(routes: Iterable[Route]) -> dict[str, Any]:
@@ -33,15 +36,13 @@ def describe(routes: Iterable[Route]) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": SHAPES, "securitySchemes": {"key": _KEY_SCHEME, "page": _COOKIE_SCHEME}},
+        "components": {"schemas": SHAPES, "securitySchemes": _SCHEMES},
     }
 
 
 def _operation(route: Route) -> dict[str, Any]:
     document = dict(route.document)
-    responses = {"200": {"description": "done"}, **document.pop("responses", {}), "default": _failure()}
-    if any(status in responses for status in ("201", "303")):
-        del responses["200"]
+    responses = {**document.pop("responses", {"200": {"description": "done"}}), "default": _failure()}
     operation: dict[str, Any] = {
         "operationId": _id(route),
         "summary": route.summary,
@@ -68,6 +69,8 @@ def _path_parameters(route: Route) -> list[Schema]:
 def _security(route: Route) -> list[dict[str, list[str]]]:
     if route.access == "open":
         return []
+    if route.access == "app":
+        return [{"app": []}]
     ways: list[dict[str, list[str]]] = [{"key": []}]
     if route.cookie:
         ways.append({"page": []})

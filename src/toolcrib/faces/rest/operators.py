@@ -6,7 +6,7 @@ from typing import Any
 from toolcrib.asgi import Answer, Request, json_answer
 from toolcrib.console import Console
 from toolcrib.errors import Refused
-from toolcrib.faces.rest.fields import count, day, flag, moment, needed, only, text, texts
+from toolcrib.faces.rest.fields import count, day, flag, moment, needed, only, refused, text, texts
 from toolcrib.identity import Identity
 from toolcrib.model import Caller
 
@@ -14,7 +14,7 @@ ADMIN, KEYS, CALLS, EXPLAIN, STATUS = "crib:admin", "crib:keys", "crib:calls", "
 """Roles are permissions: `crib:admin` opens every route, each of the others what its name says."""
 
 MOST_CALLS = 1000
-KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs")
+KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs", "user")
 
 
 class Operators:
@@ -38,9 +38,11 @@ class Operators:
 
     async def usage(self, request: Request) -> Answer:
         """Count calls per tool."""
-        query = request.query("since", "tool", "caller")
-        about = _about(request.caller, query)
-        usage = await self._console.usage(since=day(query, "since"), tool=text(query, "tool"), caller=about)
+        query = request.query("since", "tool", "app", "caller", "user")
+        about = _about(request.caller, _of_user(query))
+        usage = await self._console.usage(
+            since=day(query, "since"), tool=text(query, "tool"), app=text(query, "app"), caller=about
+        )
         return json_answer(usage)
 
     async def explain(self, request: Request) -> Answer:
@@ -48,7 +50,8 @@ class Operators:
         query = request.query("name", "context", "user")
         caller = request.caller
         if "user" in query:
-            caller = self._identity.acting_for(request.caller, query["user"])
+            acting = self._identity.acting_for(request.caller, query["user"])
+            caller = await self._identity.people.present(acting)
         caller = self._console.gateway.enter(caller, text(query, "context"))
         everything = request.caller.may(EXPLAIN)
         return json_answer(self._console.explain(needed(query, "name"), caller, everything=everything))
@@ -63,9 +66,15 @@ class Operators:
         fields = only(await request.json(), *KEY_FIELDS)
         permissions, contexts = texts(fields, "permissions") or (), texts(fields, "contexts")
         home, act_as = text(fields, "home") or _home(contexts), flag(fields, "actAs")
-        _within(request.caller, permissions, contexts, act_as=act_as)
+        user = text(fields, "user")
+        _within(request.caller, permissions, contexts, act_as=act_as, user=user)
         made = await self._console.create_key(
-            needed(fields, "name"), permissions=permissions, contexts=contexts, home=home, act_as=act_as
+            needed(fields, "name"),
+            permissions=permissions,
+            contexts=contexts,
+            home=home,
+            act_as=act_as,
+            user=user,
         )
         return json_answer(made, 201)
 
@@ -85,7 +94,8 @@ class Operators:
         name = request.params["name"]
         for key in await self._console.keys():
             if key["name"] == name:
-                _within(request.caller, key["permissions"], key["contexts"], act_as=key["actAs"])
+                reach = (key["permissions"], key["contexts"])
+                _within(request.caller, *reach, act_as=key["actAs"], user=key["user"])
         return name
 
 
@@ -103,7 +113,17 @@ def _about(caller: Caller, query: Mapping[str, str]) -> str | None:
     return caller.id
 
 
-def _within(caller: Caller, permissions: Any, contexts: Any, *, act_as: bool) -> None:
+def _of_user(query: Mapping[str, str]) -> Mapping[str, str]:
+    """Read a user as the caller that the calls made for them are counted under."""
+    user = text(query, "user")
+    if user is None:
+        return query
+    if "caller" in query:
+        raise refused("user", "and caller say the same in two ways; give one of them")
+    return {"caller": f"user:{user}"}
+
+
+def _within(caller: Caller, permissions: Any, contexts: Any, *, act_as: bool, user: str | None) -> None:
     """Refuse to hand out more than the caller has."""
     if caller.may(ADMIN):
         return
@@ -118,3 +138,6 @@ def _within(caller: Caller, permissions: Any, contexts: Any, *, act_as: bool) ->
     if act_as and not caller.act_as:
         message = "this key may or would act for others, which yours may not"
         raise Refused("SCOPE_DENIED", message, path="actAs")
+    if user not in (None, caller.user) and not caller.act_as:
+        message = "this key is or would be a user's own, and yours may not act for them"
+        raise Refused("SCOPE_DENIED", message, path="user")

@@ -8,20 +8,28 @@ Roles are permissions of ours, which a key holds like any other:
 * `crib:status`    what runs, MCP servers included
 * `crib:servers`   test, remove and reload MCP servers, approve changed definitions
 * `crib:keys`      list, make, rotate and revoke keys that may do no more than one's own
+* `crib:apps`      register apps, and change one's own
+* `crib:users`     whatever belongs to a user, of any of them; their own keys may as well
 * `crib:admin`     everything, signing readers of the web page in included
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from toolcrib.asgi import Answer, Request, Route
 from toolcrib.console import Console
+from toolcrib.console.storage import AppStorage
+from toolcrib.faces.rest.apps import AppRoutes
+from toolcrib.faces.rest.events import Outward
 from toolcrib.faces.rest.execute import Execute
+from toolcrib.faces.rest.legacy import Legacy
 from toolcrib.faces.rest.life import Life
 from toolcrib.faces.rest.listing import MOST, STYLES, Listing
 from toolcrib.faces.rest.operators import KEYS, MOST_CALLS, STATUS, Operators
 from toolcrib.faces.rest.servers import SERVERS, ServerRoutes
-from toolcrib.faces.rest.shapes import COUNT, FLAG, NUMBER, TEXT, Schema, ref
+from toolcrib.faces.rest.storage import StorageRoutes
+from toolcrib.faces.rest.terms import COUNT, FLAG, NUMBER, TEXT, gives, header, query, takes
+from toolcrib.faces.rest.user_routes import user_routes
+from toolcrib.faces.rest.users import UserRoutes
 from toolcrib.formats import FORMATS
 from toolcrib.gateway import Conversations, Gateway
 from toolcrib.identity import Identity
@@ -40,23 +48,6 @@ _HEADERS = {
 }
 
 
-def _query(name: str, description: str, schema: Schema = TEXT, *, required: bool = False) -> Schema:
-    return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
-
-
-def _header(name: str, description: str) -> Schema:
-    return {"name": name, "in": "header", "description": description, "schema": TEXT}
-
-
-def _out(shape: str, status: str = "200", more: Schema | None = None) -> dict[str, Any]:
-    content = {"application/json": {"schema": ref(shape)}, **(more or {})}
-    return {"responses": {status: {"description": "done", "content": content}}}
-
-
-def _in(shape: str) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": ref(shape)}}}}
-
-
 class Rest:
     """The REST face. A plain key lists, calls, and sees its own calls; the rest is for operators."""
 
@@ -70,36 +61,48 @@ class Rest:
         body_bytes: int,
         draining: Callable[[], bool],
         openapi: Callable[[Request], Answer],
+        legacy: bool,
     ) -> None:
         self._listing = Listing(gateway)
         self._execute = Execute(gateway, conversations, body_bytes=body_bytes)
         self._operators = Operators(console, identity)
         self._servers = ServerRoutes(console)
+        self._apps = AppRoutes(console.apps)
+        self._storage = StorageRoutes(console.apps, AppStorage(console.store.app_data))
+        self._users, self._outward = UserRoutes(console.users), Outward(console.users)
+        self._legacy = Legacy(gateway, identity, console.apps) if legacy else None
         self._life = Life(console, draining)
         self._openapi = openapi
+
+    def end(self, key: str | None = None) -> None:
+        """Let go of those who merely listen: with a key that has been revoked, or, without one, all."""
+        self._outward.end(key)
 
     def routes(self) -> tuple[Route, ...]:
         """Return every route of this face."""
         operators = (*self._keys(), *self._mcp_servers(), *self._pins())
-        return (*self._tools(), *self._happened(), *self._why(), *operators, *self._alive())
+        apps = (*self._apps.routes(), *user_routes(self._users, self._outward), *self._storage.routes())
+        old = () if self._legacy is None else self._legacy.routes()
+        return (*self._tools(), *self._happened(), *self._why(), *operators, *apps, *old, *self._alive())
 
     def _tools(self) -> tuple[Route, ...]:
         parameters = [
-            _query("context", _CONTEXT),
-            _query("format", "how tools are spelled", {"enum": list(FORMATS), "default": "rest"}),
-            _query("style", "how tools are named", {"enum": list(STYLES)}),
-            _query("q", "words the tool's name, description, category or tags must hold, all of them"),
-            _query("limit", "the most tools to list", {**COUNT, "minimum": 1, "maximum": MOST}),
+            query("context", _CONTEXT),
+            query("format", "how tools are spelled", {"enum": list(FORMATS), "default": "rest"}),
+            query("style", "how tools are named", {"enum": list(STYLES)}),
+            query("q", "words the tool's name, description, category or tags must hold, all of them"),
+            query("limit", "the most tools to list", {**COUNT, "minimum": 1, "maximum": MOST}),
         ]
         events = {"text/event-stream": {"schema": TEXT}}
-        headers = [_header(name, said) for name, said in _HEADERS.items()]
+        headers = [header(name, said) for name, said in _HEADERS.items()]
         return (
             Route(
                 method="GET",
                 path="/api/tools",
                 handler=self._listing.tools,
                 summary="The tools the caller may use.",
-                document={"parameters": parameters, **_out("Tools")},
+                present=True,
+                document={"parameters": parameters, **gives("Tools")},
             ),
             Route(
                 method="POST",
@@ -107,38 +110,41 @@ class Rest:
                 handler=self._execute.execute,
                 summary="Calls a tool; `Accept: text/event-stream` gives events progress, waiting, result.",
                 calls=True,
-                document={"parameters": headers, **_in("Execute"), **_out("Result", more=events)},
+                present=True,
+                document={"parameters": headers, **takes("Execute"), **gives("Result", more=events)},
             ),
         )
 
     def _happened(self) -> tuple[Route, ...]:
-        tool = _query("tool", "of this tool alone, by its canonical name")
-        caller = _query("caller", _CALLER)
-        limit = _query("limit", "the most calls to list", {**COUNT, "minimum": 1, "maximum": MOST_CALLS})
-        before = _query("before", "earlier than this, in seconds since 1970", NUMBER)
-        since = _query("since", "from this day on", {**TEXT, "format": "date"})
+        tool = query("tool", "of this tool alone, by its canonical name")
+        caller = query("caller", _CALLER)
+        limit = query("limit", "the most calls to list", {**COUNT, "minimum": 1, "maximum": MOST_CALLS})
+        before = query("before", "earlier than this, in seconds since 1970", NUMBER)
+        since = query("since", "from this day on", {**TEXT, "format": "date"})
+        app = query("app", "of the tools of this app alone, by its package")
+        user = query("user", "of what was called for this user; others than oneself need crib:calls")
         return (
             Route(
                 method="GET",
                 path="/api/calls",
                 handler=self._operators.calls,
                 summary="The last calls: one's own, or everybody's with crib:calls.",
-                document={"parameters": [limit, tool, caller, before], **_out("Calls")},
+                document={"parameters": [limit, tool, caller, before], **gives("Calls")},
             ),
             Route(
                 method="GET",
                 path="/api/usage",
                 handler=self._operators.usage,
                 summary="How much each tool was used: by oneself, or by everybody with crib:calls.",
-                document={"parameters": [since, tool, caller], **_out("Usage")},
+                document={"parameters": [since, tool, app, caller, user], **gives("Usage")},
             ),
         )
 
     def _why(self) -> tuple[Route, ...]:
         explain = [
-            _query("name", "any name of the tool", required=True),
-            _query("context", _CONTEXT),
-            _query("user", "as this user sees it; needs a key that may act for others"),
+            query("name", "any name of the tool", required=True),
+            query("context", _CONTEXT),
+            query("user", "as this user sees it; needs a key that may act for others"),
         ]
         return (
             Route(
@@ -146,7 +152,7 @@ class Rest:
                 path="/api/explain",
                 handler=self._operators.explain,
                 summary="Why a tool may be used or not; with crib:explain also of tools that are hidden.",
-                document={"parameters": explain, **_out("Explanation")},
+                document={"parameters": explain, **gives("Explanation")},
             ),
             Route(
                 method="GET",
@@ -154,7 +160,7 @@ class Rest:
                 handler=self._operators.status,
                 summary="What runs here and what is wrong with it.",
                 needs=STATUS,
-                document=_out("Status"),
+                document=gives("Status"),
             ),
         )
 
@@ -166,7 +172,7 @@ class Rest:
                 handler=self._operators.keys,
                 summary="The API keys, without the keys themselves.",
                 needs=KEYS,
-                document=_out("Keys"),
+                document=gives("Keys"),
             ),
             Route(
                 method="POST",
@@ -174,7 +180,7 @@ class Rest:
                 handler=self._operators.create_key,
                 summary="Makes an API key that may do no more than its maker; it is shown this once.",
                 needs=KEYS,
-                document={**_in("NewKey"), **_out("MadeKey", "201")},
+                document={**takes("NewKey"), **gives("MadeKey", "201")},
             ),
             Route(
                 method="DELETE",
@@ -182,7 +188,7 @@ class Rest:
                 handler=self._operators.revoke_key,
                 summary="Ends an API key at once.",
                 needs=KEYS,
-                document=_out("Revoked"),
+                document=gives("Revoked"),
             ),
             Route(
                 method="POST",
@@ -190,12 +196,12 @@ class Rest:
                 handler=self._operators.rotate_key,
                 summary="Puts another key in place of one, which ends at once.",
                 needs=KEYS,
-                document=_out("MadeKey"),
+                document=gives("MadeKey"),
             ),
         )
 
     def _mcp_servers(self) -> tuple[Route, ...]:
-        dry_run = _query("dry_run", "say what a reload would change and change nothing", FLAG)
+        dry_run = query("dry_run", "say what a reload would change and change nothing", FLAG)
         return (
             Route(
                 method="GET",
@@ -203,7 +209,7 @@ class Rest:
                 handler=self._servers.status,
                 summary="How every MCP server is, and where each exposed name leads.",
                 needs=STATUS,
-                document=_out("Servers"),
+                document=gives("Servers"),
             ),
             Route(
                 method="POST",
@@ -211,7 +217,7 @@ class Rest:
                 handler=self._servers.test,
                 summary="Asks an MCP server for its tools now; one that is not running is started.",
                 needs=SERVERS,
-                document=_out("Tested"),
+                document=gives("Tested"),
             ),
             Route(
                 method="DELETE",
@@ -219,7 +225,7 @@ class Rest:
                 handler=self._servers.remove,
                 summary="Removes an MCP server that was added at run time.",
                 needs=SERVERS,
-                document=_out("Plan"),
+                document=gives("Plan"),
             ),
             Route(
                 method="POST",
@@ -227,7 +233,7 @@ class Rest:
                 handler=self._servers.reload,
                 summary="Brings the gateway in line with its config and says what changed.",
                 needs=SERVERS,
-                document={"parameters": [dry_run], **_out("Plan")},
+                document={"parameters": [dry_run], **gives("Plan")},
             ),
         )
 
@@ -239,7 +245,7 @@ class Rest:
                 handler=self._servers.pins,
                 summary="The tools whose definition is not the one that was trusted.",
                 needs=SERVERS,
-                document=_out("Pins"),
+                document=gives("Pins"),
             ),
             Route(
                 method="POST",
@@ -247,7 +253,7 @@ class Rest:
                 handler=self._servers.approve,
                 summary="Trusts a tool's definition as it is now.",
                 needs=SERVERS,
-                document={**_in("NewPin"), **_out("Approved")},
+                document={**takes("NewPin"), **gives("Approved")},
             ),
         )
 
@@ -260,7 +266,7 @@ class Rest:
                 handler=self._life.health,
                 summary="Whether the process answers.",
                 access="open",
-                document=_out("Health"),
+                document=gives("Health"),
             ),
             Route(
                 method="GET",
@@ -268,7 +274,7 @@ class Rest:
                 handler=self._life.ready,
                 summary="Whether calls are welcome.",
                 access="open",
-                document=_out("Ready"),
+                document=gives("Ready"),
             ),
             Route(
                 method="GET",

@@ -1,40 +1,28 @@
 """What goes in and out of the routes, as JSON Schema: the parts that the description of the API refers to."""
 
-from typing import Any, get_args
+from typing import get_args
 
 from toolcrib.errors import CODES
+from toolcrib.faces.rest.app_shapes import APP_SHAPES
+from toolcrib.faces.rest.terms import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    NUMBER_OR_NULL,
+    OBJECTS,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    Schema,
+    list_of,
+    object_of,
+    ref,
+)
 from toolcrib.hints.schema import schema as hints_schema
 from toolcrib.interfaces import State
 from toolcrib.model import Kind
 
-Schema = dict[str, Any]
-
-
-def ref(name: str) -> Schema:
-    """Point to one of the shapes."""
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _object(required: tuple[str, ...] = (), /, **properties: Any) -> Schema:
-    shape: Schema = {"type": "object", "properties": properties}
-    return {**shape, "required": list(required)} if required else shape
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-TEXT: Schema = {"type": "string"}
-TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-NUMBER: Schema = {"type": "number"}
-NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-FLAG: Schema = {"type": "boolean"}
-ANYTHING: Schema = {}
-OBJECTS = _list({"type": "object"})
-TEXTS = _list(TEXT)
-
-_METADATA = _object(
+_METADATA = object_of(
     ("toolVersion", "timestamp", "executionTime", "serviceVersion", "traceId", "correlationId", "cached"),
     toolVersion=TEXT,
     timestamp={"type": "string", "format": "date-time"},
@@ -45,7 +33,7 @@ _METADATA = _object(
     cached=FLAG,
 )
 
-_ERROR = _object(
+_ERROR = object_of(
     ("code", "kind", "class", "message", "retryable"),
     code=ref("Code"),
     kind={"enum": [str(kind) for kind in Kind]},
@@ -59,7 +47,7 @@ _ERROR = _object(
     details={"type": "object"},
 )
 
-_RESULT = _object(
+_RESULT = object_of(
     ("success", "status", "content", "message", "agentHints", "metadata", "mentraExtensions"),
     success=FLAG,
     status={"enum": ["success", "error"]},
@@ -68,20 +56,20 @@ _RESULT = _object(
     data={"description": "the raw answer; absent where the call failed or asks"},
     agentHints=ref("Hints"),
     metadata=ref("Metadata"),
-    mentraExtensions=_object(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
+    mentraExtensions=object_of(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
     error=ref("Error"),
-    inputRequired=_object(
+    inputRequired=object_of(
         ("questions", "state"),
         questions={
             "type": "object",
-            "additionalProperties": _object(("method",), method=TEXT, params={"type": "object"}),
+            "additionalProperties": object_of(("method",), method=TEXT, params={"type": "object"}),
             "description": "by the names to answer them under",
         },
         state={"type": "string", "description": "to be sent back with the answers"},
     ),
 )
 
-_TOOL = _object(
+_TOOL = object_of(
     ("name", "description", "inputSchema"),
     name=TEXT,
     description=TEXT,
@@ -96,10 +84,10 @@ _TOOL = _object(
     tags=TEXTS,
     examples=OBJECTS,
     degraded={"type": "boolean", "description": "its source is down; absent where it is not"},
-    names=_object(qualified=TEXT, safe=TEXT, flat=TEXT),
+    names=object_of(qualified=TEXT, safe=TEXT, flat=TEXT),
 )
 
-_CALL = _object(
+_CALL = object_of(
     ("id", "at", "tool", "caller", "outcome", "milliseconds"),
     id=TEXT,
     at={"type": "number", "description": "seconds since 1970"},
@@ -115,7 +103,7 @@ _CALL = _object(
     traceId=TEXT,
 )
 
-_USED = _object(
+_USED = object_of(
     ("calls", "errors", "cached", "p50", "p95", "lastUsed"),
     calls=COUNT,
     errors=COUNT,
@@ -125,19 +113,20 @@ _USED = _object(
     lastUsed={"type": "number", "description": "seconds since 1970"},
 )
 
-_KEY = _object(
+_KEY = object_of(
     ("name", "permissions", "contexts", "home", "actAs", "created"),
     name=TEXT,
     permissions=TEXTS,
     contexts={"type": ["array", "null"], "items": TEXT, "description": "null reaches every context"},
     home=TEXT,
     actAs=FLAG,
+    user={**TEXT_OR_NULL, "description": "whose own key it is"},
     created=NUMBER,
     rotated=NUMBER_OR_NULL,
     revoked=NUMBER_OR_NULL,
 )
 
-_SERVER = _object(
+_SERVER = object_of(
     (
         "enabled",
         "transport",
@@ -167,7 +156,7 @@ _SERVER = _object(
     details={"type": "object"},
 )
 
-_PLAN = _object(
+_PLAN = object_of(
     ("added", "removed", "changed", "untouched", "deferred", "applied", "restart", "warnings"),
     added={**TEXTS, "description": "ids of servers"},
     removed=TEXTS,
@@ -184,7 +173,7 @@ _PLAN = _object(
     dry_run={"type": "boolean", "description": "nothing was changed"},
 )
 
-_PIN = _object(
+_PIN = object_of(
     ("name", "trusted", "seal", "mode"),
     name=TEXT,
     trusted={"type": "string", "description": "hash of the definition that was trusted"},
@@ -202,9 +191,9 @@ SHAPES: dict[str, Schema] = {
     "Metadata": _METADATA,
     "Result": _RESULT,
     "Tool": _TOOL,
-    "Tools": _object(("tools", "total"), tools=_list(ref("Tool")), total=COUNT),
+    "Tools": object_of(("tools", "total"), tools=list_of(ref("Tool")), total=COUNT),
     "Execute": {
-        **_object(
+        **object_of(
             ("name",),
             name={"type": "string", "description": "any name of the tool", "minLength": 1},
             arguments={"type": ["object", "string", "null"], "description": "or a JSON text of an object"},
@@ -225,57 +214,59 @@ SHAPES: dict[str, Schema] = {
         "additionalProperties": False,
     },
     "Call": _CALL,
-    "Calls": _object(("calls",), calls=_list(ref("Call"))),
-    "Usage": _object(("tools",), tools={"type": "object", "additionalProperties": _USED}),
-    "Explanation": _object(("name", "visible", "reason"), name=TEXT, visible=FLAG, reason=TEXT_OR_NULL),
-    "Status": _object(
+    "Calls": object_of(("calls",), calls=list_of(ref("Call"))),
+    "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USED}),
+    "Explanation": object_of(("name", "visible", "reason"), name=TEXT, visible=FLAG, reason=TEXT_OR_NULL),
+    "Status": object_of(
         ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
     ),
     "Key": _KEY,
-    "Keys": _object(("keys",), keys=_list(ref("Key"))),
+    "Keys": object_of(("keys",), keys=list_of(ref("Key"))),
     "NewKey": {
-        **_object(
+        **object_of(
             ("name",),
             name={"type": "string", "minLength": 1, "maxLength": 64},
             permissions={"type": ["array", "null"], "items": TEXT},
             contexts={"type": ["array", "null"], "items": TEXT},
             home=TEXT_OR_NULL,
             actAs=FLAG,
+            user={**TEXT_OR_NULL, "description": "makes it this user's own key"},
         ),
         "additionalProperties": False,
     },
     "MadeKey": {
-        "allOf": [ref("Key"), _object(("key",), key={"type": "string", "description": "shown this once"})]
+        "allOf": [ref("Key"), object_of(("key",), key={"type": "string", "description": "shown this once"})]
     },
-    "Revoked": _object(("name", "revoked"), name=TEXT, revoked=FLAG),
+    "Revoked": object_of(("name", "revoked"), name=TEXT, revoked=FLAG),
     "Server": _SERVER,
-    "Servers": _object(
+    "Servers": object_of(
         ("enabled", "servers", "tool_routes"),
         enabled=FLAG,
         servers={"type": "object", "additionalProperties": ref("Server")},
         tool_routes={
             "type": "object",
-            "additionalProperties": _object(("server", "tool"), server=TEXT, tool=TEXT),
+            "additionalProperties": object_of(("server", "tool"), server=TEXT, tool=TEXT),
             "description": "where each exposed name leads",
         },
     ),
-    "Tested": _object(
+    "Tested": object_of(
         ("ok", "tools", "latency_ms"), ok=FLAG, tools=TEXTS, error=TEXT, latency_ms={**NUMBER, "minimum": 0}
     ),
     "Plan": _PLAN,
     "Pin": _PIN,
-    "Pins": _object(("pins",), pins=_list(ref("Pin"))),
+    "Pins": object_of(("pins",), pins=list_of(ref("Pin"))),
     "NewPin": {
-        **_object(
+        **object_of(
             ("name",),
             name={"type": "string", "description": "any name of the tool", "minLength": 1},
             seal={"type": ["string", "null"], "description": "approve only if it is still this one"},
         ),
         "additionalProperties": False,
     },
-    "Approved": _object(("name", "seal"), name=TEXT, seal=TEXT),
-    "Health": _object(("status",), status={"const": "ok"}),
-    "Ready": _object(("ready",), ready={"const": True}),
-    "Link": _object(("url",), url={"type": "string", "format": "uri"}),
-    "SignedOut": _object(("signedOut",), signedOut=FLAG),
+    "Approved": object_of(("name", "seal"), name=TEXT, seal=TEXT),
+    "Health": object_of(("status",), status={"const": "ok"}),
+    "Ready": object_of(("ready",), ready={"const": True}),
+    "Link": object_of(("url",), url={"type": "string", "format": "uri"}),
+    "SignedOut": object_of(("signedOut",), signedOut=FLAG),
+    **APP_SHAPES,
 }

@@ -1,6 +1,5 @@
 """The parameters of every request, encoded ahead of time: a call only adds its trace and its arguments."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +9,7 @@ import orjson
 
 from toolcrib.errors import Refused
 from toolcrib.formats.mirrors import Mirrors, mirrors_of
+from toolcrib.formats.traceparent import traceparent
 from toolcrib.model import Call, JsonObject, Tool
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Era
 from toolcrib.sources.mcp.meta import RESERVED, passed
@@ -21,8 +21,6 @@ LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "
 _CLIENT = {"name": "toolcrib", "version": VERSION}
 # Some servers list a tool only to clients that could answer its questions.
 _EVERYTHING: JsonObject = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NO_TRACE = "0" * 32
 
 
 def _envelope(capabilities: JsonObject) -> dict[str, Any]:
@@ -170,11 +168,5 @@ def _encoded(value: Mapping[str, Any] | str, what: str = "arguments") -> bytes:
 
 
 def _trace(call: Call) -> bytes | None:
-    """Write the trace a call belongs to the way the W3C does, with the call as the parent."""
-    trace, own = call.origin.trace_id, call.id
-    if not (_UUID.fullmatch(trace) and _UUID.fullmatch(own)):
-        return None
-    digits, parent = trace.replace("-", ""), own[-17:].replace("-", "")
-    if digits == _NO_TRACE:
-        return None
-    return f"00-{digits}-{parent}-{'01' if call.origin.sampled else '00'}".encode()
+    found = traceparent(call)
+    return None if found is None else found.encode()

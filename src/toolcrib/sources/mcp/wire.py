@@ -1,13 +1,12 @@
 """Messages as bytes: JSON-RPC encoded without ceremony, and decoded without trust."""
 
 import re
-from contextlib import suppress
 from typing import Any, cast
 
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.schemas.bounds import DEPTH, NODES, crowded, too_deep
+from toolcrib.schemas import untrusted
 from toolcrib.sources.mcp.faults import Garbled
 
 ENDS = 256
@@ -20,12 +19,6 @@ _ANSWER = re.compile(
     % {b"v": _VERSION}
 )
 _LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*%s)?\}\s*\Z' % _VERSION)
-_LARGEST_MENDED = 256 << 10
-"""A message of nothing but escapes takes a second to mend for every few million bytes."""
-_ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
-    re.DOTALL,
-)
 
 
 def encode_request(id: int, method: str, params: bytes) -> bytes:
@@ -60,26 +53,10 @@ def with_token(params: bytes, token: int) -> bytes:
 
 def parse(data: bytes) -> Any:
     """Return the JSON value of a message that we can walk without fear; raise Garbled for any other."""
-    marks = data.count(b"{") + data.count(b"[")
-    bounded = marks <= DEPTH and marks + data.count(b",") <= NODES
-    if not bounded and crowded(data):
-        raise Garbled(f"the message holds more than {NODES:,} values")
     try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as fault:
-        value = _mended(data, fault)
-    found = None if bounded else too_deep(value)
-    if found is not None:
-        raise Garbled(f"the message {found}")
-    return value
-
-
-def _mended(data: bytes, fault: orjson.JSONDecodeError) -> Any:
-    """Read a message with half a character in it: many a server cuts its texts without looking where."""
-    if "surrogate" in fault.msg and len(data) <= _LARGEST_MENDED:
-        with suppress(orjson.JSONDecodeError):
-            return orjson.loads(_ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], data))
-    raise Garbled(f"the message is not JSON: {fault.msg.partition(':')[0] or 'malformed'}") from None
+        return untrusted.parse(data)
+    except untrusted.BadJson as fault:
+        raise Garbled(f"the message {fault}") from None
 
 
 def decode(data: bytes) -> JsonObject:

@@ -39,10 +39,13 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """See one consistent state."""
+        """See one consistent state, with however many queries."""
         try:
             with fail_after(self.patience, shield=True):
                 async with self.engine.connect() as connection:
+                    # SQLite does so by itself; Postgres would see what others commit between two queries.
+                    if connection.dialect.name == "postgresql":
+                        await connection.execution_options(isolation_level="REPEATABLE READ")
                     yield connection
         except (DBAPIError, PoolTimeout, OSError, *self.faults) as error:
             raise _down(error) from error

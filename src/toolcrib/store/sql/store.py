@@ -5,6 +5,8 @@ from typing import Self
 
 from sqlalchemy import select
 
+from toolcrib.store.sql.app_data import SqlAppData
+from toolcrib.store.sql.apps import SqlApps
 from toolcrib.store.sql.calls import SqlCalls
 from toolcrib.store.sql.claims import SqlClaims
 from toolcrib.store.sql.database import Database
@@ -16,6 +18,7 @@ from toolcrib.store.sql.replays import SqlReplays
 from toolcrib.store.sql.schema import bring_up_to_date
 from toolcrib.store.sql.tables import overlay
 from toolcrib.store.sql.usage import SqlUsage
+from toolcrib.store.sql.users import SqlUsers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,9 @@ class SqlStore:
     usage: SqlUsage
     definitions: SqlDefinitions
     replays: SqlReplays
+    apps: SqlApps
+    users: SqlUsers
+    app_data: SqlAppData
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -49,6 +55,9 @@ class SqlStore:
             usage=SqlUsage(database),
             definitions=SqlDefinitions(database),
             replays=SqlReplays(database),
+            apps=SqlApps(database),
+            users=SqlUsers(database),
+            app_data=SqlAppData(database),
         )
 
     async def check(self) -> None:

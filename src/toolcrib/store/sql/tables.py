@@ -8,6 +8,8 @@ from sqlalchemy import (
     Boolean,
     Column,
     Double,
+    ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
@@ -19,7 +21,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
 from toolcrib.interfaces import LATENCY_BOUNDS
-from toolcrib.model import JsonObject
+from toolcrib.model import Json
 
 
 def storable(text: str) -> str:
@@ -54,16 +56,16 @@ class NameSet(TypeDecorator[frozenset[str]]):
         return None if value is None else frozenset(json.loads(value))
 
 
-class Document(TypeDecorator[JsonObject]):
+class Document(TypeDecorator[Json]):
     """JSON kept letter by letter: the engines' own JSON types reorder or refuse some of it."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: JsonObject | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Json, dialect: Dialect) -> str | None:
         return None if value is None else json.dumps(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> JsonObject | None:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Json:
         return None if value is None else json.loads(value)
 
 
@@ -78,6 +80,7 @@ keys = Table(
     Column("contexts", NameSet),
     Column("home", Words, nullable=False),
     Column("act_as", Boolean, nullable=False),
+    Column("user", Words),
     Column("created", Double, nullable=False),
     Column("rotated", Double),
     Column("revoked", Double),
@@ -157,3 +160,91 @@ usage = Table(
     Column("last_used", Double, nullable=False),
     *(Column(bucket, BigInteger, nullable=False) for bucket in BUCKETS),
 )
+
+apps = Table(
+    "toolcrib_apps",
+    metadata,
+    Column("package", Words, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("public_url", Words),
+    Column("app_type", Words, nullable=False),
+    Column("hardware", Document, nullable=False),
+    Column("permissions", Document, nullable=False),
+    Column("digest", Words),
+    Column("version", BigInteger, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("updated", Double, nullable=False),
+)
+
+
+def _of(parent: str) -> ForeignKey:
+    """What goes with its parent: an app added later under the same name must find nothing of an older one."""
+    return ForeignKey(parent, ondelete="CASCADE")
+
+
+app_tools = Table(
+    "toolcrib_app_tools",
+    metadata,
+    Column("package", Words, _of("toolcrib_apps.package"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("definition", Document, nullable=False),
+    Column("original", Document),
+)
+
+users = Table(
+    "toolcrib_users",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("language", Words),
+    Column("time_zone", Words),
+    Column("created", Double, nullable=False),
+)
+
+installs = Table(
+    "toolcrib_installs",
+    metadata,
+    Column("user", Words, _of("toolcrib_users.id"), primary_key=True),
+    Column("package", Words, _of("toolcrib_apps.package"), primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("settings", Document, nullable=False),
+    Index("toolcrib_installs_package", "package", "user"),
+)
+
+disabled = Table(
+    "toolcrib_disabled",
+    metadata,
+    Column("user", Words, _of("toolcrib_users.id"), primary_key=True),
+    Column("name", Words, primary_key=True),
+)
+
+sessions = Table(
+    "toolcrib_sessions",
+    metadata,
+    Column("user", Words, _of("toolcrib_users.id"), primary_key=True),
+    Column("id", Words, nullable=False),
+    Column("device", Document),
+    Column("language", Words),
+    Column("time_zone", Words),
+    Column("started", Double, nullable=False),
+)
+
+app_data = Table(
+    "toolcrib_app_data",
+    metadata,
+    Column("user", Words, primary_key=True),
+    Column("package", Words, primary_key=True),
+    Column("key", Words, primary_key=True),
+    Column("value", Words, nullable=False),
+    ForeignKeyConstraint(
+        ["user", "package"], ["toolcrib_installs.user", "toolcrib_installs.package"], ondelete="CASCADE"
+    ),
+)
+
+marks = Table(
+    "toolcrib_marks",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+)
+"""Numbers that count up with every change of something, to see cheaply whether there was one."""

@@ -35,14 +35,22 @@ class SqlUsage:
         await self._batch.write(sorted(map(_values, rows)))
 
     async def totals(
-        self, *, since: str | None = None, tool: str | None = None, caller: str | None = None
+        self,
+        *,
+        since: str | None = None,
+        tool: str | None = None,
+        app: str | None = None,
+        caller: str | None = None,
     ) -> Sequence[UsageRow]:
-        """The rows from day `since` on, by day, tool and caller."""
+        """The rows from day `since` on, by day, tool and caller; `app` is a package, for all its tools."""
         query = select(usage).order_by(*PLACE)
         if since is not None:
             query = query.where(usage.c.day >= since)
         if tool is not None:
             query = query.where(usage.c.tool == tool)
+        if app is not None:
+            # From its colon to what comes after it, since both engines have their own idea of LIKE.
+            query = query.where(usage.c.tool >= f"{app}:", usage.c.tool < f"{app};")
         if caller is not None:
             query = query.where(usage.c.caller == caller)
         async with self._database.read() as connection:

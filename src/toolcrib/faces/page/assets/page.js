@@ -1,5 +1,7 @@
 // The page: what the API tells, drawn with text nodes alone; nothing that comes from a tool is ever read as markup.
 
+import { panels } from '/assets/apps.js'
+
 const token = document.querySelector('meta[name="crib-token"]').content
 const at = id => document.getElementById(id)
 const origin = location.origin
@@ -429,7 +431,8 @@ async function inside() {
   at('search').addEventListener('input', listTools)
   at('key-form').addEventListener('submit', event => { event.preventDefault(); createKey() })
   at('signout').addEventListener('click', tried(async () => { await ask('/api/signout', { method: 'POST' }); location.assign('/') }))
-  await tried(() => Promise.all([refreshStatus(), refreshTools(), refreshKeys(), refreshCalls()]))()
+  const refreshPeople = panels({ draw, ask, at, show, tried, emptyRow, moment })
+  await tried(() => Promise.all([refreshStatus(), refreshTools(), refreshKeys(), refreshCalls(), refreshPeople()]))()
   setInterval(() => {
     if (!document.hidden) Promise.all([refreshCalls(), refreshStatus()]).then(() => { if (lost) content() }, complain)
   }, 5000)

@@ -1,0 +1,108 @@
+"""What apps show: the layouts, how they are made, read with bounds, and laid out as lines of text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from toolcrib.apps.bad import BadMessage
+from toolcrib.model import Json, JsonObject
+
+LONGEST_TEXT = 16_384
+LARGEST_PICTURE = 768 * 1024
+"""Characters of one picture, spelled as its app spells it."""
+MOST_PICTURES = 64
+
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "text_wall": ("text",),
+    "double_text_wall": ("topText", "bottomText"),
+    "reference_card": ("title", "text"),
+    "dashboard_card": ("leftText", "rightText"),
+    "bitmap_view": (),
+    "bitmap_animation": (),
+    "clear_view": (),
+}
+
+
+def text_wall(text: str) -> dict[str, Any]:
+    """A text that fills the display."""
+    return {"layoutType": "text_wall", "text": text}
+
+
+def double_text_wall(top: str, bottom: str) -> dict[str, Any]:
+    """Two texts, one above the other."""
+    return {"layoutType": "double_text_wall", "topText": top, "bottomText": bottom}
+
+
+def reference_card(title: str, text: str) -> dict[str, Any]:
+    """A text under its title."""
+    return {"layoutType": "reference_card", "title": title, "text": text}
+
+
+def dashboard_card(left: str, right: str) -> dict[str, Any]:
+    """Two short texts side by side."""
+    return {"layoutType": "dashboard_card", "leftText": left, "rightText": right}
+
+
+def bitmap_view(data: str) -> dict[str, Any]:
+    """A picture."""
+    return {"layoutType": "bitmap_view", "data": data}
+
+
+def bitmap_animation(frames: Sequence[str], *, interval_ms: float, repeat: bool) -> dict[str, Any]:
+    """Pictures one after the other."""
+    shown = {"frames": list(frames), "interval": interval_ms, "repeat": repeat}
+    return {"layoutType": "bitmap_animation", **shown}
+
+
+def clear_view() -> dict[str, Any]:
+    """Nothing."""
+    return {"layoutType": "clear_view"}
+
+
+def read_layout(given: Json) -> dict[str, Any]:
+    """Take in a layout: of a known kind, whole, and no larger than a device can be told."""
+    if not isinstance(given, Mapping):
+        raise BadMessage("layout", "must be an object")
+    layout = cast("JsonObject", given)
+    kind = layout.get("layoutType")
+    if not isinstance(kind, str) or kind not in _TEXTS:
+        raise BadMessage("layout.layoutType", f"must be one of {', '.join(_TEXTS)}")
+    if kind == "bitmap_view":
+        return bitmap_view(_text(layout, "data", LARGEST_PICTURE))
+    if kind == "bitmap_animation":
+        return _animation(layout)
+    texts = {name: _text(layout, name, LONGEST_TEXT) for name in _TEXTS[kind]}
+    return {"layoutType": kind, **texts}
+
+
+def lines(layout: JsonObject) -> list[str]:
+    """What a layout looks like on a display for text alone, unwrapped."""
+    kind = layout["layoutType"]
+    if kind in ("bitmap_view", "bitmap_animation"):
+        return ["[picture]"]
+    texts = [str(layout[name]) for name in _TEXTS[kind]]
+    if kind == "dashboard_card":
+        return ["  ".join(text for text in texts if text)]
+    return [line for text in texts for line in text.split("\n")]
+
+
+def _text(layout: JsonObject, name: str, most: int) -> str:
+    value = layout.get(name, "")
+    if not isinstance(value, str):
+        raise BadMessage(f"layout.{name}", "must be a string")
+    if len(value) > most:
+        raise BadMessage(f"layout.{name}", f"has {len(value):,} characters, over {most:,}")
+    return value
+
+
+def _animation(layout: JsonObject) -> dict[str, Any]:
+    frames = layout.get("frames")
+    if not isinstance(frames, list) or not all(isinstance(each, str) for each in cast("list[Json]", frames)):
+        raise BadMessage("layout.frames", "must be an array of strings")
+    pictures = cast("list[str]", frames)
+    if len(pictures) > MOST_PICTURES or sum(map(len, pictures)) > LARGEST_PICTURE:
+        bounds = f"{MOST_PICTURES} pictures and {LARGEST_PICTURE:,} characters"
+        raise BadMessage("layout.frames", f"must keep within {bounds}")
+    interval = layout.get("interval", 0)
+    if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0 <= interval <= 3_600_000:
+        raise BadMessage("layout.interval", "must be milliseconds, at most an hour")
+    return bitmap_animation(pictures, interval_ms=interval, repeat=layout.get("repeat") is True)

@@ -1,0 +1,42 @@
+"""What apps and their tools may be called: the rules of all names, each fault said where it is."""
+
+from collections.abc import Iterator
+
+from toolcrib.apps.fault import Fault
+from toolcrib.errors import Refused
+from toolcrib.model import APPS
+from toolcrib.names import canonical
+
+RESERVED = (APPS, "crib", "local")
+"""Sources of ours; an app of that name would put its tools among theirs."""
+
+_PACKAGE = "a package is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
+
+
+def name_faults(name: object, path: str) -> Iterator[Fault]:
+    """Name what is wrong with the name a developer gives a tool."""
+    if not isinstance(name, str):
+        yield Fault(path, "is required, and must be a string")
+    elif not name:
+        yield Fault(path, "must not be empty")
+    elif ":" in name:
+        yield Fault(path, "must hold no colon: it stands between the app's package and the tool's name")
+    elif said := _unfit("app", name):
+        yield Fault(path, said)
+
+
+def package_faults(package: str, path: str) -> Iterator[Fault]:
+    """Name what is wrong with an app's package."""
+    if not package or ":" in package or _unfit(package, "tool"):
+        yield Fault(path, f"is no package: {_PACKAGE}")
+    elif package in RESERVED:
+        yield Fault(path, f"must not be one of {', '.join(RESERVED)}: these are ours")
+
+
+def _unfit(source: str, local: str) -> str | None:
+    """Say why two halves make no name; None where they do."""
+    try:
+        canonical(source, local)
+    except Refused as refused:
+        return refused.problem.message.partition(": ")[2].removesuffix(". Write 'source:tool'.")
+    return None

@@ -1,0 +1,79 @@
+"""A signed header on what we send to apps: for which user, which tool and which body, for a minute."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from hmac import digest as keyed
+from typing import Any, cast
+
+import orjson
+
+HEADER = "X-Toolcrib-Signature"
+KEY_HEADER = "X-App-API-Key"
+"""Where an app finds the sha256 of its own key; it proves who asks, and nothing about what is asked."""
+LIFE = 60.0
+"""Seconds for which a signature holds."""
+
+_VERSION = "v1"
+_LONGEST = 4_096
+
+
+class BadSignature(ValueError):
+    """A header that was not made by us for this body, or too long ago; `reason` says which."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{HEADER}: {reason}")
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a signature vouches for. `tool` is empty where the request is no tool call."""
+
+    user: str
+    tool: str
+
+
+def digest(key: str) -> str:
+    """Hash an app's key: what we keep of it, show to the app, and sign with."""
+    return sha256(key.encode()).hexdigest()
+
+
+def sign(secret: str, *, user: str, tool: str, body: bytes, now: float) -> str:
+    """Make the header's value; `secret` is the digest of the app's key."""
+    claims = {"user": user, "tool": tool, "body": sha256(body).hexdigest(), "expires": now + LIFE}
+    spoken = _VERSION + "." + _text(orjson.dumps(claims))
+    return f"{spoken}.{_text(_mac(secret, spoken))}"
+
+
+def verify(secret: str, header: str, *, body: bytes, now: float) -> Signed:
+    """Return what a header vouches for; what it says is believed only once it is known to be ours."""
+    spoken, _, mac = header.rpartition(".")
+    version, _, claims = spoken.partition(".")
+    if version != _VERSION or len(header) > _LONGEST or not header.isascii():
+        raise BadSignature("it is not in a form we know")
+    if not compare_digest(mac.encode(), _text(_mac(secret, spoken)).encode()):
+        raise BadSignature("it was made with another key, or changed on its way")
+    said = _read(claims)
+    if said["expires"] <= now:
+        raise BadSignature("it has expired; compare the clocks of the gateway and this app")
+    if said["body"] != sha256(body).hexdigest():
+        raise BadSignature("it was made for another body")
+    return Signed(said["user"], said["tool"])
+
+
+def _mac(secret: str, spoken: str) -> bytes:
+    return keyed(secret.encode(), spoken.encode(), "sha256")
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4))))
+    except (NotBase64, orjson.JSONDecodeError):
+        raise BadSignature("it cannot be read") from None

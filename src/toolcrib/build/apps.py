@@ -1,0 +1,124 @@
+"""Puts together what mini-apps need: where they are reached, who is here, what they offer."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from toolcrib.config import Document
+from toolcrib.egress import Egress
+from toolcrib.egress.posting import Post
+from toolcrib.errors import ToolcribError
+from toolcrib.interfaces import AppRecord, Change, Store
+from toolcrib.model import JsonObject
+from toolcrib.observe import Entry
+from toolcrib.sessions import Event, Sessions, Settings
+from toolcrib.sources.apps import AppSource
+
+log = logging.getLogger(__name__)
+
+_POLL = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppRoom:
+    """Everything of apps that runs."""
+
+    egress: Egress
+    sessions: Sessions
+    source: AppSource
+
+
+@asynccontextmanager
+async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
+    """Make the room, and let go of its connections when the block ends."""
+    egress = Egress(allow_private=document.private_ranges, guarded=True)
+    post = Post(egress)
+    apps = document.apps
+
+    def find(package: str) -> AppRecord | None:
+        return source.find(package)
+
+    sessions = Sessions(settings_of(document), find=find, user=store.users.get, post=post)
+    source = AppSource(
+        store.apps.all,
+        sessions,
+        post,
+        timeout=apps.timeout_ms / 1000,
+        most_bytes=document.limits.result_bytes,
+    )
+    try:
+        yield AppRoom(egress=egress, sessions=sessions, source=source)
+    finally:
+        await post.close()
+
+
+def settings_of(document: Document) -> Settings:
+    """Return how patient the gateway is with apps."""
+    apps = document.apps
+    return Settings(
+        activation=apps.activation_ms / 1000,
+        grace=apps.grace_ms / 1000,
+        heartbeat=apps.heartbeat_ms / 1000,
+        idle=None if apps.idle_stop_ms is None else apps.idle_stop_ms / 1000,
+        phone_microphone=apps.phone_microphone,
+    )
+
+
+class ToolEvents:
+    """A sink that tells a user's device how the calls made for that user have ended."""
+
+    name = "device"
+    dropped = 0
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        """Tell of those whose user's device listens."""
+        for entry in batch:
+            user = entry.caller.user
+            if user is not None and self._sessions.hears(user):
+                self._sessions.tell(user, Event("tool", _ended(entry)))
+
+    async def flush(self) -> None:
+        """Nothing of this is written down."""
+
+
+def _ended(entry: Entry) -> JsonObject:
+    problem = entry.problem
+    ended = {"tool": entry.tool.name, "callId": entry.id, "state": "ended", "success": problem is None}
+    return ended if problem is None else {**ended, "code": problem.code}
+
+
+class AppWatch:
+    """Reads the apps again when another process has changed them: at once if told, else within seconds."""
+
+    def __init__(self, mark: Callable[[], Awaitable[str]], refresh: Callable[[], Awaitable[None]]) -> None:
+        self._mark, self._refresh = mark, refresh
+        self._told = anyio.Event()
+
+    def hear(self, change: Change) -> None:
+        """Be told of a change."""
+        del change
+        self._told.set()
+
+    async def run(self) -> None:
+        """Watch until cancelled; while the store does not answer, the apps known so far are served."""
+        last, failing = "", False
+        while True:
+            with anyio.move_on_after(_POLL):
+                await self._told.wait()
+            self._told = anyio.Event()
+            try:
+                mark = await self._mark()
+                if mark != last:
+                    await self._refresh()
+                    last = mark
+                failing = False
+            except ToolcribError as error:
+                if not failing:
+                    log.warning("apps cannot be read now; those known so far are served: %s", error)
+                failing = True

@@ -1,0 +1,118 @@
+"""`toolcrib apps`: which apps there are, and the tools of one sent in by its developer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.place import Place, at_place, json_option
+from toolcrib.cli.screen import complain, hint, say, show_json, show_table
+from toolcrib.errors import Refused, spell
+from toolcrib.model import JsonObject, Problem
+
+if TYPE_CHECKING:
+    from toolcrib.sdk import AppServer
+
+
+@click.group("apps")
+def command() -> None:
+    """List apps, and publish the tools of one.
+
+    An app is added with PUT /api/apps/{package}, which gives its API key. Its developer then publishes its
+    tools: those the AppServer of a module has registered.
+    """
+
+
+@command.command("list")
+@at_place
+@json_option
+def list_(place: Place, *, as_json: bool) -> int:
+    """List the apps."""
+
+    async def work(desk: Desk) -> Sequence[JsonObject]:
+        return await desk.apps()
+
+    apps = at_desk(place, work)
+    if as_json:
+        show_json({"apps": apps})
+        return 0
+    show_table(("Package", "Name", "Type", "Needs", "Version", "Tools"), [_row(app) for app in apps])
+    if not apps:
+        hint("there are no apps yet; PUT /api/apps/{package} adds one")
+    return 0
+
+
+@command.command("publish")
+@click.argument("module", metavar="MODULE[:NAME]")
+@at_place
+@json_option
+def publish(place: Place, *, module: str, as_json: bool) -> int:
+    """Send in the tools of the AppServer in MODULE, called NAME where there are several.
+
+    They take the place of the app's tools whole. Where one has a fault, every fault is named by its path and
+    nothing is changed.
+    """
+    app = _found(module)
+
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.define_tools(app.package, app.get_tool_definitions())
+
+    try:
+        published = at_desk(place, work, lasting=True)
+    except Refused as refused:
+        if not refused.problem.details.get("faults"):
+            raise
+        _show_faults(refused.problem, as_json=as_json)
+        return 1
+    if as_json:
+        show_json(published)
+        return 0
+    names = ", ".join(published["tools"]) or "none"
+    say(f"{published['package']} has these tools now (version {published['version']}): {names}")
+    for warning in published["warnings"]:
+        hint(f"Warning: {warning}")
+    return 0
+
+
+def _found(target: str) -> "AppServer":
+    from toolcrib.sdk import AppServer
+    from toolcrib.sources.functions import ModuleProblem, imported
+
+    path, _, name = target.partition(":")
+    try:
+        module = imported(path, folder=Path.cwd())
+    except ModuleProblem as problem:
+        raise click.UsageError(str(problem)) from problem
+    apps = {key: each for key, each in vars(module).items() if isinstance(each, AppServer)}
+    if name:
+        if name not in apps:
+            known = f"; it has {', '.join(apps)}" if apps else ""
+            raise click.UsageError(f"{path} has no AppServer called {name}{known}")
+        return apps[name]
+    if len(set(map(id, apps.values()))) == 1:
+        return next(iter(apps.values()))
+    if not apps:
+        raise click.UsageError(f"the module {path} has no AppServer: app = AppServer(package=…, api_key=…)")
+    raise click.UsageError(f"{path} has several apps: say which, such as {path}:{next(iter(apps))}")
+
+
+def _show_faults(problem: Problem, *, as_json: bool) -> None:
+    if as_json:
+        show_json({"success": False, "status": "error", "error": spell(problem)})
+        return
+    for fault in problem.details["faults"]:
+        complain(f"{fault['path']}: {fault['message']}")
+
+
+def _row(app: JsonObject) -> tuple[str, ...]:
+    needs = [each["type"] for each in app["hardwareRequirements"] if each["level"] == "REQUIRED"]
+    return (
+        str(app["package"]),
+        str(app["name"]),
+        str(app["appType"]),
+        " ".join(needs) or "none",
+        str(app["version"]),
+        " ".join(app["tools"]) or "none",
+    )

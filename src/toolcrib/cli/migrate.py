@@ -1,0 +1,139 @@
+"""`toolcrib migrate`: tools of apps that are still defined in the old shape."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolcrib.cli.place import config_option, json_option
+from toolcrib.cli.screen import complain, hint, say, show_json
+
+if TYPE_CHECKING:
+    from toolcrib.apps.filed import Change
+
+LARGEST = 64 << 20
+"""Bytes of a file."""
+
+
+@click.command("migrate")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--store", "in_store", is_flag=True, help="Migrate the apps in the store of the config.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--undo", is_flag=True, help="Put back what was migrated.")
+@config_option
+@json_option
+def command(
+    *, file: Path | None, in_store: bool, dry_run: bool, undo: bool, config: str | None, as_json: bool
+) -> int:
+    """Bring the tools of apps from the old shape (id, parameters) to the new one (name, inputSchema).
+
+    FILE is JSON: an array of tools, or an object that holds one as `tools`. The originals are kept, in the
+    file beside each tool and in the store, so that --undo puts them back. What is of the new shape already is
+    left as it is. Where a tool has a fault, every fault is named by its path and nothing is changed.
+    """
+    from toolcrib.apps.filed import Unfit
+
+    if in_store == (file is not None):
+        raise click.UsageError("say either FILE or --store")
+    try:
+        if file is None:
+            changes = _in_store(config, undo=undo, write=not dry_run)
+        else:
+            changes = _in_file(file, undo=undo, write=not dry_run)
+    except Unfit as unfit:
+        faults = [fault.as_json() for fault in unfit.faults]
+        _show([], faults, undo=undo, dry_run=dry_run, as_json=as_json)
+        return 1
+    _show(changes, [], undo=undo, dry_run=dry_run, as_json=as_json)
+    return 0
+
+
+def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[Change]":
+    from toolcrib.apps import filed
+    from toolcrib.cli.writing import overwrite
+
+    before = _read(file)
+    after = filed.undo(before) if undo else filed.migrate(before)
+    if write and after.text != before:
+        overwrite(file, after.text.encode())
+    return after.changes
+
+
+def _read(file: Path) -> str:
+    from toolcrib.apps.fault import Fault
+    from toolcrib.apps.filed import Unfit
+
+    with file.open("rb") as opened:
+        data = opened.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise Unfit(Fault("file", f"has more than {LARGEST:,} bytes"))
+    try:
+        return data.decode()
+    except UnicodeDecodeError as fault:
+        raise Unfit(Fault("file", f"is not UTF-8 at byte {fault.start}")) from None
+
+
+def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Change]":
+    import anyio
+
+    from toolcrib.cli.document import has_store, read_document
+    from toolcrib.store import open_store
+    from toolcrib.store.migrating import migrate_apps
+
+    document = read_document(config)
+    if not has_store(document):
+        return ()
+
+    async def work() -> "Sequence[Change]":
+        store = await open_store(document.store)
+        try:
+            return await migrate_apps(store.apps, undo=undo, write=write)
+        finally:
+            await store.close()
+
+    return anyio.run(work)
+
+
+def _show(
+    changes: "Sequence[Change]",
+    faults: Sequence[dict[str, Any]],
+    *,
+    undo: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    if as_json:
+        changed = [{"path": each.path, "before": each.before, "after": each.after} for each in changes]
+        done = {"undo": undo, "dryRun": dry_run, "changed": changed, "faults": faults}
+        show_json({"success": not faults, **done})
+        return
+    for fault in faults:
+        complain(f"{fault['path']}: {fault['message']}")
+    for change in changes:
+        _tell(change, undo=undo, dry_run=dry_run)
+    if faults:
+        hint("Nothing was changed.")
+    elif not changes:
+        hint("Nothing was migrated that could be put back." if undo else "Every tool is of the new shape.")
+    elif dry_run:
+        hint(f"{len(changes)} would change; without --dry-run they do.")
+
+
+def _tell(change: "Change", *, undo: bool, dry_run: bool) -> None:
+    name = change.after.get("name", change.after.get("id"))
+    done = "put back" if undo else "migrated"
+    say(f"{change.path} {name}: {f'would be {done}' if dry_run else done}")
+    if not dry_run:
+        return
+    from difflib import ndiff
+
+    for line in ndiff(_lines(change.before), _lines(change.after)):
+        if not line.startswith("?"):
+            say(f"  {line}")
+
+
+def _lines(definition: Any) -> list[str]:
+    import json
+
+    return json.dumps(definition, indent=2, ensure_ascii=False).splitlines()

@@ -1,0 +1,224 @@
+"""The developers' door: which apps there are, what they offer, and the keys they show."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hmac import compare_digest
+from secrets import token_urlsafe
+from time import time
+from typing import Any, cast
+
+import anyio
+
+from toolcrib.apps.definition import Fault, app_faults, requirements, stored, tool_faults, warnings
+from toolcrib.apps.signature import digest
+from toolcrib.egress import Egress
+from toolcrib.errors import Refused
+from toolcrib.interfaces import AppRecord, Change, Shared, Store
+from toolcrib.model import Caller, Json, JsonObject
+from toolcrib.sessions import Sessions
+
+ADMIN, APPS = "crib:admin", "crib:apps"
+"""`crib:apps` makes a developer, who has apps of their own; those of others are the admin's."""
+
+_PREFIX = "tcapp_"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppDesk:
+    """Everything that is done about apps. Faces decide who is a developer, and this whose an app is."""
+
+    store: Store
+    shared: Shared
+    refresh: Callable[[], Awaitable[None]]
+    """Reads the apps again, and offers their tools."""
+    find: Callable[[str], AppRecord | None]
+    """Finds an app among those that are served."""
+    sessions: Sessions
+    egress: Egress
+    learn: Callable[[str], None]
+    """Tells the redactor of a new secret."""
+    taken: Callable[[str], bool]
+    """Whether another source has this id."""
+    _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
+
+    async def page(self, *, after: str = "", limit: int = 100) -> Sequence[AppRecord]:
+        """Return apps by package, from the first after `after` on."""
+        found = sorted((app for app in await self.store.apps.all() if app.package > after), key=_package)
+        return found[:limit]
+
+    async def get(self, package: str) -> AppRecord:
+        """Return an app; refuse where there is none."""
+        app = await self.store.apps.get(package)
+        if app is None:
+            raise no_app(package)
+        return app
+
+    async def put(self, package: str, body: Json, caller: Caller) -> tuple[AppRecord, str | None]:
+        """Store an app; a new one comes with its API key, which is shown this once."""
+        faults = (*_undotted(package), *app_faults(package, body))
+        _refuse(f"{package[:200]} is not stored", faults or self._unsafe(body))
+        said = _said(cast("JsonObject", body))
+        async with self._turn:
+            before = await self.store.apps.get(package)
+            if before is None:
+                return await self._add(package, said, caller)
+            _check_owner(before, caller)
+            app = await self._change(replace(before, **said))
+        await self._changed(package, ended=app.public_url != before.public_url)
+        return app, None
+
+    async def rotate(self, package: str, caller: Caller) -> str:
+        """Put another API key in place of an app's; the old one ends at once, and so do its sockets."""
+        key = _PREFIX + token_urlsafe(32)
+        async with self._turn:
+            app = await self.owned(package, caller)
+            self._learn(key)
+            await self._change(replace(app, digest=digest(key)))
+        await self._changed(package, ended=True)
+        return key
+
+    async def drop(self, package: str, caller: Caller) -> None:
+        """Remove an app, for everybody who has installed it."""
+        async with self._turn:
+            await self.owned(package, caller)
+            if not await self.store.apps.drop(package):
+                raise no_app(package)
+        await self._changed(package, ended=True)
+        # Whoever had it must not find it installed should somebody store another one under this name.
+        self.shared.publish(Change("users"))
+
+    async def define(self, package: str, tools: Json, caller: Caller) -> JsonObject:
+        """Replace an app's tools whole, or, where any has a fault, none of them."""
+        app = await self.owned(package, caller)
+        _refuse(f"the tools of {package} are not stored", tool_faults(tools))
+        given = cast("list[JsonObject]", tools)
+        version = await self.store.apps.define(package, [stored(each) for each in given], time())
+        if version is None:
+            raise no_app(package)
+        await self._changed(package)
+        return {"package": package, "version": version, "tools": _names(given), "warnings": oddities(app)}
+
+    async def owned(self, package: str, caller: Caller) -> AppRecord:
+        """Return an app that this caller may change."""
+        app = await self.get(package)
+        _check_owner(app, caller)
+        return app
+
+    def holder(self, package: str, key: str) -> AppRecord | None:
+        """Return the app that shows its API key; None where it is not its key."""
+        app = self.find(package)
+        shown = digest(key)
+        if app is None or app.digest is None or not compare_digest(app.digest, shown):
+            return None
+        return app
+
+    async def _add(self, package: str, said: dict[str, Any], caller: Caller) -> tuple[AppRecord, str]:
+        if self.taken(package):
+            message = f"{package} is the id of another source of tools; choose another name"
+            raise Refused("ALREADY_EXISTS", message, path="package")
+        key = _PREFIX + token_urlsafe(32)
+        self._learn(key)
+        made = {"owner": caller.key, "digest": digest(key), "created": said["updated"]}
+        app = AppRecord(package=package, **made, **said)
+        if not await self.store.apps.add(app):
+            raise Refused("ALREADY_EXISTS", f"somebody has just stored {package}", path="package")
+        await self._changed(package)
+        return app, key
+
+    async def _change(self, app: AppRecord) -> AppRecord:
+        version = await self.store.apps.change(app)
+        if version is None:
+            raise no_app(app.package)
+        return replace(app, version=version)
+
+    async def _changed(self, package: str, *, ended: bool = False) -> None:
+        """Serve what is stored now, and tell the others; an app that is `ended` must connect again."""
+        await self.refresh()
+        if ended:
+            await self.sessions.forget(package)
+        self.shared.publish(Change("apps", package))
+
+    def _learn(self, key: str) -> None:
+        self.learn(key)
+        self.learn(digest(key))
+
+    def _unsafe(self, body: Json) -> Sequence[Fault]:
+        """Say why the gateway must not connect to where an app says it is."""
+        url = cast("JsonObject", body).get("publicUrl")
+        why = None if url is None else self.egress.refusal(url)
+        return () if why is None else (Fault("publicUrl", f"cannot be used: {why}"),)
+
+
+def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
+    """Spell an app: all but its secrets for those who may change it, for others what users see."""
+    public: JsonObject = {
+        "package": app.package,
+        "name": app.name,
+        "appType": app.app_type,
+        "hardwareRequirements": [each.as_json() for each in app.hardware],
+        "permissions": list(app.permissions),
+        "version": app.version,
+        "tools": _names([each.definition for each in app.tools]),
+    }
+    if not may_change(app, caller):
+        return public
+    inside = {"owner": app.owner, "publicUrl": app.public_url, "created": app.created, "updated": app.updated}
+    return {**public, **inside, "warnings": oddities(app)}
+
+
+def oddities(app: AppRecord) -> list[str]:
+    """Say what is odd about an app."""
+    return list(warnings({"hardwareRequirements": [each.as_json() for each in app.hardware]}))
+
+
+def may_change(app: AppRecord, caller: Caller) -> bool:
+    """Whether an app is this caller's own, or everything is."""
+    return caller.may(ADMIN) or (app.owner == caller.key and caller.may(APPS))
+
+
+def no_app(package: str) -> Refused:
+    """Make the refusal of an app that is not there."""
+    return Refused("NOT_FOUND", f"there is no app {package[:200]}", path="package")
+
+
+def _undotted(package: str) -> Sequence[Fault]:
+    """Ask for a dot, so that an app is never taken for a source that an operator names in a word."""
+    said = "must be a domain turned round, such as com.example.notes"
+    return () if "." in package.strip(".") else (Fault("package", said),)
+
+
+def _check_owner(app: AppRecord, caller: Caller) -> None:
+    if not may_change(app, caller):
+        message = f"{app.package} is another developer's app; to change it takes the permission {ADMIN}"
+        raise Refused("SCOPE_DENIED", message, path="package")
+
+
+def _refuse(what: str, faults: Sequence[Fault]) -> None:
+    if not faults:
+        return
+    first, more = faults[0], len(faults) - 1
+    rest = f", and {more} more, all in error.details" if more else ""
+    message = f"{what}: {first.path} {first.message}{rest}"
+    told = {"faults": [each.as_json() for each in faults]}
+    raise Refused("INVALID_REQUEST", message, path=first.path, details=told)
+
+
+def _said(body: JsonObject) -> dict[str, Any]:
+    """Return what a body without faults says of an app, as the record has it."""
+    url = body.get("publicUrl")
+    return {
+        "name": body["name"],
+        "public_url": None if url is None else url.rstrip("/"),
+        "app_type": body.get("appType") or "background",
+        "hardware": requirements(body),
+        "permissions": tuple(body.get("permissions") or ()),
+        "updated": time(),
+    }
+
+
+def _names(definitions: Iterable[JsonObject]) -> list[str]:
+    return [str(each.get("name") or each.get("id")) for each in definitions]
+
+
+def _package(app: AppRecord) -> str:
+    return app.package

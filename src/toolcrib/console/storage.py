@@ -1,0 +1,55 @@
+"""What apps keep for their users: a few texts by key, bounded, and gone with the app."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+
+from toolcrib.errors import Refused
+from toolcrib.interfaces import AppData
+
+LONGEST_KEY = 200
+LONGEST_VALUE = 100_000
+"""Characters of one value, as apps' own kits bound it."""
+MOST_BYTES = 1 << 20
+"""Of all keys and values an app keeps for one user."""
+
+
+@dataclass(frozen=True)
+class AppStorage:
+    """What apps ask for; whether an app is who it says is decided before."""
+
+    data: AppData
+    _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
+    """Held while the size is looked at and added to: many at once must not pass the limit together."""
+
+    async def all(self, package: str, user: str) -> Mapping[str, str]:
+        """Return everything an app keeps for a user."""
+        return await self.data.all(package, user)
+
+    async def put(self, package: str, user: str, values: Mapping[str, str]) -> None:
+        """Add to what is kept, or refuse all of it."""
+        for key, value in values.items():
+            _check(key, value)
+        async with self._turn:
+            kept = {**await self.data.all(package, user), **values}
+            size = sum(len(key.encode()) + len(value.encode()) for key, value in kept.items())
+            if size > MOST_BYTES:
+                message = f"{package} would keep {size:,} bytes for this user, the limit is {MOST_BYTES:,}"
+                raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
+            if not await self.data.put(package, user, values):
+                message = f"this user has not installed {package}, so nothing is kept for them"
+                raise Refused("NOT_FOUND", message, path="user")
+
+    async def drop(self, package: str, user: str, key: str | None = None) -> int:
+        """Forget one key, or all of them; how many went."""
+        return await self.data.drop(package, user, None if key is None else [key])
+
+
+def _check(key: str, value: str) -> None:
+    if not key or len(key) > LONGEST_KEY or not key.isprintable():
+        message = f"a key has 1 to {LONGEST_KEY} printable characters"
+        raise Refused("INVALID_REQUEST", message, path="data")
+    if len(value) > LONGEST_VALUE:
+        message = f"the value of {key} has {len(value):,} characters, the limit is {LONGEST_VALUE:,}"
+        raise Refused("PAYLOAD_TOO_LARGE", message, path=f"data.{key}")

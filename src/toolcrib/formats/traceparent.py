@@ -1,0 +1,19 @@
+"""How the W3C writes the trace a call belongs to, for whoever the call goes on to."""
+
+import re
+
+from toolcrib.model import Call
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NO_TRACE = "0" * 32
+
+
+def traceparent(call: Call) -> str | None:
+    """Write the trace with the call as the parent; None where its ids are not fit for it."""
+    trace, own = call.origin.trace_id, call.id
+    if not (_UUID.fullmatch(trace) and _UUID.fullmatch(own)):
+        return None
+    digits, parent = trace.replace("-", ""), own[-17:].replace("-", "")
+    if digits == _NO_TRACE:
+        return None
+    return f"00-{digits}-{parent}-{'01' if call.origin.sampled else '00'}"

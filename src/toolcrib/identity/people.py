@@ -1,0 +1,102 @@
+"""Users as callers: read from the store once, and kept until something about them changes."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import anyio
+
+from toolcrib.apps.hardware import device
+from toolcrib.interfaces import UserRecord
+from toolcrib.model import Caller
+
+_MOST = 8192
+_KEYS = 16
+"""So many keys may act for one user before what was made of the first is made again."""
+FRESH_SECONDS = 60.0
+"""How long a user is believed unchanged where nobody says otherwise, as another process does not."""
+
+
+@dataclass(slots=True)
+class _Person:
+    """A user as every caller that acts for them, made once."""
+
+    record: UserRecord | None
+    until: float
+    callers: dict[Caller, Caller] = field(default_factory=dict[Caller, Caller])
+
+    def acting(self, caller: Caller) -> Caller:
+        found = self.callers.get(caller)
+        if found is None:
+            if len(self.callers) >= _KEYS:
+                self.callers.clear()
+            found = self.callers[caller] = _filled(caller, self.record)
+        return found
+
+
+class People:
+    """Whom callers act for. A call finds its user here without waiting for the store."""
+
+    def __init__(
+        self,
+        read: Callable[[str], Awaitable[UserRecord | None]],
+        *,
+        clock: Callable[[], float] = anyio.current_time,
+    ) -> None:
+        self._read, self._clock = read, clock
+        self._known: dict[str, _Person] = {}
+        self._changes = 0
+
+    def known(self, caller: Caller) -> Caller | None:
+        """Return a caller with all that is known of its user; None where that must be read first."""
+        if caller.user is None:
+            return caller
+        person = self._known.get(caller.user)
+        if person is None or person.until < self._clock():
+            return None
+        return person.acting(caller)
+
+    async def present(self, caller: Caller) -> Caller:
+        """Return a caller with all that is known of its user, read where need be."""
+        found = self.known(caller)
+        if found is not None or caller.user is None:
+            return found or caller
+        while True:
+            before = self._changes
+            record = await self._read(caller.user)
+            if before == self._changes:  # else what was read may be of the time before
+                break
+        return self._keep(caller.user, record).acting(caller)
+
+    def forget(self, user: str) -> None:
+        """Read this user again when next asked for; without a name, every user."""
+        self._changes += 1
+        if user:
+            self._known.pop(user, None)
+        else:
+            self._known.clear()
+
+    def _keep(self, user: str, record: UserRecord | None) -> _Person:
+        self._known.pop(user, None)
+        if len(self._known) >= _MOST:
+            # The longest known go: a dict keeps the order in which they came.
+            del self._known[next(iter(self._known))]
+        person = self._known[user] = _Person(record, self._clock() + FRESH_SECONDS)
+        return person
+
+
+def _filled(caller: Caller, record: UserRecord | None) -> Caller:
+    """Fill in what is known; nothing is left of what the caller was filled with before."""
+    record = record or UserRecord(id="")
+    session = record.session
+    spoken = None if session is None else session.language
+    zone = None if session is None else session.time_zone
+    worn = None if session is None else session.device
+    return replace(
+        caller,
+        language=spoken or record.language or caller.language,
+        time_zone=zone or record.time_zone or caller.time_zone,
+        disabled=record.disabled,
+        session="" if session is None else session.id,
+        apps=frozenset() if session is None else frozenset(each.package for each in record.installs),
+        device=None if worn is None else device(worn),
+    )

@@ -1,0 +1,76 @@
+"""Who may ask an app for something: its gateway, which proves for each request that it is."""
+
+from collections.abc import Callable, Mapping
+from hmac import compare_digest
+from urllib.parse import urlsplit
+
+from toolcrib.apps.signature import HEADER, KEY_HEADER, BadSignature, Signed, digest, verify
+from toolcrib.errors import Refused
+
+Headers = Mapping[bytes, bytes]
+"""By lower-case name."""
+
+_KEY, _SIGNATURE = KEY_HEADER.lower().encode(), HEADER.lower().encode()
+_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+_PORTS = {"ws": 80, "wss": 443}
+
+Origin = tuple[str, str, int]
+
+
+class Gate:
+    """Checks what came with a request against the app's own key, in constant time."""
+
+    def __init__(self, key: str, *, gateway: str | None, signed: bool, clock: Callable[[], float]) -> None:
+        self._digest, self._signed, self._clock = digest(key), signed, clock
+        self._gateway = None if gateway is None else _origin(gateway)
+        if gateway is not None and self._gateway is None:
+            raise ValueError("gateway is the address of a gateway, such as https://gateway.example")
+        if not signed and gateway is None:
+            said = "signed=False takes requests from anybody: say which gateway they may lead to, gateway=…"
+            raise ValueError(said)
+
+    @property
+    def signed(self) -> bool:
+        """Whether requests must be signed."""
+        return self._signed
+
+    def check(self, headers: Headers, body: bytes) -> Signed | None:
+        """Return whom a request is signed for; None where signatures are not asked for."""
+        if not compare_digest(headers.get(_KEY, b""), self._digest.encode()):
+            raise _refusal(f"{KEY_HEADER} is not the sha256 of this app's key")
+        if not self._signed:
+            return None
+        header = headers.get(_SIGNATURE)
+        if header is None:
+            raise _refusal(f"{HEADER} is missing; a gateway that does not sign needs signed=False")
+        try:
+            return verify(self._digest, header.decode("latin-1"), body=body, now=self._clock())
+        except BadSignature as error:
+            raise _refusal(str(error)) from error
+
+    def match(self, signed: Signed | None, *, user: str, tool: str = "") -> None:
+        """Refuse a request that was signed for another user or another tool than its body names."""
+        if signed is not None and signed != Signed(user, tool):
+            raise _refusal(f"{HEADER} was made for another user or another tool")
+
+    def leads_home(self, url: str) -> bool:
+        """Whether a WebSocket's address is one of the gateway's, as far as we know where that is."""
+        origin = _origin(url)
+        if origin is None or not url.startswith(("ws://", "wss://")):
+            return False
+        return self._gateway is None or origin == self._gateway
+
+
+def _origin(url: str) -> Origin | None:
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = _SCHEMES.get(parts.scheme), parts.hostname, parts.port
+    except ValueError:
+        return None
+    if scheme is None or not host or parts.username is not None:
+        return None
+    return scheme, host, port or _PORTS[scheme]
+
+
+def _refusal(message: str) -> Refused:
+    return Refused("UNAUTHENTICATED", message)

@@ -1,0 +1,50 @@
+"""What an app can show on the device of a user."""
+
+from typing import Literal
+
+from toolcrib.apps import layouts
+from toolcrib.model import JsonObject
+from toolcrib.sdk.app.wire import Wire
+
+View = Literal["main", "dashboard"]
+
+
+class Layouts:
+    """Each shows something in the place of what the app showed before; `duration_ms` is for how long.
+
+    They raise SessionEnded where the session is over.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def show_text_wall(
+        self, text: str, *, view: View = "main", duration_ms: float | None = None
+    ) -> None:
+        """Show a text that fills the display."""
+        await self._show(layouts.text_wall(text), view, duration_ms)
+
+    async def show_double_text_wall(
+        self, top: str, bottom: str, *, view: View = "main", duration_ms: float | None = None
+    ) -> None:
+        """Show two texts, one above the other."""
+        await self._show(layouts.double_text_wall(top, bottom), view, duration_ms)
+
+    async def show_reference_card(
+        self, title: str, text: str, *, view: View = "main", duration_ms: float | None = None
+    ) -> None:
+        """Show a text under its title."""
+        await self._show(layouts.reference_card(title, text), view, duration_ms)
+
+    async def show_dashboard_card(
+        self, left: str, right: str, *, view: View = "dashboard", duration_ms: float | None = None
+    ) -> None:
+        """Show two short texts side by side, on the dashboard unless it is said otherwise."""
+        await self._show(layouts.dashboard_card(left, right), view, duration_ms)
+
+    async def clear(self, *, view: View = "main") -> None:
+        """Show nothing."""
+        await self._show(layouts.clear_view(), view, None)
+
+    async def _show(self, layout: JsonObject, view: View, duration_ms: float | None) -> None:
+        await self._wire.display(layout, view, duration_ms)

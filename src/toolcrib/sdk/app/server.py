@@ -1,0 +1,182 @@
+"""`AppServer`: a mini-app. Its tools, what it does when a session begins, and the server it runs as."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from time import time
+from typing import Any, ParamSpec, TypeVar, overload
+
+import anyio
+
+from toolcrib.model import JsonObject
+from toolcrib.sdk.app.gate import Gate
+from toolcrib.sdk.app.http import Doors, Receive, Scope, Send
+from toolcrib.sdk.app.link import PAUSES
+from toolcrib.sdk.app.reception import Reception
+from toolcrib.sdk.app.session import AppSession
+from toolcrib.sdk.app.sessions import Hooks, OnSession, OnStop, OnTranscription, Sessions
+from toolcrib.sdk.app.toolbox import Toolbox
+from toolcrib.sdk.app.wire import Badge
+from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool
+from toolcrib.sdk.handled import AppCategory, HandledTool, Phrases, extensions_of
+from toolcrib.sdk.options import Options
+
+HOST, PORT = "127.0.0.1", 7010
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+AnyToolOfAnApp = TypeVar("AnyToolOfAnApp", HandledTool, AnyTool)
+
+
+class AppServer:
+    """An app, known to its gateway by its package and its API key.
+
+    It answers only its gateway, which proves itself by the key's hash and signs every request. For one
+    that does not sign there is `signed=False`; then `gateway` says where sessions may lead, as it may anyway.
+    """
+
+    def __init__(
+        self,
+        *,
+        package: str,
+        api_key: str,
+        gateway: str | None = None,
+        signed: bool = True,
+        reconnect: Sequence[float] = PAUSES,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        if not package or not api_key:
+            raise ValueError(
+                "an app has a package and an API key: the gateway gives the key when it is added"
+            )
+        self.package = package
+        self._toolbox, self._hooks = Toolbox(), Hooks()
+        self._sessions = Sessions(
+            Badge(package=package, key=api_key), self._hooks, clock=clock, pauses=reconnect
+        )
+        gate = Gate(api_key, gateway=gateway, signed=signed, clock=clock)
+        reception = Reception(package, gate=gate, toolbox=self._toolbox, sessions=self._sessions, clock=clock)
+        self._doors = Doors(reception.doors())
+
+    def __repr__(self) -> str:
+        return f"<AppServer {self.package}>"
+
+    # Tools
+
+    def register_tool(
+        self,
+        tool: AnyToolOfAnApp,
+        *,
+        activation_phrases: Phrases | None = None,
+        category: AppCategory | None = None,
+    ) -> AnyToolOfAnApp:
+        """Take in a tool: of `create_tool(handler=…)`, or a function made one by `@tool` or `create_tool`."""
+        self._toolbox.add(tool, extensions_of(activation_phrases, category))
+        return tool
+
+    @overload
+    def tool(self, function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str = "",
+        description: str = "",
+        activation_phrases: Phrases | None = None,
+        category: AppCategory | None = None,
+    ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str = "",
+        description: str = "",
+        activation_phrases: Phrases | None = None,
+        category: AppCategory | None = None,
+    ) -> Any:
+        """Make a tool of a typed function, and take it in."""
+        options: Options = {"name": name, "description": description}
+
+        def made(function: Callable[..., Any]) -> AnyTool:
+            tool: AnyTool = create_tool(function, **options)
+            return self.register_tool(tool, activation_phrases=activation_phrases, category=category)
+
+        return made if function is None else made(function)
+
+    def get_tool_definitions(self) -> list[JsonObject]:
+        """Return what the gateway is to know of the tools: the body of `POST /api/apps/{package}/tools`."""
+        return self._toolbox.definitions()
+
+    # Sessions
+
+    def on_session(self, hook: OnSession) -> OnSession:
+        """Have a function called with each session that begins; tool calls wait until it returns."""
+        self._hooks.session.append(hook)
+        return hook
+
+    def on_stop(self, hook: OnStop) -> OnStop:
+        """Have a function called with each session that is over, and why it is."""
+        self._hooks.stop.append(hook)
+        return hook
+
+    @overload
+    def on_transcription(self, hook: OnTranscription, /) -> OnTranscription: ...
+    @overload
+    def on_transcription(
+        self, /, *, language: str | None = None
+    ) -> Callable[[OnTranscription], OnTranscription]: ...
+    def on_transcription(self, hook: OnTranscription | None = None, /, *, language: str | None = None) -> Any:
+        """Have a function called with a session and what its user says, in one language or in any."""
+
+        def kept(hook: OnTranscription) -> OnTranscription:
+            self._hooks.transcription.append((hook, language))
+            return hook
+
+        return kept if hook is None else kept(hook)
+
+    def session(self, user_id: str) -> AppSession | None:
+        """Return a user's session, where there is one."""
+        return self._sessions.now(user_id)
+
+    # Running
+
+    async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Be an ASGI application. Sessions need the lifespan protocol, which every common server speaks."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._doors(scope, receive, send)
+        else:
+            await send({"type": "websocket.close"})
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Be there for sessions while a block lasts, for those who serve `asgi` without lifespan."""
+        return self._sessions.running()
+
+    def run(self, *, host: str = HOST, port: int = PORT) -> None:
+        """Serve until SIGINT or SIGTERM; sessions are given up in an orderly way."""
+        from toolcrib.sdk.app.serving import run
+
+        run(self.asgi, host, port)
+
+    async def serve(self, *, host: str = HOST, port: int = PORT) -> None:
+        """Serve until cancelled."""
+        async with self.serving(host=host, port=port):
+            await anyio.sleep_forever()
+
+    @asynccontextmanager
+    async def serving(self, *, host: str = HOST, port: int = 0) -> AsyncGenerator[str]:
+        """Serve while the block lasts; gives the address, of any free port where it is 0."""
+        from toolcrib.sdk.app.serving import serving
+
+        async with serving(self.asgi, host, port) as address:
+            yield address
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})

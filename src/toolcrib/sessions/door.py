@@ -1,0 +1,147 @@
+"""Where apps come in: the first message of a connection says whose it is, and proves it."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from hmac import compare_digest
+
+import anyio
+
+from toolcrib.apps import messages
+from toolcrib.apps.bad import BadMessage
+from toolcrib.apps.hearing import Init, heard
+from toolcrib.apps.signature import digest
+from toolcrib.interfaces import AppRecord, UserRecord
+from toolcrib.model import JsonObject
+from toolcrib.sessions.attempt import refusal
+from toolcrib.sessions.life import Life
+from toolcrib.sessions.lives import Lives
+from toolcrib.sessions.settings import Settings
+from toolcrib.sessions.socket import Socket
+from toolcrib.sessions.starting import spoken, worn
+
+log = logging.getLogger(__name__)
+
+MOST_STRANGERS = 1_000
+"""How many connections may be open that have not said whose they are."""
+_NOBODY = digest("")
+"""What the key of an app that does not exist is compared with, so that it takes as long."""
+_NOTHING: JsonObject = {}
+_CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
+
+
+class _Refused(Exception):
+    """An app is not let in: a code it knows, or a code to close with alone."""
+
+    def __init__(self, message: str, code: str = "", close: int = 1008) -> None:
+        super().__init__(message)
+        self.code, self.close = code, _CLOSES.get(code, close)
+
+
+class Door:
+    """Knows an app by its key and the session it names, which must be one that is wanted."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        lives: Lives,
+        *,
+        find: Callable[[str], AppRecord | None],
+        user: Callable[[str], Awaitable[UserRecord | None]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings, self._lives, self._clock = settings, lives, clock
+        self._find, self._user = find, user
+        self.strangers = 0
+
+    async def enter(self, socket: Socket) -> Life | None:
+        """Let an app in, and say so; None where it was sent away, and told why."""
+        if self.strangers >= MOST_STRANGERS:
+            await socket.close(1013, "too many connections; try again later")
+            return None
+        self.strangers += 1
+        try:
+            return await self._known(socket)
+        except _Refused as refused:
+            if refused.code:
+                said = messages.connection_error(refused.code, str(refused), now=self._clock())
+                await socket.send(messages.encode(said))
+            await socket.close(refused.close, str(refused))
+            return None
+        finally:
+            self.strangers -= 1
+
+    async def _known(self, socket: Socket) -> Life:
+        init = await self._first(socket)
+        life = self._session(init)
+        self._prove(init, life)
+        if life is None or not life.welcome:
+            raise _Refused("no session of that name was asked for", "APP_NOT_STARTED")
+        await socket.send(await self._ack(life))
+        if not life.welcome:
+            raise _Refused("the session has ended meanwhile", "APP_NOT_STARTED")
+        former = life.arrive(socket)
+        if former is not None:
+            await former.close(1000, "replaced by a newer connection")
+        return life
+
+    async def _first(self, socket: Socket) -> Init:
+        frame: str | bytes | None = None
+        with anyio.move_on_after(self._settings.first_frame) as limit:
+            frame = await socket.receive()
+        if limit.cancelled_caught:
+            raise _Refused(f"no {messages.CONNECTION_INIT} within {self._settings.first_frame:g} s")
+        if frame is None:
+            self._came_and_left()
+            raise _Refused("closed before it said whose it was")
+        if len(frame) > self._settings.frame_bytes:
+            raise _Refused("the message is too large", close=1009)
+        try:
+            found = heard(messages.read(frame))
+        except BadMessage as fault:
+            raise _Refused(f"the first message cannot be read: {fault}") from None
+        if not isinstance(found, Init):
+            raise _Refused(f"the first message must be {messages.CONNECTION_INIT}")
+        return found
+
+    def _session(self, init: Init) -> Life | None:
+        end = f"-{init.package}"
+        if not init.session.endswith(end):
+            return None
+        return self._lives.get(init.session.removesuffix(end), init.package)
+
+    def _prove(self, init: Init, life: Life | None) -> None:
+        app = self._find(init.package)
+        kept = app.digest if app is not None else None
+        if compare_digest(digest(init.key), kept or _NOBODY) and kept is not None:
+            return
+        if life is not None:
+            message = f"{init.package} connected with a wrong API key; its developer must mend that"
+            life.attempt.suspect(refusal("authentication", message, retryable=False), named=True)
+        raise _Refused("the API key is not the one of this app", "INVALID_API_KEY")
+
+    async def _ack(self, life: Life) -> str:
+        try:
+            user = await self._user(life.user)
+        except Exception as error:  # boundary: whatever the store raises, the app is told and sent away
+            log.exception("app %s could not be let in", life.package)
+            message = f"{life.package} connected, and its session could not be read; try again"
+            life.attempt.suspect(refusal("connection", message, retryable=True), named=True)
+            raise _Refused("the session could not be read", "INTERNAL_ERROR") from error
+        installs = () if user is None else user.installs
+        settings = next((each.settings for each in installs if each.package == life.package), _NOTHING)
+        device = worn(user)
+        said = messages.connection_ack(
+            life.session,
+            settings=settings,
+            capabilities=None if device is None else device.capabilities,
+            now=self._clock(),
+            language=spoken(user),
+        )
+        return messages.encode(said)
+
+    def _came_and_left(self) -> None:
+        """Remember a connection that ended without a word, where only one app can have been meant."""
+        if len(self._lives.expected) == 1:
+            (life,) = self._lives.expected
+            message = f"{life.package} connected and left before it said who it was; try again"
+            life.attempt.suspect(refusal("connection", message, retryable=True), named=False)

@@ -1,0 +1,90 @@
+"""What goes out to a user's device: told to everyone who listens, waiting for nobody."""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import anyio
+
+from toolcrib.errors import Refused
+
+Kind = Literal["display", "speak", "tool", "app"]
+
+MOST_LISTENERS = 16
+"""How many may listen to one user at once."""
+MOST_WAITING = 512
+"""How many events may wait for one listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something an app shows or says, how far a tool call is, or how an app is doing."""
+
+    kind: Kind
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Listener:
+    """The events of one user from now on. One that is too slow loses the oldest, and is told how many."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Event] = deque()
+        self._lost = 0
+        self._stir = anyio.Event()
+
+    def hear(self, event: Event) -> None:
+        """Take an event in."""
+        if len(self._waiting) >= MOST_WAITING:
+            self._waiting.popleft()
+            self._lost += 1
+        self._waiting.append(event)
+        self._stir.set()
+
+    def __aiter__(self) -> "Listener":
+        return self
+
+    async def __anext__(self) -> Event:
+        """Return the next event, which may be a while."""
+        while not self._waiting:
+            self._stir = anyio.Event()
+            await self._stir.wait()
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            return Event("app", {"lost": lost})
+        return self._waiting.popleft()
+
+
+class Hub:
+    """Who listens to whom. A user to whom nobody listens costs nothing."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, list[Listener]] = {}
+
+    @asynccontextmanager
+    async def listen(self, user: str) -> AsyncGenerator[Listener]:
+        """Give what a user's device is to show and say, for as long as this is open."""
+        listeners = self._listeners.setdefault(user, [])
+        if len(listeners) >= MOST_LISTENERS:
+            raise Refused("OVERLOADED", f"{MOST_LISTENERS} devices listen already, which is the most")
+        listener = Listener()
+        listeners.append(listener)
+        try:
+            yield listener
+        finally:
+            listeners.remove(listener)
+            if not listeners:
+                del self._listeners[user]
+
+    def tell(self, user: str, event: Event) -> None:
+        """Pass an event on to all who listen."""
+        for listener in self._listeners.get(user, ()):
+            listener.hear(event)
+
+    def hears(self, user: str) -> bool:
+        """Whether anyone listens."""
+        return user in self._listeners
+
+    def __len__(self) -> int:
+        return len(self._listeners)

@@ -1,0 +1,86 @@
+"""What is posted to an app's webhook: come, and go."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import anyio
+
+from toolcrib.apps import messages
+from toolcrib.apps.signature import HEADER, KEY_HEADER, sign
+from toolcrib.egress.posting import Reply, TooLarge
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.interfaces import AppRecord
+from toolcrib.model import JsonObject
+
+STOP_SECONDS = 3.0
+"""How long an app may take to be told that it is to stop."""
+_MOST_BYTES = 64 << 10
+_REASONS = ("user_disabled", "system_stop", "error")
+"""Why apps are stopped, in words they know."""
+
+
+class Sends(Protocol):
+    """The way out: `egress.posting.Post`."""
+
+    async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
+        """Post a body of JSON, and return the answer."""
+        ...
+
+
+class Webhooks:
+    """Posts, signed with the hash of the app's own key."""
+
+    def __init__(self, post: Sends, clock: Callable[[], float]) -> None:
+        self._post, self._clock = post, clock
+        self.address: str | None = None
+        """Where apps reach us, by HTTP."""
+        self._leaving: dict[str, anyio.Event] = {}
+        """Sessions that are being told to stop: what comes next for them must not overtake that."""
+
+    async def come(self, app: AppRecord, user: str) -> int:
+        """Ask an app to open a session with a user; return the status it answers with."""
+        session = messages.session_id(user, app.package)
+        if (leaving := self._leaving.get(session)) is not None:
+            await leaving.wait()
+        websocket = f"{_websocket(self.address or '')}/app-ws"
+        said = messages.session_request(session, user, websocket=websocket, now=self._clock())
+        return await self._send(app, user, said)
+
+    async def go(self, app: AppRecord, user: str, reason: str) -> None:
+        """Tell an app that its session is over. It is, so whatever goes wrong here changes nothing."""
+        session = messages.session_id(user, app.package)
+        leaving = self._leaving[session] = anyio.Event()
+        try:
+            with anyio.move_on_after(STOP_SECONDS):
+                await self._send(
+                    app,
+                    user,
+                    messages.stop_request(session, user, reason=known(reason), now=self._clock()),
+                )
+        except (NoConnection, HungUp, NotHttp):
+            return
+        finally:
+            leaving.set()
+            if self._leaving.get(session) is leaving:
+                del self._leaving[session]
+
+    async def _send(self, app: AppRecord, user: str, message: JsonObject) -> int:
+        body = messages.encode(message).encode()
+        headers: dict[str, str] = {}
+        if app.digest is not None:
+            signature = sign(app.digest, user=user, tool="", body=body, now=self._clock())
+            headers = {KEY_HEADER: app.digest, HEADER: signature}
+        try:
+            url = f"{(app.public_url or '').rstrip('/')}/webhook"
+            return (await self._post.send(url, body, headers, most_bytes=_MOST_BYTES)).status
+        except TooLarge:
+            return 200  # errors are cut, never too large; and what an app says here nobody reads
+
+
+def known(reason: str) -> str:
+    """Return a reason in a word that apps know."""
+    return reason if reason in _REASONS else "system_stop"
+
+
+def _websocket(address: str) -> str:
+    return "ws" + address.rstrip("/").removeprefix("http")

@@ -1,0 +1,58 @@
+"""What goes to an app with a call: a body that apps old and new understand, and headers that prove it."""
+
+import orjson
+
+from toolcrib.apps.messages import stamp
+from toolcrib.apps.signature import HEADER, KEY_HEADER, sign
+from toolcrib.errors import Refused
+from toolcrib.formats.traceparent import traceparent
+from toolcrib.model import Call, JsonObject
+
+_TRACE = "traceparent"
+
+
+def body_of(call: Call, now: float) -> bytes:
+    """Spell a call. What an older app reads stands beside what a newer one does."""
+    caller, local = call.caller, call.tool.local
+    arguments = orjson.Fragment(_encoded(call.arguments))
+    user, moment = caller.user or "", stamp(now)
+    return orjson.dumps(
+        {
+            "name": local,
+            "arguments": arguments,
+            "context": {
+                "userId": user,
+                "timestamp": moment,
+                "activatedForTool": call.activated,
+                "callId": call.id,
+                "sessionId": caller.session,
+                "language": caller.language,
+            },
+            "toolId": local,
+            "toolParameters": arguments,
+            "userId": user,
+            "timestamp": moment,
+            "callId": call.id,
+            "sessionId": caller.session,
+        }
+    )
+
+
+def headers_of(call: Call, body: bytes, digest: str | None, now: float) -> dict[str, str]:
+    """Prove that it is us who asks, for whom and what; an app without a key is shown nothing."""
+    headers: dict[str, str] = {}
+    if digest is not None:
+        signed = sign(digest, user=call.caller.user or "", tool=call.tool.local, body=body, now=now)
+        headers = {KEY_HEADER: digest, HEADER: signed}
+    trace = traceparent(call)
+    if trace is not None:
+        headers[_TRACE] = trace
+    return headers
+
+
+def _encoded(arguments: JsonObject) -> bytes:
+    try:
+        return orjson.dumps(arguments)
+    except TypeError as error:
+        message = f"the arguments cannot be written as JSON: {error}"
+        raise Refused("INVALID_ARGUMENTS", message, path="arguments") from error

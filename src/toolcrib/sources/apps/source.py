@@ -1,0 +1,168 @@
+"""All mini-apps as one source: their tools as the store has them, their calls sent to where each app is."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+
+from toolcrib.apps.definition import tool_faults, tool_of
+from toolcrib.egress.posting import Post, TooLarge
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.errors import Unavailable
+from toolcrib.interfaces import Link, Offer, Withheld
+from toolcrib.interfaces.apps import AppRecord, AppTool
+from toolcrib.model import APPS, Call, Family, Result, Tool
+from toolcrib.sources.apps.answers import error_of, result_of
+from toolcrib.sources.apps.request import body_of, headers_of
+
+_MOST_BYTES = 8 << 20
+_ALONE = "tools[0]"
+
+
+class Following(Protocol):
+    """Who hears what apps say over their sockets."""
+
+    def following(self, call: Call) -> AbstractContextManager[object]:
+        """Pass on what the call's app says of it, for as long as the block lasts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _App:
+    """One app: where its tools are called, and which of them can be."""
+
+    record: AppRecord
+    url: str | None
+    tools: tuple[Tool, ...]
+    withheld: tuple[Withheld, ...]
+
+
+class AppSource:
+    """A source whose tools are those of all apps. What is down is an app, never this."""
+
+    mortal = False
+    id = APPS
+    family: Family = "app"
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Sequence[AppRecord]]],
+        sessions: Following,
+        post: Post,
+        *,
+        timeout: float = 30.0,
+        most_bytes: int = _MOST_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.timeout = timeout
+        self._read, self._sessions, self._post = read, sessions, post
+        self._most_bytes, self._clock = most_bytes, clock
+        self._apps: dict[str, _App] = {}
+        self._link: Link | None = None
+        self._turn = anyio.Lock()
+        self._asked = self._served = 0
+        """How often anybody wanted the apps read again, and up to which wish they have been."""
+
+    async def run(self, link: Link) -> None:
+        """Offer the tools of all apps, then wait to be cancelled."""
+        self._link = link
+        try:
+            await self.refresh()
+            await anyio.sleep_forever()
+        finally:
+            self._link = None
+
+    async def refresh(self) -> None:
+        """Read the apps again and offer what they have; those who ask at once share one reading."""
+        self._asked += 1
+        mine = self._asked
+        async with self._turn:
+            if self._served >= mine:
+                return
+            asked = self._asked
+            self._take(await self._read())
+            self._served = asked
+
+    def find(self, package: str) -> AppRecord | None:
+        """Return an app as it was read last."""
+        app = self._apps.get(package)
+        return None if app is None else app.record
+
+    async def call(self, call: Call) -> Result:
+        """Post the call to its app and read what that answers. Whether to try again is for others to say."""
+        app = self._apps.get(call.tool.source)
+        if app is None or app.url is None:
+            raise _nowhere(call.tool, known=app is not None)
+        now = self._clock()
+        body = body_of(call, now)
+        headers = headers_of(call, body, app.record.digest, now)
+        with self._sessions.following(call):
+            try:
+                reply = await self._post.send(app.url, body, headers, most_bytes=self._most_bytes)
+            except (NoConnection, HungUp, NotHttp, TooLarge) as error:
+                raise error_of(error, call.tool) from error
+        return result_of(reply, call.tool)
+
+    async def check(self) -> None:
+        """Read the apps again."""
+        await self.refresh()
+
+    def details(self) -> Mapping[str, Any]:
+        """Say how many apps there are."""
+        return {"apps": len(self._apps)}
+
+    def _take(self, records: Sequence[AppRecord]) -> None:
+        ordered = sorted(records, key=lambda record: (record.created, record.package))
+        self._apps = {record.package: _app(record, self._apps.get(record.package)) for record in ordered}
+        if self._link is not None:
+            tools = [tool for app in self._apps.values() for tool in app.tools]
+            withheld = [each for app in self._apps.values() for each in app.withheld]
+            self._link.up(Offer(tools=tools, withheld=withheld))
+
+
+def _app(record: AppRecord, before: _App | None) -> _App:
+    """Make ready one app; the tools of a version that is known are the very same, which spares work later."""
+    url = f"{record.public_url.rstrip('/')}/tool" if record.public_url else None
+    if before is not None and _edition(before.record) == _edition(record):
+        return _App(record, url, before.tools, before.withheld)
+    made = [_made(record, tool, place) for place, tool in enumerate(record.tools)]
+    tools = tuple(each for each in made if isinstance(each, Tool))
+    return _App(record, url, tools, tuple(each for each in made if isinstance(each, Withheld)))
+
+
+def _edition(record: AppRecord) -> tuple[int, float]:
+    """What tells one state of an app from another; one that was removed and made anew counts from 1 again."""
+    return record.version, record.created
+
+
+def _made(record: AppRecord, tool: AppTool, place: int) -> Tool | Withheld:
+    try:
+        made = tool_of(record, tool)
+        if _is_sound(made):
+            return made
+    except (AttributeError, KeyError, TypeError, ValueError):  # stored by hand, or when other rules held
+        pass
+    said = tool.definition.get("name") or tool.definition.get("id") or f"tools[{place}]"
+    # All rules are asked only now: they take twenty times as long as making a tool.
+    fault = next(iter(tool_faults([tool.definition])), "its definition is not one")
+    return Withheld(f"{record.package}:{said}", record.package, str(fault).replace(_ALONE, f"tools[{place}]"))
+
+
+def _is_sound(tool: Tool) -> bool:
+    """Whether a tool is of the types it says, as what is stored need not be; the catalog judges the rest."""
+    given: tuple[tuple[object, type], ...] = (
+        (tool.description, str),
+        (tool.input_schema, dict),
+        (tool.extensions, dict),
+    )
+    return all(isinstance(value, kind) for value, kind in given)
+
+
+def _nowhere(tool: Tool, *, known: bool) -> Unavailable:
+    why = "has no publicUrl, so its tools cannot be called" if known else "is no longer there"
+    return Unavailable(
+        "APP_NOT_AVAILABLE", f"{tool.source} {why}; nothing was done", stage="webhook", retryable=False
+    )

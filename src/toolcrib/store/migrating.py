@@ -1,0 +1,61 @@
+"""Brings the stored tools of apps from the old shape to the new one, and back."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import time
+
+from toolcrib.apps.definition import faults_of, twins
+from toolcrib.apps.fault import Fault, first
+from toolcrib.apps.filed import Change, Unfit
+from toolcrib.apps.migration import is_old, migrated
+from toolcrib.interfaces import AppRecord, Apps, AppTool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What becomes of one app."""
+
+    app: AppRecord
+    tools: tuple[AppTool, ...]
+
+    def changes(self) -> Iterator[Change]:
+        for place, (before, after) in enumerate(zip(self.app.tools, self.tools, strict=True)):
+            if after is not before:
+                yield Change(f"{self.app.package}.tools[{place}]", before.definition, after.definition)
+
+
+async def migrate_apps(apps: Apps, *, undo: bool = False, write: bool = True) -> Sequence[Change]:
+    """Migrate every app, or put every app back; where one has a fault, raise Unfit and leave all alone."""
+    every = await apps.all()
+    if not undo and (faults := first(fault for app in every for fault in _faults(app))):
+        raise Unfit(*faults)
+    plans = [
+        _Plan(app, tuple((_restored if undo else _migrated)(tool) for tool in app.tools)) for app in every
+    ]
+    changed = [plan for plan in plans if any(plan.changes())]
+    for plan in changed if write else ():
+        await apps.define(plan.app.package, plan.tools, time())
+    return [change for plan in changed for change in plan.changes()]
+
+
+def _migrated(tool: AppTool) -> AppTool:
+    old = tool.definition
+    return AppTool(definition=migrated(old), original=old) if is_old(old) else tool
+
+
+def _restored(tool: AppTool) -> AppTool:
+    return tool if tool.original is None else AppTool(definition=tool.original)
+
+
+def _faults(app: AppRecord) -> Iterator[Fault]:
+    given = [tool.definition for tool in app.tools]
+    if not any(map(is_old, given)):
+        return
+    found = [
+        fault
+        for place, each in enumerate(given)
+        if is_old(each)
+        for fault in faults_of(each, f"tools[{place}]")
+    ]
+    for fault in found or twins(given):
+        yield Fault(f"{app.package}.{fault.path}", fault.message)

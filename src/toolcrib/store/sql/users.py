@@ -1,0 +1,174 @@
+"""Users: what they have installed and switched off, and the session of those who are here."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from time import time
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, RowMapping, Select, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from toolcrib.interfaces import Install, SessionRecord, UserRecord
+from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.tables import apps, disabled, installs, sessions, users
+
+Which = Callable[[Column[Any]], ColumnElement[bool]]
+"""Chooses users, given a column that holds them."""
+
+SESSION = {each.name: f"session_{each.name}" for each in fields(SessionRecord)}
+"""Some of its columns have the name of one of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlUsers:
+    """Users in a table, and what is theirs in one each: all found by the user's id."""
+
+    database: Database
+
+    async def get(self, id: str) -> UserRecord | None:
+        """All of one user; what others have costs nothing."""
+
+        def that_one(column: Column[Any]) -> ColumnElement[bool]:
+            return column == id
+
+        async with self.database.read() as connection:
+            found = await _people(connection, _those(that_one), lambda _: that_one)
+            return found[0] if found else None
+
+    async def page(self, *, after: str = "", limit: int = 100) -> Sequence[UserRecord]:
+        """Users by id, from the first after `after` on."""
+        query = _those(lambda column: column > after).order_by(users.c.id).limit(limit)
+
+        def from_first_to_last(ids: Sequence[str]) -> Which:
+            return lambda column: (column >= ids[0]) & (column <= ids[-1])
+
+        async with self.database.read() as connection:
+            return await _people(connection, query, from_first_to_last)
+
+    async def put(self, id: str, *, language: str | None, time_zone: str | None, at: float) -> bool:
+        """Store or change a user; whether it is new."""
+        new = {"language": language, "time_zone": time_zone}
+        insert = self.database.insert(users).values(id=id, created=at, **new)
+        async with self.database.write() as connection:
+            done = await connection.execute(update(users).where(users.c.id == id).values(new))
+            if done.rowcount == 1:
+                return False
+            await connection.execute(insert.on_conflict_do_update(index_elements=[users.c.id], set_=new))
+            return True
+
+    async def drop(self, id: str) -> bool:
+        """Remove a user and everything of theirs; False where there is none."""
+        async with self.database.write() as connection:
+            done = await connection.execute(delete(users).where(users.c.id == id))
+            return done.rowcount == 1
+
+    async def install(self, id: str, install: Install) -> bool | None:
+        """Install an app, or change its settings; whether it is new, or None where there is no such app."""
+        new = {"settings": install.settings}
+        insert = self.database.insert(installs).values(user=id, package=install.package, at=install.at, **new)
+        async with self.database.write() as connection:
+            again = update(installs).where(_install(id, install.package)).values(new)
+            if (await connection.execute(again)).rowcount == 1:
+                return False
+            # Locked, so that it is not dropped before the install is there to go with it.
+            app = select(apps.c.package).where(apps.c.package == install.package)
+            if await connection.scalar(app.with_for_update(read=True, key_share=True)) is None:
+                return None
+            await self._have(connection, id, install.at)
+            place = [installs.c.user, installs.c.package]
+            await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new))
+            return True
+
+    async def uninstall(self, id: str, package: str) -> bool:
+        """Take an app away, with what it has kept for the user; False where it was not installed."""
+        async with self.database.write() as connection:
+            done = await connection.execute(delete(installs).where(_install(id, package)))
+            return done.rowcount == 1
+
+    async def disable(self, id: str, name: str) -> bool:
+        """Switch a tool or an app off; False where it was."""
+        insert = self.database.insert(disabled).values(user=id, name=name)
+        async with self.database.write() as connection:
+            await self._have(connection, id, time())
+            place = [disabled.c.user, disabled.c.name]
+            done = await connection.execute(insert.on_conflict_do_nothing(index_elements=place))
+            return done.rowcount == 1
+
+    async def enable(self, id: str, name: str) -> bool:
+        """Switch it on again; False where it was not off."""
+        off = (disabled.c.user == id) & (disabled.c.name == name)
+        async with self.database.write() as connection:
+            done = await connection.execute(delete(disabled).where(off))
+            return done.rowcount == 1
+
+    async def begin(self, session: SessionRecord) -> None:
+        """Store a session in the place of the user's last one."""
+        insert = self.database.insert(sessions).values(asdict(session))
+        new = {name: insert.excluded[name] for name in SESSION if name != "user"}
+        async with self.database.write() as connection:
+            await self._have(connection, session.user, session.started)
+            await connection.execute(insert.on_conflict_do_update(index_elements=[sessions.c.user], set_=new))
+
+    async def end(self, id: str) -> SessionRecord | None:
+        """End a user's session, and return it; None where there is none."""
+        ending = delete(sessions).where(sessions.c.user == id).returning(sessions)
+        async with self.database.write() as connection:
+            ended = (await connection.execute(ending)).mappings().one_or_none()
+            return None if ended is None else SessionRecord(**ended)
+
+    async def having(self, package: str) -> Sequence[str]:
+        """The users with a session who have installed an app."""
+        here = select(installs.c.user).join(sessions, sessions.c.user == installs.c.user)
+        async with self.database.read() as connection:
+            found = here.where(installs.c.package == package).order_by(installs.c.user)
+            return (await connection.scalars(found)).all()
+
+    async def _have(self, connection: AsyncConnection, id: str, at: float) -> None:
+        """Store a user where there is none, and keep a rival from dropping them in the meantime."""
+        insert = self.database.insert(users).values(id=id, created=at)
+        # Nothing is changed, but the row is locked, as it would not be if nothing were to be done.
+        same = {users.c.created: users.c.created}
+        await connection.execute(insert.on_conflict_do_update(index_elements=[users.c.id], set_=same))
+
+
+def _those(which: Which) -> Select[Any]:
+    """Ask for users, and for the sessions of no others: a join alone may read all there are."""
+    labels = (sessions.c[name].label(label) for name, label in SESSION.items())
+    theirs = (sessions.c.user == users.c.id) & which(sessions.c.user)
+    return select(users, *labels).outerjoin_from(users, sessions, theirs).where(which(users.c.id))
+
+
+async def _people(
+    connection: AsyncConnection, query: Select[Any], which: Callable[[Sequence[str]], Which]
+) -> Sequence[UserRecord]:
+    """Read users, and with one query each for all of them what they have installed and switched off."""
+    found = (await connection.execute(query)).mappings().all()
+    if not found:
+        return []
+    theirs = which([row["id"] for row in found])
+    installed: defaultdict[str, list[Install]] = defaultdict(list)
+    by_package = select(installs).where(theirs(installs.c.user)).order_by(installs.c.user, installs.c.package)
+    for user, package, at, settings in await connection.execute(by_package):
+        installed[user].append(Install(package=package, at=at, settings=settings))
+    off: defaultdict[str, set[str]] = defaultdict(set)
+    for user, name in await connection.execute(select(disabled).where(theirs(disabled.c.user))):
+        off[user].add(name)
+    return [_user(row, installed[row["id"]], off[row["id"]]) for row in found]
+
+
+def _user(row: RowMapping, installed: Sequence[Install], off: set[str]) -> UserRecord:
+    session = {name: row[label] for name, label in SESSION.items()}
+    return UserRecord(
+        id=row["id"],
+        language=row["language"],
+        time_zone=row["time_zone"],
+        created=row["created"],
+        installs=tuple(installed),
+        disabled=frozenset(off),
+        session=None if session["user"] is None else SessionRecord(**session),
+    )
+
+
+def _install(user: str, package: str) -> ColumnElement[bool]:
+    return (installs.c.user == user) & (installs.c.package == package)

@@ -1,0 +1,167 @@
+"""Which app runs on which device: the rule, its messages, and what describes a device."""
+
+from typing import Any
+
+import pytest
+
+from toolcrib.apps.hardware import BadDevice, check_compatibility, device, lacks, summary
+from toolcrib.apps.profiles import EMPTY, PROFILES
+from toolcrib.model import HARDWARE, Level, Requirement
+
+NOTHING: tuple[Requirement, ...] = ()
+THE_DESIGNS_G1 = {
+    "modelName": "Even Realities G1",
+    "hasDisplay": True,
+    "hasCamera": False,
+    "hasMicrophone": True,
+    "hasSpeaker": True,
+}
+"""As the design describes it. The real one has no speaker."""
+
+
+def needs(*kinds: str, level: Level = "REQUIRED") -> tuple[Requirement, ...]:
+    return tuple(Requirement(type=kind, level=level) for kind in kinds)
+
+
+REMINDER, PHOTO, MUSIC = NOTHING, needs("CAMERA"), needs("SPEAKER")
+NAVIGATION = needs("CAMERA", "GPS")
+
+
+@pytest.mark.requirement("D4")
+@pytest.mark.parametrize(
+    "app, on_the_designs, on_the_real",
+    [(REMINDER, True, True), (PHOTO, False, False), (MUSIC, True, False), (NAVIGATION, False, False)],
+    ids=["reminder", "photo", "music", "navigation"],
+)
+def test_the_designs_example_line_by_line_and_on_the_real_device(
+    app: tuple[Requirement, ...], on_the_designs: bool, on_the_real: bool
+) -> None:
+    assert check_compatibility(app, device(THE_DESIGNS_G1)).is_compatible is on_the_designs
+    assert check_compatibility(app, device("Even Realities G1")).is_compatible is on_the_real
+
+
+@pytest.mark.requirement("D4")
+def test_no_requirements_are_met_by_any_device_and_by_none() -> None:
+    for found in (check_compatibility(NOTHING, None), check_compatibility(NOTHING, device("None"))):
+        assert found.is_compatible
+        assert found.warnings == ()
+
+
+@pytest.mark.requirement("D4")
+def test_without_a_device_an_app_may_run_and_says_that_nobody_knows() -> None:
+    found = check_compatibility(PHOTO, None)
+    assert found.is_compatible
+    assert len(found.warnings) == 1
+    assert found.warnings[0].startswith("No device is connected")
+
+
+@pytest.mark.requirement("D4")
+def test_optional_hardware_never_excludes() -> None:
+    optional = needs("CAMERA", "GPS", level="OPTIONAL")
+    found = check_compatibility((*optional, *needs("DISPLAY")), device("G1"))
+    assert found.is_compatible
+    assert (found.missing_required, found.missing_optional) == ((), optional)
+    assert found.message == ""
+
+
+@pytest.mark.requirement("D4")
+def test_the_phone_lends_its_microphone_unless_it_is_told_not_to() -> None:
+    z100 = device("Vuzix Z100")
+    hears = needs("MICROPHONE")
+    assert check_compatibility(hears, z100).is_compatible
+    assert check_compatibility(hears, z100, phone_microphone=False).missing_required == hears
+    assert check_compatibility(hears, device("G1"), phone_microphone=False).is_compatible
+
+
+@pytest.mark.requirement("D4")
+def test_no_device_has_what_is_no_hardware() -> None:
+    for model in PROFILES:
+        assert not check_compatibility(needs("GPS"), device(model)).is_compatible
+        assert not check_compatibility(needs("EXIST"), device(model)).is_compatible
+
+
+@pytest.mark.requirement("D4")
+def test_the_message_says_what_is_missing_in_plain_words() -> None:
+    g1 = device("Even Realities G1")
+    one, two = check_compatibility(PHOTO, g1), check_compatibility(needs("CAMERA", "WIFI", "GPS"), g1)
+    assert one.message == "This app needs a camera, which Even Realities G1 does not have."
+    assert two.message == "This app needs a camera, Wi-Fi and GPS, which Even Realities G1 does not have."
+    assert lacks(needs("IMU"), device({"hasDisplay": True})) == (
+        "needs a motion sensor, which the connected device does not have"
+    )
+
+
+def test_a_program_gets_it_in_the_known_spelling() -> None:
+    asked = (*needs("CAMERA"), Requirement(type="LIGHT", level="OPTIONAL", description="A torch"))
+    assert check_compatibility(asked, device("G1")).as_json() == {
+        "isCompatible": False,
+        "missingRequired": [{"type": "CAMERA", "level": "REQUIRED"}],
+        "missingOptional": [{"type": "LIGHT", "level": "OPTIONAL", "description": "A torch"}],
+        "warnings": [],
+        "message": "This app needs a camera, which Even Realities G1 does not have.",
+    }
+
+
+def test_what_an_app_needs_is_said_in_a_sentence() -> None:
+    optional = needs("LIGHT", "BUTTON", level="OPTIONAL")
+    assert summary(NOTHING) == ""
+    assert summary(needs("CAMERA", "CAMERA")) == "Needs a camera."
+    assert summary(optional) == "Can use a light and a button."
+    assert summary((*needs("CAMERA"), *optional)) == "Needs a camera; can use a light and a button."
+
+
+@pytest.mark.requirement("D4")
+def test_an_unknown_model_has_nothing_and_keeps_its_name() -> None:
+    found = device("Glasses of 2031")
+    assert (found.model, found.has) == ("Glasses of 2031", frozenset())
+    assert found.capabilities == {**EMPTY, "modelName": "Glasses of 2031"}
+
+
+def test_capabilities_are_read_and_what_is_not_said_is_not_there() -> None:
+    found = device({"modelName": "Mine", "hasIMU": True, "imu": None, "hasWifi": True, "hasOta": True})
+    assert (found.model, found.has) == ("Mine", {"IMU", "WIFI"})
+    assert (found.capabilities["hasOta"], found.capabilities["hasCamera"]) == (True, False)
+    assert device(found.capabilities) == found
+
+
+def test_an_object_with_a_name_alone_is_that_model() -> None:
+    assert device({"modelName": "G1"}) == device("Even Realities G1")
+    assert device({}).has == frozenset()
+
+
+def test_every_kind_of_hardware_can_be_described() -> None:
+    flags = {f"has{'IMU' if kind == 'IMU' else kind.capitalize()}": True for kind in HARDWARE}
+    assert device(flags).has == set(HARDWARE)
+
+
+@pytest.mark.parametrize(
+    "given, path",
+    [
+        ("", "device"),
+        (" ", "device"),
+        ("x" * 201, "device"),
+        ("a\u200bb", "device"),
+        (3, "device"),
+        ({"modelName": 3}, "device.modelName"),
+        ({"modelName": "x" * 201, "hasCamera": True}, "device.modelName"),
+        ({"hasCamera": "yes"}, "device.hasCamera"),
+        ({"hasIMU": 1}, "device.hasIMU"),
+        ({"hasCamera": True, "camera": True}, "device.camera"),
+        ({"camera": {"hasHDR": True}}, "device.camera"),
+        ({"more": "x" * 70_000}, "device"),
+        ({"more": {1, 2}}, "device"),
+    ],
+)
+def test_what_describes_no_device_is_refused_by_its_path(given: Any, path: str) -> None:
+    with pytest.raises(BadDevice) as caught:
+        device(given)
+    assert caught.value.path == path
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_what_nests_too_deep_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(40):
+        deep = {"more": deep}
+    with pytest.raises(BadDevice, match="levels deep"):
+        device(deep)

@@ -1,0 +1,62 @@
+"""The devices we know: each has what is described, and goes by its names."""
+
+import pytest
+
+from toolcrib.apps.hardware import device
+from toolcrib.apps.profiles import EMPTY, PROFILES, profile
+
+HAS = {
+    "Even Realities G1": {"DISPLAY", "MICROPHONE", "IMU"},
+    "Even Realities G2": {"DISPLAY", "MICROPHONE", "IMU", "BUTTON"},
+    "Mentra Live": {"CAMERA", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI"},
+    "Vuzix Z100": {"DISPLAY"},
+    "Mentra Mach1": {"DISPLAY"},
+    "Mentra Display": {"DISPLAY", "MICROPHONE"},
+    "NIMO": {"DISPLAY", "MICROPHONE", "IMU", "BUTTON"},
+    "Simulated Glasses": {"DISPLAY", "MICROPHONE", "SPEAKER", "BUTTON"},
+    "None": set[str](),
+}
+LINES = {"Even Realities G1": 5, "Even Realities G2": 5, "Vuzix Z100": 7, "NIMO": 5, "Simulated Glasses": 7}
+
+
+@pytest.mark.requirement("D4")
+def test_every_device_has_what_it_really_has() -> None:
+    assert {model: set(device(model).has) for model in PROFILES} == HAS
+
+
+@pytest.mark.requirement("D4")
+def test_displays_have_their_real_size() -> None:
+    for model, lines in LINES.items():
+        assert PROFILES[model]["display"]["maxTextLines"] == lines, model
+    g1 = PROFILES["Even Realities G1"]["display"]
+    assert (g1["count"], g1["resolution"], g1["color"]) == (2, {"width": 640, "height": 200}, "green")
+    assert PROFILES["Mentra Mach1"]["display"] == PROFILES["Vuzix Z100"]["display"]
+
+
+def test_every_profile_says_the_same_things_and_describes_nothing_it_lacks() -> None:
+    for model, said in PROFILES.items():
+        assert said.keys() == EMPTY.keys(), model
+        assert said["modelName"] == model
+        assert said["power"] == {"hasExternalBattery": False}
+        assert device(dict(said)) == device(model)
+
+
+@pytest.mark.parametrize(
+    "name, model",
+    [
+        ("even realities g1", "Even Realities G1"),
+        ("Even G1", "Even Realities G1"),
+        ("even_realities_g2", "Even Realities G2"),
+        ("vuzix-z100", "Vuzix Z100"),
+        ("Mach1", "Mentra Mach1"),
+        ("Mentra Nex", "Mentra Display"),
+        ("  nimo ", "NIMO"),
+    ],
+)
+def test_a_device_is_known_by_every_name_it_has_had(name: str, model: str) -> None:
+    assert profile(name) is PROFILES[model]
+    assert device(name).model == model
+
+
+def test_others_are_not_known() -> None:
+    assert profile("Brilliant Frame") is None

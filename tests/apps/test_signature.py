@@ -1,0 +1,64 @@
+"""The signed header: it holds for one body, one user, one tool and one minute."""
+
+import hmac
+from base64 import urlsafe_b64encode
+
+import pytest
+
+from toolcrib.apps.signature import LIFE, BadSignature, Signed, digest, sign, verify
+
+SECRET = digest("key of the app")
+BODY = b'{"name": "add_reminder"}'
+NOW = 1_800_000_000.0
+HEADER = sign(SECRET, user="ada", tool="add_reminder", body=BODY, now=NOW)
+
+
+def reason(header: str, *, secret: str = SECRET, body: bytes = BODY, now: float = NOW) -> str:
+    with pytest.raises(BadSignature) as caught:
+        verify(secret, header, body=body, now=now)
+    return caught.value.reason
+
+
+@pytest.mark.requirement("D6")
+def test_it_says_who_and_which_tool_as_long_as_it_holds() -> None:
+    assert verify(SECRET, HEADER, body=BODY, now=NOW) == Signed("ada", "add_reminder")
+    assert verify(SECRET, HEADER, body=BODY, now=NOW + LIFE - 0.001) == Signed("ada", "add_reminder")
+    assert "expired" in reason(HEADER, now=NOW + LIFE)
+
+
+def test_a_webhook_is_signed_for_no_tool() -> None:
+    header = sign(SECRET, user="zoë@example.com", tool="", body=b"", now=NOW)
+    assert header.isascii()
+    assert verify(SECRET, header, body=b"", now=NOW) == Signed("zoë@example.com", "")
+
+
+@pytest.mark.requirement("D6")
+def test_it_does_not_hold_for_another_key_or_body() -> None:
+    assert "another key" in reason(HEADER, secret=digest("key of another app"))
+    assert "another body" in reason(HEADER, body=BODY + b" ")
+
+
+@pytest.mark.requirement("D6")
+def test_whatever_is_changed_on_its_way_is_noticed() -> None:
+    for place, character in enumerate(HEADER):
+        changed = HEADER[:place] + ("A" if character != "A" else "B") + HEADER[place + 1 :]
+        assert reason(changed), place
+
+
+@pytest.mark.parametrize("header", ["", ".", "..", "v1", "v1..", "v2.e30.e30", "é.é.é", f"v1.{'a' * 5000}.b"])
+def test_anything_else_is_no_signature(header: str) -> None:
+    assert reason(header)
+
+
+def test_claims_that_cannot_be_read_are_refused_although_the_key_is_right() -> None:
+    spoken = f"v1.{_text(b'not json')}"
+    mac = hmac.digest(SECRET.encode(), spoken.encode(), "sha256")
+    assert "cannot be read" in reason(f"{spoken}.{_text(mac)}")
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def test_the_digest_is_plain_sha256() -> None:
+    assert digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

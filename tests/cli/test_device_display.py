@@ -1,0 +1,188 @@
+"""Every layout on every kind of display, row by row as it is drawn."""
+
+import pytest
+
+from toolcrib.apps import layouts
+from toolcrib.apps.hardware import device
+from toolcrib.apps.profiles import PROFILES
+from toolcrib.cli.glasses.display import Screen, drawn, framed, screen_of
+from toolcrib.model import JsonObject
+
+FOX = "The quick brown fox jumps over the lazy dog. " * 7
+
+WALL = layouts.text_wall(FOX)
+DOUBLE = layouts.double_text_wall("Now playing", FOX)
+CARD = layouts.reference_card(
+    "Reminders", "1. Buy two bottles of milk\n\n2. Call Ada about the gate, and ask for Bob"
+)
+DASHBOARD = layouts.dashboard_card("10:41\nMonday", "Rain until the evening, 12 degrees")
+PICTURE = layouts.bitmap_view("Qk0=")
+
+GOLDEN = {
+    ("Even Realities G1", "wall"): """\
+┌─ main ───────────────────────────────────┐
+│ The quick brown fox jumps over the lazy  │
+│ dog. The quick brown fox jumps over the  │
+│ lazy dog. The quick brown fox jumps over │
+│ the lazy dog. The quick brown fox jumps  │
+│ over the lazy dog. The quick brown fox…  │
+└──────────────────────────────────────────┘""",
+    ("Vuzix Z100", "wall"): """\
+┌─ main ───────────────────────────────────┐
+│ The quick brown fox jumps over the lazy  │
+│ dog. The quick brown fox jumps over the  │
+│ lazy dog. The quick brown fox jumps over │
+│ the lazy dog. The quick brown fox jumps  │
+│ over the lazy dog. The quick brown fox   │
+│ jumps over the lazy dog. The quick brown │
+│ fox jumps over the lazy dog. The quick…  │
+└──────────────────────────────────────────┘""",
+    ("Even Realities G1", "double"): """\
+┌─ main ───────────────────────────────────┐
+│ Now playing                              │
+│                                          │
+│                                          │
+│ The quick brown fox jumps over the lazy  │
+│ dog. The quick brown fox jumps over the… │
+└──────────────────────────────────────────┘""",
+    ("Vuzix Z100", "double"): """\
+┌─ main ───────────────────────────────────┐
+│ Now playing                              │
+│                                          │
+│                                          │
+│                                          │
+│ The quick brown fox jumps over the lazy  │
+│ dog. The quick brown fox jumps over the  │
+│ lazy dog. The quick brown fox jumps ove… │
+└──────────────────────────────────────────┘""",
+    ("Even Realities G1", "card"): """\
+┌─ main ───────────────────────────────────┐
+│ Reminders                                │
+│ 1. Buy two bottles of milk               │
+│                                          │
+│ 2. Call Ada about the gate, and ask for  │
+│ Bob                                      │
+└──────────────────────────────────────────┘""",
+    ("Vuzix Z100", "card"): """\
+┌─ main ───────────────────────────────────┐
+│ Reminders                                │
+│ 1. Buy two bottles of milk               │
+│                                          │
+│ 2. Call Ada about the gate, and ask for  │
+│ Bob                                      │
+│                                          │
+│                                          │
+└──────────────────────────────────────────┘""",
+    ("Even Realities G1", "dashboard"): """\
+┌─ main ───────────────────────────────────┐
+│ 10:41                     Rain until the │
+│ Monday               evening, 12 degrees │
+│                                          │
+│                                          │
+│                                          │
+└──────────────────────────────────────────┘""",
+    ("Vuzix Z100", "dashboard"): """\
+┌─ main ───────────────────────────────────┐
+│ 10:41                     Rain until the │
+│ Monday               evening, 12 degrees │
+│                                          │
+│                                          │
+│                                          │
+│                                          │
+│                                          │
+└──────────────────────────────────────────┘""",
+    ("Even Realities G1", "clear"): """\
+┌─ main ───────────────────────────────────┐
+│                                          │
+│                                          │
+│                                          │
+│                                          │
+│                                          │
+└──────────────────────────────────────────┘""",
+    ("Even Realities G1", "picture"): """\
+┌─ main ───────────────────────────────────┐
+│ [picture]                                │
+│                                          │
+│                                          │
+│                                          │
+│                                          │
+└──────────────────────────────────────────┘""",
+}
+LAYOUTS: dict[str, JsonObject] = {
+    "wall": WALL,
+    "double": DOUBLE,
+    "card": CARD,
+    "dashboard": DASHBOARD,
+    "clear": layouts.clear_view(),
+    "picture": PICTURE,
+}
+
+
+def on(model: str, layout: JsonObject) -> str:
+    screen = screen_of(device(model).capabilities)
+    assert screen is not None
+    return "\n".join(framed(drawn(layout, screen), screen, "main"))
+
+
+@pytest.mark.requirement("D16")
+@pytest.mark.parametrize("model, name", GOLDEN)
+def test_a_layout_is_drawn_as_the_model_shows_it(model: str, name: str) -> None:
+    assert on(model, LAYOUTS[name]) == GOLDEN[model, name]
+
+
+def test_every_model_we_know_has_its_own_number_of_lines() -> None:
+    found = {model: screen_of(device(model).capabilities) for model in PROFILES}
+    seven, five = Screen(40, 7), Screen(40, 5)
+    assert found["Even Realities G1"] == found["Even Realities G2"] == found["NIMO"] == five
+    assert found["Vuzix Z100"] == found["Simulated Glasses"] == found["Mentra Display"] == seven
+    assert found["Mentra Live"] is None
+
+
+@pytest.mark.parametrize(
+    "display, expected",
+    [
+        (None, Screen(40, 5)),
+        ({"maxTextLines": 3, "resolution": {"width": 320}}, Screen(20, 3)),
+        ({"maxTextLines": 10**9, "resolution": {"width": 10**9}}, Screen(120, 40)),
+        ({"maxTextLines": -1, "resolution": {"width": 1}}, Screen(10, 5)),
+        ({"maxTextLines": True, "resolution": "wide"}, Screen(40, 5)),
+    ],
+)
+def test_a_device_of_ones_own_is_believed_within_reason(display: object, expected: Screen) -> None:
+    assert screen_of({"hasDisplay": True, "display": display}) == expected
+
+
+def test_a_device_without_a_display_has_none() -> None:
+    assert screen_of({"hasDisplay": False, "display": {"maxTextLines": 5}}) is None
+    assert screen_of(device("Something new").capabilities) is None
+
+
+def test_wide_characters_take_two_places() -> None:
+    assert drawn(layouts.text_wall("日本語日本語日"), Screen(10, 2)) == ("日本語日本", "語日")
+
+
+def test_a_word_that_is_too_long_is_broken() -> None:
+    assert drawn(layouts.text_wall(f"so {'x' * 25}"), Screen(10, 4)) == ("so", "x" * 10, "x" * 10, "x" * 5)
+
+
+def test_a_title_keeps_to_its_line() -> None:
+    title = layouts.reference_card("A title that goes on and on", "text")
+    assert drawn(title, Screen(20, 2)) == ("A title that goes o…", "text")
+    assert framed(("",), Screen(10, 1), "com.example.reminder")[0] == "┌─ com.exa… ─┐"
+
+
+def test_text_cannot_steer_the_terminal() -> None:
+    wall = layouts.text_wall("\x1b[2Jgone\x07 a\tb\r\nc\u202e")
+    assert drawn(wall, Screen(20, 3)) == ("\ufffd[2Jgone\ufffd a b", "c\ufffd", "")
+
+
+@pytest.mark.parametrize("layout", [{}, {"layoutType": 7}, {"layoutType": "hologram"}])
+def test_what_it_cannot_show_it_names(layout: JsonObject) -> None:
+    assert drawn(layout, Screen(20, 1)) == (f"[{layout.get('layoutType')}]",)
+
+
+def test_a_display_of_one_line_shows_the_beginning() -> None:
+    screen = Screen(20, 1)
+    assert drawn(layouts.double_text_wall("above", "below"), screen) == ("above",)
+    assert drawn(layouts.reference_card("title", "text"), screen) == ("title",)
+    assert drawn({"layoutType": "text_wall", "text": None}, screen) == ("",)

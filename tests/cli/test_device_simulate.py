@@ -1,0 +1,210 @@
+"""Glasses worn in a process of their own: what they print, hear, and leave behind when they are taken off."""
+
+import json
+import signal
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from subprocess import PIPE
+
+import anyio
+import pytest
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from tests.cli.conftest import Shell
+from tests.cli.processes import COMMAND, environment
+from tests.demo.stage import Stage, stage
+from tests.doors import ADMIN
+from toolcrib.sessions import Event
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 60.0
+
+
+class Worn:
+    """A process that wears glasses, and what it has printed."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdout is not None
+        self.process, self._out = process, BufferedByteReceiveStream(process.stdout)
+        self.lines: list[str] = []
+
+    async def printed(self, text: str) -> int:
+        """Wait for a line that holds a text; its place."""
+        with anyio.fail_after(PATIENCE):
+            while not (self.lines and text in self.lines[-1]):
+                self.lines.append((await self._out.receive_until(b"\n", 65536)).decode())
+        return len(self.lines) - 1
+
+    async def type(self, text: str) -> None:
+        assert self.process.stdin is not None
+        await self.process.stdin.send(text.encode())
+
+    async def end_input(self) -> None:
+        assert self.process.stdin is not None
+        await self.process.stdin.aclose()
+
+    async def ended(self) -> int:
+        with anyio.fail_after(PATIENCE):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def worn(url: str, *options: str, key: str = ADMIN) -> AsyncGenerator[Worn]:
+    command = (*COMMAND, "device", "simulate", "--url", url, "--no-voice", *options)
+    env = environment({"TOOLCRIB_KEY": key})
+    async with await anyio.open_process(command, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        try:
+            yield Worn(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def session_of(staged: Stage) -> object:
+    return (await staged.crib.ask("GET", "/api/users/demo")).json["session"]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("D16")
+async def test_what_apps_show_and_say_is_printed_and_what_is_typed_is_heard() -> None:
+    async with stage(watched=False) as staged, worn(staged.url, "--model", "Even Realities G1") as glasses:
+        await glasses.printed("connection: open")
+        assert glasses.lines[0] == "demo wears Even Realities G1: 5 lines of 40 characters, phone speaks"
+        await staged.data("reminder:add_reminder", text="Buy milk")
+        frame = await glasses.printed("┌─ main · com.toolcrib.reminder")
+        await glasses.printed("└───")
+        assert glasses.lines[frame + 1 :] == [
+            "│ Reminders                                │",
+            "│ 1. Buy milk                              │",
+            *["│                                          │"] * 3,
+            "└──────────────────────────────────────────┘",
+        ]
+        await glasses.printed("phone speaks: Noted: Buy milk.")
+        await glasses.type("remind me to call Ada\n")
+        await glasses.printed("you: remind me to call Ada")
+        await glasses.printed("phone speaks: Noted: call Ada.")
+        assert await session_of(staged) is not None
+        await glasses.end_input()
+        assert await glasses.ended() == 0
+        assert await session_of(staged) is None
+
+
+@pytest.mark.slow
+async def test_as_json_every_line_is_an_event() -> None:
+    async with stage(watched=False) as staged, worn(staged.url, "--json", "--language", "de") as glasses:
+        await glasses.printed('"open"')
+        await staged.data("reminder:add_reminder", text="Milch")
+        await glasses.printed('"speak"')
+        events = [json.loads(line) for line in glasses.lines]
+        assert events[0]["event"] == "session"
+        assert events[0]["data"]["language"] == "de"
+        (shown,) = [each["data"] for each in events if each["event"] == "display"]
+        assert shown["layout"]["text"] == "1. Milch"
+        assert {"event": "connection", "data": {"state": "open"}} in events
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_takes_them_off(number: signal.Signals) -> None:
+    async with stage(watched=False) as staged, worn(staged.url, "--model", "Mentra Live") as glasses:
+        await glasses.printed("connection: open")
+        glasses.process.send_signal(number)
+        assert await glasses.ended() == 0
+        assert await session_of(staged) is None
+
+
+@pytest.mark.slow
+async def test_what_is_shown_for_a_while_is_cleared() -> None:
+    async with stage(watched=False) as staged, worn(staged.url, "--model", "Mentra Display") as glasses:
+        await glasses.printed("connection: open")
+        await staged.data("reminder:list_reminders")
+        await glasses.printed("Nothing to do.")
+        layout = {"layoutType": "text_wall", "text": "soon gone"}
+        event = Event("display", {"view": "main", "layout": layout, "durationMs": 50})
+        staged.crib.house.sessions.tell("demo", event)
+        shown = await glasses.printed("soon gone")
+        cleared = await glasses.printed("display main: clear")
+        assert shown < cleared
+
+
+@pytest.mark.slow
+async def test_a_line_that_breaks_is_opened_again() -> None:
+    async with stage(watched=False) as staged, worn(staged.url) as glasses:
+        await glasses.printed("connection: open")
+        # As if the gateway had been started again and had forgotten everything.
+        await staged.crib.ask("DELETE", "/api/users/demo/session")
+        staged.crib.server.drain()
+        staged.crib.server.draining = False
+        await glasses.printed("connection: lost")
+        await glasses.printed("connection: open")
+        assert await session_of(staged) is not None
+        await staged.data("reminder:add_reminder", text="Buy milk")
+        await glasses.printed("│ 1. Buy milk")
+
+
+@pytest.mark.slow
+async def test_what_is_not_heard_is_said_so() -> None:
+    async with stage(watched=False) as staged, worn(staged.url) as glasses:
+        await glasses.printed("connection: open")
+        await staged.crib.ask("DELETE", "/api/users/demo/session")
+        await glasses.type("hello\n")
+        await glasses.printed("connection: not heard, demo has no session")
+        await glasses.end_input()
+        assert await glasses.ended() == 0
+
+
+@pytest.mark.slow
+async def test_a_key_that_is_revoked_ends_them() -> None:
+    async with stage(watched=False) as staged:
+        key = await staged.crib.key("glasses", permissions=["crib:users"])
+        async with worn(staged.url, key=key) as glasses:
+            await glasses.printed("connection: open")
+            assert (await staged.crib.ask("DELETE", "/api/keys/glasses")).status == 200
+            assert await glasses.ended() == 1
+
+
+@pytest.mark.slow
+async def test_they_stay_after_the_input_where_that_is_wished() -> None:
+    async with stage(watched=False) as staged, worn(staged.url, "--stay", "3600") as glasses:
+        await glasses.printed("connection: open")
+        await glasses.type("last words")
+        await glasses.end_input()
+        await glasses.printed("you: last words")
+        await staged.data("reminder:add_reminder", text="Buy milk")
+        await glasses.printed("│ 1. Buy milk")
+        assert glasses.process.returncode is None
+
+
+@pytest.mark.slow
+async def test_a_key_that_opens_nothing_is_said_so() -> None:
+    async with stage(watched=False) as staged, worn(staged.url, key="tc_wrong") as glasses:
+        assert await glasses.ended() == 1
+        assert glasses.process.stderr is not None
+        said = (await glasses.process.stderr.receive()).decode()
+        assert "TOOLCRIB_KEY" in said
+
+
+@pytest.mark.parametrize(
+    "options, code, said",
+    [
+        (("--url", "http://127.0.0.1:{port}"), 1, "no gateway answers at"),
+        (("--url", "nonsense"), 2, "--url must be the address of a gateway"),
+        (("--user", "a\nb"), 2, "--user must be printable text"),
+        (("--stay", "-1"), 2, "--stay"),
+        ((), 2, "there is no admin key here"),
+    ],
+)
+def test_wrong_use_and_no_gateway(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], code: int, said: str
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        if options:
+            monkeypatch.setenv("TOOLCRIB_KEY", "tc_key")
+        given = [each.format(port=taken.getsockname()[1]) for each in options]
+        done = shell("device", "simulate", *given)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err

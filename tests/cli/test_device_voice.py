@@ -1,0 +1,122 @@
+"""The voice of the machine: which program speaks, what it is given, in which order, when it falls silent."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.waiting import until
+from toolcrib.cli.glasses.voice import VOICES, Mouth, Voice, find_voice
+
+
+def test_the_first_program_there_is_speaks() -> None:
+    there = {"espeak", "espeak-ng"}
+    found = find_voice(lambda name: name if name in there else None)
+    assert found is not None
+    assert found.command[0] == "espeak-ng"
+    assert find_voice(lambda _: None) is None
+
+
+@pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.command[0])
+def test_a_text_is_never_taken_for_an_option(voice: Voice) -> None:
+    command, text = voice.asked("--help me", "")
+    if text:
+        assert text == b"--help me"
+        assert "--help me" not in command
+    else:
+        assert command[command.index("--help me") - 1] == "--"
+
+
+def test_the_language_is_said_where_it_can_be() -> None:
+    spoken = {voice.command[0]: voice.asked("Guten Tag", "de")[0] for voice in VOICES}
+    assert spoken["espeak-ng"] == ("espeak-ng", "-v", "de", "--stdin")
+    assert spoken["spd-say"] == ("spd-say", "-l", "de", "--wait", "--", "Guten Tag")
+    assert spoken["say"] == ("say", "-f", "-")
+
+
+@asynccontextmanager
+async def speaking(voice: Voice | None, language: str = "") -> AsyncGenerator[Mouth]:
+    with Mouth(voice, language) as mouth:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(mouth.run)
+            yield mouth
+            tasks.cancel_scope.cancel()
+
+
+def program(folder: Path, script: str) -> Voice:
+    """A program that speaks to a file."""
+    file = folder / "voice"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return Voice(command=(str(file),), spoken=("{language}",))
+
+
+@pytest.mark.slow
+async def test_sentences_are_said_one_after_the_other(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    voice = program(tmp_path, f'echo "$1 $(cat)" >> {heard}')
+    async with speaking(voice, "de-CH") as mouth:
+        for text in ("eins", "zwei", "", "drei"):
+            mouth.say(text)
+        await until(lambda: heard.exists() and heard.read_text().count("\n") == 3)
+    assert heard.read_text() == "de eins\nde zwei\nde drei\n"
+
+
+@pytest.mark.slow
+async def test_a_program_that_fails_is_not_asked_again(tmp_path: Path) -> None:
+    tried = tmp_path / "tried"
+    voice = program(tmp_path, f"echo once >> {tried}; exit 1")
+    async with speaking(voice) as mouth:
+        mouth.say("one")
+        await until(lambda: mouth.silent)
+        mouth.say("two")
+        await anyio.wait_all_tasks_blocked()
+    assert tried.read_text() == "once\n"
+
+
+@pytest.mark.slow
+async def test_it_breaks_off_when_told(tmp_path: Path) -> None:
+    begun, later = tmp_path / "begun", tmp_path / "later"
+    waiting = tmp_path / "pipe"
+    os.mkfifo(waiting)
+    script = f'case "$(cat)" in long) echo > {begun}; exec cat {waiting};; *) echo > {later};; esac'
+    async with speaking(program(tmp_path, script)) as mouth:
+        mouth.say("long")
+        mouth.say("never said")
+        await until(begun.exists)
+        mouth.hush()
+        await until(lambda: not mouth.speaking)
+        assert not later.exists()
+        mouth.say("said again")
+        await until(later.exists)
+
+
+async def test_without_a_voice_nothing_happens() -> None:
+    async with speaking(None) as mouth:
+        mouth.say("unheard")
+        mouth.hush()
+        await anyio.wait_all_tasks_blocked()
+
+
+async def test_a_program_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
+    async with speaking(Voice(command=(str(tmp_path / "none"),))) as mouth:
+        mouth.say("unheard")
+        await until(lambda: mouth.silent)
+
+
+@pytest.mark.slow
+async def test_what_is_too_much_is_left_out(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    voice = program(tmp_path, f"cat >> {heard}; echo >> {heard}")
+    with Mouth(voice, "") as mouth:
+        for number in range(100):
+            mouth.say(str(number))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(mouth.run)
+            await until(lambda: heard.exists() and heard.read_text().endswith("\n15\n"))
+            mouth.say("last")
+            await until(lambda: heard.read_text().endswith("\n15\nlast\n"))
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,143 @@
+"""What glasses make of events: shown, spoken, told of, cleared in time; and the picture of it all."""
+
+import pytest
+
+from toolcrib.apps import layouts
+from toolcrib.apps.hardware import device
+from toolcrib.cli.glasses.display import screen_of
+from toolcrib.cli.glasses.shows import picture
+from toolcrib.cli.glasses.worn import Glasses
+from toolcrib.model import JsonObject
+
+PACKAGE = "com.example.reminder"
+
+
+def worn(model: str = "Even Realities G1") -> Glasses:
+    chosen = device(model)
+    return Glasses(chosen, "ada", screen_of(chosen.capabilities))
+
+
+def show(glasses: Glasses, text: str, *, now: float = 0, **more: object) -> list[str]:
+    data = {"package": PACKAGE, "view": "main", "layout": layouts.text_wall(text), **more}
+    return glasses.take("display", data, now)
+
+
+@pytest.mark.parametrize(
+    "model, said",
+    [
+        ("Even Realities G1", "ada wears Even Realities G1: 5 lines of 40 characters, phone speaks"),
+        ("Simulated Glasses", "ada wears Simulated Glasses: 7 lines of 40 characters, glasses speak"),
+        ("Mentra Live", "ada wears Mentra Live: no display, glasses speak"),
+    ],
+)
+def test_they_say_what_they_are(model: str, said: str) -> None:
+    assert worn(model).describe() == said
+
+
+def test_what_is_shown_stays_until_something_else_is() -> None:
+    glasses = worn()
+    lines = show(glasses, "first")
+    assert lines[0] == "┌─ main · com.example.reminder ────────────┐"
+    assert lines[1] == "│ first                                    │"
+    assert len(lines) == 7
+    show(glasses, "second")
+    assert glasses.views["main"].rows == ("second", "", "", "", "")
+    assert glasses.due() is None
+    assert glasses.faded(1e9) == []
+
+
+def test_what_is_shown_for_a_while_goes_in_time() -> None:
+    glasses = worn()
+    show(glasses, "for two seconds", now=10, durationMs=2000)
+    show(glasses, "on and on", now=10, view="dashboard")
+    assert glasses.due() == 12
+    assert glasses.faded(11.9) == []
+    assert glasses.faded(12) == ["main"]
+    cleared = glasses.take("display", {"view": "main", "layout": layouts.clear_view()}, 12)
+    assert cleared == ["display main: clear"]
+    assert list(glasses.views) == ["dashboard"]
+    assert glasses.due() is None
+
+
+@pytest.mark.parametrize("duration", [None, 0, -5, True, "2000", {}])
+def test_a_duration_that_is_none_clears_nothing(duration: object) -> None:
+    glasses = worn()
+    show(glasses, "stays", durationMs=duration)
+    assert glasses.due() is None
+
+
+def test_glasses_without_a_display_say_what_they_miss() -> None:
+    glasses = worn("Mentra Live")
+    assert show(glasses, "unseen") == ["no display: com.example.reminder shows a text_wall"]
+    assert glasses.views == {}
+
+
+@pytest.mark.parametrize(
+    "kind, data, line",
+    [
+        ("speak", {"package": PACKAGE, "text": "Milk\nis added."}, "phone speaks: Milk is added."),
+        ("speak", {}, "phone speaks: "),
+        ("speak", {"text": "", "stop": True}, "phone speaks: (breaks off)"),
+        ("heard", {"text": "remind me"}, "you: remind me"),
+        (
+            "tool",
+            {"tool": f"{PACKAGE}:add", "callId": "c1", "state": "started"},
+            f"tool: {PACKAGE}:add, started",
+        ),
+        (
+            "tool",
+            {"tool": f"{PACKAGE}:add", "state": "progress", "done": 1, "total": 3, "message": "one"},
+            f"tool: {PACKAGE}:add, progress, 1 of 3, one",
+        ),
+        (
+            "app",
+            {"package": PACKAGE, "state": "stopped", "reason": "idle"},
+            f"app: {PACKAGE}, stopped, idle",
+        ),
+        (
+            "tool",
+            {"tool": "local:x", "state": "ended", "success": False, "code": "TIMEOUT"},
+            "tool: local:x, ended, TIMEOUT",
+        ),
+        ("app", {"lost": 4}, "app: 4 events were lost, this terminal is too slow"),
+        ("connection", {"state": "lost", "message": "no gateway"}, "connection: lost, no gateway"),
+        ("tool", {"tool": "\x1b[2J"}, "tool: \ufffd[2J"),
+    ],
+)
+def test_every_event_is_a_line(kind: str, data: JsonObject, line: str) -> None:
+    assert worn().take(kind, data, 0) == [line]
+
+
+def test_the_picture_holds_everything() -> None:
+    glasses = worn()
+    show(glasses, "Buy milk")
+    card = layouts.dashboard_card("10:41", "Rain")
+    glasses.take("display", {"view": "dashboard", "layout": card}, 0)
+    for text in ("one", "two", "three", "four"):
+        glasses.take("speak", {"text": text}, 0)
+    glasses.take("app", {"package": PACKAGE, "state": "running"}, 0)
+    drawn = [line for line, _ in picture(glasses, "remind me to call", 20)]
+    assert drawn == [
+        "ada wears Even Realities G1: 5 lines of 40 characters, phone speaks",
+        "┌─ main · com.example.reminder ────────────┐",
+        "│ Buy milk                                 │",
+        *["│                                          │"] * 4,
+        "└──────────────────────────────────────────┘",
+        "┌─ dashboard ──────────────────────────────┐",
+        "│ 10:41                               Rain │",
+        *["│                                          │"] * 4,
+        "└──────────────────────────────────────────┘",
+        "phone speaks: two",
+        "phone speaks: three",
+        "phone speaks: four",
+        "app: com.example.reminder, running",
+        "> emind me to call▏",
+    ]
+
+
+def test_glasses_without_a_display_have_no_frame() -> None:
+    assert [line for line, _ in picture(worn("Mentra Live"), "", 80)] == [
+        "ada wears Mentra Live: no display, glasses speak",
+        "",
+        "> ▏",
+    ]

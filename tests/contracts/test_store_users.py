@@ -1,0 +1,245 @@
+"""What every store must do with users: what they have installed and switched off, and who is here."""
+
+from collections.abc import AsyncGenerator
+
+import anyio
+import pytest
+
+from tests.contracts.stores import LASTING, STORES, Kind, a_session, an_app, an_install, opened
+from toolcrib.interfaces import Store, UserRecord
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D1")]
+
+
+@pytest.fixture(params=STORES, ids=lambda kind: kind.__name__)
+async def store(request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
+    async with opened(request.param(request)) as one:
+        for package in ("com.example.notes", "com.example.music"):
+            await one.apps.add(an_app(package))
+        yield one
+
+
+async def installed(store: Store, user: str = "u1") -> list[str]:
+    found = await store.users.get(user)
+    return [each.package for each in found.installs] if found else []
+
+
+async def off(store: Store, user: str = "u1") -> set[str]:
+    found = await store.users.get(user)
+    return set(found.disabled) if found else set()
+
+
+async def test_a_user_is_stored_changed_and_dropped(store: Store) -> None:
+    assert await store.users.get("u1") is None
+    assert await store.users.put("u1", language="de", time_zone="Europe/Berlin", at=1.5)
+    stored = UserRecord(id="u1", language="de", time_zone="Europe/Berlin", created=1.5)
+    assert await store.users.get("u1") == stored
+    assert not await store.users.put("u1", language=None, time_zone="UTC", at=9.0)
+    assert await store.users.get("u1") == UserRecord(id="u1", time_zone="UTC", created=1.5)
+    assert await store.users.drop("u1")
+    assert not await store.users.drop("u1")
+    assert await store.users.get("u1") is None
+
+
+async def test_a_user_comes_back_with_everything(store: Store) -> None:
+    notes = an_install(settings={"size": 2, "ü": [None, "\0"]})
+    music = an_install("com.example.music", at=7.5)
+    await store.users.put("u1", language="en", time_zone=None, at=1.5)
+    for install in (notes, music):
+        assert await store.users.install("u1", install)
+    for name in ("com.example.notes:add", "com.example.music"):
+        assert await store.users.disable("u1", name)
+    await store.users.begin(a_session())
+    assert await store.users.get("u1") == UserRecord(
+        id="u1",
+        language="en",
+        created=1.5,
+        installs=(music, notes),
+        disabled=frozenset({"com.example.notes:add", "com.example.music"}),
+        session=a_session(),
+    )
+
+
+async def test_users_come_in_pages_by_id_each_with_their_own(store: Store) -> None:
+    ids = ["B", "a", "b", "c-1", "c_1", "é", "🙂"]
+    for number, user in enumerate(reversed(ids)):
+        await store.users.put(user, language=None, time_zone=None, at=float(number))
+        if number % 2:
+            await store.users.install(user, an_install())
+            await store.users.disable(user, f"com.example.notes:{user}")
+        if number % 3 == 0:
+            await store.users.begin(a_session(user))
+    found: list[UserRecord] = []
+    while page := await store.users.page(after=found[-1].id if found else "", limit=3):
+        assert len(page) <= 3
+        found += page
+    assert [user.id for user in found] == ids
+    assert found == [await store.users.get(user) for user in ids]
+    assert found == await store.users.page()
+    assert [user.session for user in found if user.session] == [a_session(ids[at]) for at in (0, 3, 6)]
+    assert [user.id for user in found if user.installs] == [ids[at] for at in (1, 3, 5)]
+
+
+@pytest.mark.requirement("D2")
+async def test_an_app_is_installed_set_and_taken_away(store: Store) -> None:
+    assert await store.users.install("u1", an_install(settings={"a": 1, "b": 2}))
+    assert await store.users.install("u1", an_install(at=99.0, settings={"b": 3})) is False
+    user = await store.users.get("u1")
+    assert user
+    assert user.installs == (an_install(settings={"b": 3}),)
+    await store.users.install("u2", an_install())
+    assert await store.users.uninstall("u1", "com.example.notes")
+    assert not await store.users.uninstall("u1", "com.example.notes")
+    assert (await installed(store), await installed(store, "u2")) == ([], ["com.example.notes"])
+
+
+async def test_an_app_that_is_not_there_cannot_be_installed(store: Store) -> None:
+    assert await store.users.install("u1", an_install("com.example.nothing")) is None
+    assert await store.users.get("u1") is None
+
+
+async def test_an_app_taken_away_takes_what_it_kept_for_that_user(store: Store) -> None:
+    for user in ("u1", "u2"):
+        for package in ("com.example.notes", "com.example.music"):
+            await store.users.install(user, an_install(package))
+            await store.app_data.put(package, user, {"k": "v"})
+    await store.users.uninstall("u1", "com.example.notes")
+    await store.users.install("u1", an_install())
+    assert await store.app_data.all("com.example.notes", "u1") == {}
+    assert await store.app_data.all("com.example.notes", "u2") == {"k": "v"}
+    assert await store.app_data.all("com.example.music", "u1") == {"k": "v"}
+
+
+@pytest.mark.requirement("D13")
+async def test_tools_and_apps_are_switched_off_and_on(store: Store) -> None:
+    assert await store.users.disable("u1", "com.example.notes:add")
+    assert not await store.users.disable("u1", "com.example.notes:add")
+    assert await store.users.disable("u1", "com.example.notes")
+    assert await off(store) == {"com.example.notes:add", "com.example.notes"}
+    assert await store.users.enable("u1", "com.example.notes")
+    assert not await store.users.enable("u1", "com.example.notes")
+    assert not await store.users.enable("u2", "com.example.notes:add")
+    assert await off(store) == {"com.example.notes:add"}
+    assert await off(store, "u2") == set()
+
+
+@pytest.mark.requirement("D16")
+async def test_a_session_takes_the_place_of_the_last_one_and_ends_once(store: Store) -> None:
+    await store.users.begin(a_session())
+    bare = a_session(id="another", device=None, language=None, time_zone=None, started=9.0)
+    await store.users.begin(bare)
+    await store.users.begin(a_session("u2"))
+    user = await store.users.get("u1")
+    assert user
+    assert user.session == bare
+    assert await store.users.end("u1") == bare
+    assert await store.users.end("u1") is None
+    assert [user.session for user in await store.users.page()] == [None, a_session("u2")]
+
+
+async def test_who_does_something_is_a_user_from_then_on_and_keeps_their_words(store: Store) -> None:
+    await store.users.begin(a_session("a", started=3.5))
+    await store.users.install("b", an_install(at=4.5))
+    await store.users.disable("c", "com.example.notes:add")
+    people = await store.users.page()
+    assert [(user.id, user.language) for user in people] == [("a", None), ("b", None), ("c", None)]
+    assert [user.created for user in people[:2]] == [3.5, 4.5]
+    assert people[2].created > 4.5
+    await store.users.put("a", language="fr", time_zone="UTC", at=9.0)
+    await store.users.begin(a_session("a", language="de", started=8.0))
+    user = await store.users.get("a")
+    assert user
+    assert (user.language, user.time_zone, user.created) == ("fr", "UTC", 3.5)
+
+
+async def test_those_having_an_app_are_here(store: Store) -> None:
+    for user in ("z", "a", "away"):
+        await store.users.install(user, an_install())
+    await store.users.install("other", an_install("com.example.music"))
+    for user in ("z", "a", "other", "none"):
+        await store.users.begin(a_session(user))
+    assert await store.users.having("com.example.notes") == ["a", "z"]
+    await store.users.end("z")
+    await store.users.uninstall("a", "com.example.notes")
+    assert await store.users.having("com.example.notes") == []
+    assert await store.users.having("com.example.nothing") == []
+
+
+async def test_a_dropped_user_leaves_nothing(store: Store) -> None:
+    for user in ("u1", "u2"):
+        await store.users.install(user, an_install())
+        await store.app_data.put("com.example.notes", user, {"k": "v"})
+        await store.users.disable(user, "com.example.notes:add")
+        await store.users.begin(a_session(user))
+    other = await store.users.get("u2")
+    assert await store.users.drop("u1")
+    assert await store.users.having("com.example.notes") == ["u2"]
+    # Whoever has the id next is another one.
+    await store.users.put("u1", language=None, time_zone=None, at=2.0)
+    assert await store.users.page() == [UserRecord(id="u1", created=2.0), other]
+    await store.users.install("u1", an_install())
+    assert await store.app_data.all("com.example.notes", "u1") == {}
+    assert await store.app_data.all("com.example.notes", "u2") == {"k": "v"}
+
+
+async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
+    bad = "nul \0 half \ud800"
+    good = "nul � half ?"
+    assert await store.users.put(bad, language=bad, time_zone=bad, at=1.0)
+    assert await store.users.install(bad, an_install())
+    assert await store.users.disable(bad, bad)
+    await store.users.begin(a_session(bad, id=bad, device={"modelName": bad}, language=bad))
+    user = await store.users.get(bad)
+    assert user
+    assert (user.id, user.language, user.disabled) == (good, good, frozenset({good}))
+    assert user.session
+    assert user.session.device == {"modelName": bad}
+    assert await store.users.page() == [user]
+    assert await store.users.having("com.example.notes") == [good]
+    assert await store.users.having(bad) == []
+    assert await store.users.end(bad) == user.session
+    assert await store.users.enable(bad, bad)
+    assert await store.users.uninstall(bad, "com.example.notes")
+    assert await store.users.drop(bad)
+
+
+async def test_names_that_look_like_sql_are_names(store: Store) -> None:
+    hostile = "x'); DROP TABLE toolcrib_users; --"
+    await store.users.begin(a_session(hostile))
+    await store.users.disable(hostile, hostile)
+    assert [user.id for user in await store.users.page()] == [hostile]
+    assert await off(store, hostile) == {hostile}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
+async def test_replicas_that_install_and_drop_at_once_leave_nothing_without_its_owner(
+    kind: Kind, request: pytest.FixtureRequest
+) -> None:
+    url = kind(request)
+
+    async def install() -> None:
+        async with opened(url) as one:
+            for number in range(30):
+                await one.users.install(f"u{number % 2}", an_install())
+                await one.app_data.put("com.example.notes", f"u{number % 2}", {"k": str(number)})
+                await one.users.begin(a_session(f"u{number % 2}"))
+
+    async def drop() -> None:
+        async with opened(url) as one:
+            for number in range(15):
+                await one.users.drop(f"u{number % 2}")
+                await one.apps.drop("com.example.notes")
+                await one.apps.add(an_app())
+
+    async with opened(url) as store:
+        await store.apps.add(an_app())
+        async with anyio.create_task_group() as tasks:
+            for work in (install, install, drop, drop):
+                tasks.start_soon(work)
+        await store.apps.drop("com.example.notes")
+        await store.apps.add(an_app())
+        assert [user.installs for user in await store.users.page() if user.installs] == []
+        for user in ("u0", "u1"):
+            await store.users.install(user, an_install())
+            assert await store.app_data.all("com.example.notes", user) == {}

@@ -1,0 +1,67 @@
+"""The photo app, through a gateway: taken, listed, kept; its pictures are real ones."""
+
+import json
+from base64 import b64decode
+from collections.abc import AsyncGenerator
+from struct import unpack
+from zlib import decompress
+
+import pytest
+
+from tests.demo.stage import ACTING, Stage, stage
+from toolcrib.demo.apps.photo import png
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def staged() -> AsyncGenerator[Stage]:
+    async with stage("Mentra Live") as opened:
+        yield opened
+
+
+@pytest.mark.slow
+async def test_a_photo_is_taken_and_listed(staged: Stage) -> None:
+    taken = await staged.call("photo:take_photo", caption="The gate")
+    photo = taken.json["data"]["photo"]
+    assert (photo["number"], photo["caption"]) == (1, "The gate")
+    kind, _, picture = photo["image"].partition(",")
+    assert kind == "data:image/png;base64"
+    assert b64decode(picture) == png(1)
+    assert (await staged.shown())["text"] == "Photo 1\nThe gate"
+    second = await staged.data("photo:take_photo")
+    assert second["photo"]["number"] == 2
+    assert (await staged.shown())["text"] == "Photo 2\n"
+    listed = await staged.call("photo:list_photos")
+    assert listed.json["message"] == "You have 2 photos."
+    assert [each["number"] for each in listed.json["data"]["photos"]] == [2, 1]
+    card = await staged.shown()
+    assert card["title"] == "Photos"
+    assert card["text"].splitlines()[1] == "1. The gate"
+
+
+@pytest.mark.slow
+async def test_the_oldest_give_way(staged: Stage) -> None:
+    await staged.keep("photo", photos=[{"number": n, "caption": None, "taken": ""} for n in range(2, 52)])
+    await staged.data("photo:take_photo")
+    photos = (await staged.data("photo:list_photos"))["photos"]
+    assert [photos[0]["number"], photos[-1]["number"], len(photos)] == [52, 3, 50]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("D14")
+async def test_it_tells_how_far_it_is(staged: Stage) -> None:
+    headers = {**ACTING, "accept": "text/event-stream"}
+    reply = await staged.crib.call("com.toolcrib.photo:take_photo", {}, headers=headers)
+    events = [part.splitlines() for part in reply.body.decode().split("\n\n") if part.startswith("event:")]
+    told = [json.loads(data.partition(": ")[2]) for name, data in events if name == "event: progress"]
+    assert [each["message"] for each in told] == ["Focusing", "Developing"]
+
+
+def test_a_picture_is_the_same_for_the_same_number() -> None:
+    first, second = png(1), png(2)
+    assert first == png(1) != second
+    assert first.startswith(b"\x89PNG\r\n\x1a\n")
+    assert unpack(">II", first[16:24]) == (32, 24)
+    length = unpack(">I", first[33:37])[0]
+    assert len(decompress(first[41 : 41 + length])) == 24 * (1 + 3 * 32)

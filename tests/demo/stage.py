@@ -1,0 +1,93 @@
+"""A gateway that listens, with the apps of the demonstration behind it and a user who wears something."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+
+from tests.doors import Doors, Reply, doors, listening
+from tests.waiting import until
+from toolcrib.demo.apps.serving import APPS, DEMO_USER, DemoApp, serve_demo_apps
+from toolcrib.interfaces import AppRecord, Install
+from toolcrib.sessions import Event
+
+ACTING = {"x-user-id": DEMO_USER}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The gateway, and what its user has seen and heard."""
+
+    crib: Doors
+    url: str
+    seen: list[Event] = field(default_factory=list[Event])
+
+    async def wear(self, device: str) -> None:
+        """Begin the user's session with a device."""
+        path = f"/api/users/{DEMO_USER}/session"
+        assert (await self.crib.ask("PUT", path, body={"device": device})).status == 200
+
+    async def call(self, name: str, **arguments: Any) -> Reply:
+        """Call a tool of an app, by the last word of its package and its name."""
+        return await self.crib.call(f"com.toolcrib.{name}", arguments, headers=ACTING)
+
+    async def data(self, name: str, **arguments: Any) -> Any:
+        """Call a tool that does what it should."""
+        reply = await self.call(name, **arguments)
+        assert reply.status == 200, reply.body
+        return reply.json["data"]
+
+    async def keep(self, app: str, **values: Any) -> None:
+        """Have an app find what it is supposed to have kept."""
+        kept = {key: json.dumps(value) for key, value in values.items()}
+        assert await self.crib.house.console.store.app_data.put(f"com.toolcrib.{app}", DEMO_USER, kept)
+
+    async def tools(self) -> list[str]:
+        """Return the tools of apps that the user is offered."""
+        listed = (await self.crib.ask("GET", "/api/tools", headers=ACTING)).json["tools"]
+        return [each["name"] for each in listed if each["name"].startswith("com.toolcrib.")]
+
+    async def shown(self) -> dict[str, Any]:
+        """Wait for the next thing on the display; everything before it is forgotten."""
+        await until(lambda: any(each.kind == "display" for each in self.seen))
+        shown = next(each for each in self.seen if each.kind == "display")
+        self.seen.clear()
+        return dict(shown.data["layout"])
+
+    def said(self) -> list[str]:
+        """Return what was said."""
+        return [each.data["text"] for each in self.seen if each.kind == "speak"]
+
+
+@asynccontextmanager
+async def stage(
+    device: str = "Simulated Glasses", *, apps: Sequence[DemoApp] = APPS, watched: bool = True
+) -> AsyncGenerator[Stage]:
+    """Open everything; where it is watched, what the apps show and say is seen."""
+    async with doors() as crib, listening(crib.server) as url, anyio.create_task_group() as tasks:
+        house = crib.house
+        house.sessions.address = url
+
+        async def register(app: AppRecord) -> None:
+            assert await house.console.store.apps.add(app)
+            assert await house.console.store.users.install(DEMO_USER, Install(package=app.package, at=0.0))
+            await house.console.apps.refresh()
+
+        await tasks.start(serve_demo_apps, register, apps)
+        made = Stage(crib, url)
+        await made.wear(device)
+
+        async def watch(*, task_status: TaskStatus[None]) -> None:
+            async with house.sessions.listen(DEMO_USER) as events:
+                task_status.started()
+                async for event in events:
+                    made.seen.append(event)
+
+        if watched:
+            await tasks.start(watch)
+        yield made
+        tasks.cancel_scope.cancel()

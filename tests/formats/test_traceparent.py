@@ -1,0 +1,32 @@
+"""The trace a call belongs to, as it is written for whoever the call goes on to."""
+
+import pytest
+
+from toolcrib.asgi.traceparent import joined
+from toolcrib.formats.traceparent import traceparent
+from toolcrib.model import Origin
+from toolcrib.testing import a_call
+
+CALL = "00000000-0000-4000-8000-00000000c0de"
+TRACE = "0af76519-16cd-43dd-8448-eb211c80319c"
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_the_call_is_the_parent_and_who_reads_it_finds_the_trace(sampled: bool) -> None:
+    written = traceparent(a_call(id=CALL, origin=Origin(trace_id=TRACE, sampled=sampled)))
+    assert written is not None
+    found = joined(written)
+    assert found is not None
+    assert (found.trace_id, found.parent, found.sampled) == (TRACE, "800000000000c0de", sampled)
+
+
+@pytest.mark.parametrize(
+    "call, trace", [("call-1", TRACE), (CALL, "trace"), (CALL, ""), (CALL, TRACE.upper())]
+)
+def test_ids_that_are_not_ours_are_not_written(call: str, trace: str) -> None:
+    assert traceparent(a_call(id=call, origin=Origin(trace_id=trace))) is None
+
+
+def test_a_trace_of_nothing_is_none() -> None:
+    nothing = Origin(trace_id="00000000-0000-0000-0000-000000000000")
+    assert traceparent(a_call(id=CALL, origin=nothing)) is None

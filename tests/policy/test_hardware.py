@@ -1,0 +1,46 @@
+"""The rule that an app's tools need the hardware their app requires."""
+
+import pytest
+
+from toolcrib.apps.hardware import device
+from toolcrib.model import Level, Requirement, Tool
+from toolcrib.policy import Hardware
+from toolcrib.testing import a_caller, a_tool
+
+G1, LIVE, Z100 = (device(model) for model in ("Even Realities G1", "Mentra Live", "Vuzix Z100"))
+
+
+def of_an_app(*kinds: str, level: Level = "REQUIRED") -> Tool:
+    hardware = tuple(Requirement(type=kind, level=level) for kind in kinds)
+    return a_tool("com.example.photo:shoot", source="com.example.photo", family="app", hardware=hardware)
+
+
+@pytest.mark.requirement("D3", "D4")
+def test_what_the_device_lacks_hides_the_tool_and_says_what_is_missing() -> None:
+    rule = Hardware()
+    reason = rule.why_not(of_an_app("CAMERA"), a_caller(device=G1))
+    assert reason is not None
+    assert reason.effect == "hide"
+    assert reason.message == "it needs a camera, which Even Realities G1 does not have"
+    assert rule.why_not(of_an_app("CAMERA"), a_caller(device=LIVE)) is None
+
+
+@pytest.mark.requirement("D4")
+def test_no_device_no_requirement_and_optional_ones_are_no_reason() -> None:
+    rule = Hardware()
+    assert rule.why_not(of_an_app("CAMERA", "GPS"), a_caller()) is None
+    assert rule.why_not(a_tool(), a_caller(device=Z100)) is None
+    assert rule.why_not(of_an_app("CAMERA", level="OPTIONAL"), a_caller(device=Z100)) is None
+
+
+@pytest.mark.requirement("D4")
+def test_the_phones_microphone_can_be_left_out() -> None:
+    hears = of_an_app("MICROPHONE")
+    assert Hardware().why_not(hears, a_caller(device=Z100)) is None
+    assert Hardware(phone_microphone=False).why_not(hears, a_caller(device=Z100)) is not None
+
+
+def test_the_list_depends_on_what_the_device_has_not_on_which_it_is() -> None:
+    rule = Hardware()
+    assert rule.audience(a_caller(device=Z100)) == rule.audience(a_caller(device=device("Mentra Mach1")))
+    assert len({rule.audience(a_caller(device=each)) for each in (None, device("None"), G1)}) == 3

@@ -1,0 +1,39 @@
+"""The rule that an app's tools are for those who have installed it."""
+
+import pytest
+
+from toolcrib.policy import Installed
+from toolcrib.testing import a_caller, a_tool
+
+RULE = Installed()
+TOOL = a_tool("com.example.reminder:add_reminder", source="com.example.reminder", family="app")
+
+
+@pytest.mark.requirement("D3", "D5")
+def test_a_tool_of_an_app_is_there_for_those_who_have_it() -> None:
+    has = a_caller(user="ada", session="s1", apps=frozenset({"com.example.reminder"}))
+    has_another = a_caller(user="ada", session="s1", apps=frozenset({"com.example"}))
+    assert RULE.why_not(TOOL, has) is None
+    reason = RULE.why_not(TOOL, has_another)
+    assert reason is not None
+    assert (reason.effect, reason.message) == ("hide", "the user has not installed com.example.reminder")
+
+
+@pytest.mark.requirement("D3")
+def test_a_plain_key_sees_no_app_tools_and_is_told_why() -> None:
+    nobody, away = RULE.why_not(TOOL, a_caller()), RULE.why_not(TOOL, a_caller(user="ada"))
+    assert nobody is not None
+    assert away is not None
+    assert "acts for no user" in nobody.message
+    assert "no active session" in away.message
+
+
+@pytest.mark.requirement("D3")
+def test_tools_of_other_sources_are_no_business_of_it() -> None:
+    assert RULE.why_not(a_tool("crm:find-card"), a_caller()) is None
+
+
+def test_callers_with_the_same_apps_share_a_list() -> None:
+    one, two = a_caller(user="ada", apps=frozenset({"a", "b"})), a_caller(apps=frozenset({"b", "a"}))
+    assert RULE.audience(one) == RULE.audience(two)
+    assert RULE.audience(one) != RULE.audience(a_caller())

@@ -1,0 +1,232 @@
+"""A gateway's sessions with made-up apps: sockets in memory, webhooks that are answered by a function."""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import anyio
+import orjson
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from tests.waiting import until
+from toolcrib.apps import messages
+from toolcrib.apps.hardware import device
+from toolcrib.apps.signature import digest
+from toolcrib.egress.posting import Reply
+from toolcrib.errors import Unavailable
+from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
+from toolcrib.model import Call
+from toolcrib.sessions import Event, Sessions, Settings
+from toolcrib.testing import a_call, a_caller, a_tool
+
+NOW = 1_800_000_000.0
+USER = "u@example.com"
+KEY = "the key of every app here"
+PACKAGE = "org.example.todo"
+GLASSES = "Even Realities G1"
+
+Answer = Callable[[dict[str, Any]], Awaitable[int]]
+"""What an app does when its webhook is called, and the status it answers with."""
+
+
+class MemorySocket:
+    """An app's connection: what the app says is put in, what it is told is kept."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, Any]] = []
+        self.closed: tuple[int, str] | None = None
+        self._waiting: deque[str | bytes | None] = deque()
+        self._stir = anyio.Event()
+
+    async def receive(self) -> str | bytes | None:
+        while not self._waiting:
+            self._stir = anyio.Event()
+            await self._stir.wait()
+        return None if self._waiting[0] is None else self._waiting.popleft()
+
+    async def send(self, text: str) -> None:
+        self.told.append(orjson.loads(text))
+        await checkpoint()
+
+    async def close(self, code: int, reason: str = "") -> None:
+        await checkpoint()
+        if self.closed is None:
+            self.closed = code, reason
+        self._waiting.clear()
+        self.leave()
+
+    def says(self, message: Mapping[str, Any] | str | bytes) -> None:
+        """Have the app say something."""
+        raw = message if isinstance(message, str | bytes) else messages.encode(message)
+        self._put(raw)
+
+    @property
+    def left(self) -> bool:
+        """Whether the app has hung up, and all it said has been taken in."""
+        return bool(self._waiting) and self._waiting[0] is None
+
+    def leave(self) -> None:
+        """Have the app hang up."""
+        self._put(None)
+
+    def _put(self, frame: str | bytes | None) -> None:
+        self._waiting.append(frame)
+        self._stir.set()
+
+    def types(self) -> list[str]:
+        """Name what the app was told."""
+        return [each["type"] for each in self.told]
+
+    def last(self, kind: str) -> dict[str, Any]:
+        """Return the last message of a type."""
+        return [each for each in self.told if each["type"] == kind][-1]
+
+
+class Posted(NamedTuple):
+    """A webhook that was called."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str]
+    message: dict[str, Any]
+
+
+class Stage:
+    """The sessions, and every app there is. An app connects when it is asked to, unless told otherwise."""
+
+    def __init__(self, tasks: TaskGroup, settings: Settings) -> None:
+        self.tasks = tasks
+        self.apps: dict[str, AppRecord] = {}
+        self.users: dict[str, UserRecord] = {}
+        self.posted: list[Posted] = []
+        self.sockets: list[MemorySocket] = []
+        self.events: list[Event] = []
+        self.refused: list[Unavailable] = []
+        self.answer: Answer = self.connects
+        self.farewell: Answer = self.stays_away
+        """What apps do when they are told to stop."""
+        self.before_user: Callable[[], Awaitable[object]] = checkpoint
+        """What happens before a user is read."""
+        self.sessions = Sessions(settings, find=self.apps.get, user=self.user, post=self, clock=lambda: NOW)
+        self.sessions.address = "http://gateway.example:8080"
+        self.add(PACKAGE)
+
+    # --- what the sessions need ---
+
+    async def user(self, id: str) -> UserRecord | None:
+        await self.before_user()
+        return self.users.get(id)
+
+    async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
+        message = orjson.loads(body)
+        self.posted.append(Posted(url, body, headers, message))
+        come = message["type"] == messages.SESSION_REQUEST
+        status = await (self.answer if come else self.farewell)(message)
+        return Reply(status, "application/json", b'{"status":"success"}')
+
+    # --- what there is ---
+
+    def add(self, package: str, *, user: str = USER, **fields: Any) -> AppRecord:
+        """Offer an app, and install it for a user who is here."""
+        fields.setdefault("public_url", f"http://{package}.example")
+        fields.setdefault("digest", digest(KEY))
+        self.apps[package] = AppRecord(package=package, name=package, owner="dev", **fields)
+        glasses = dict(device(GLASSES).capabilities)
+        fresh = UserRecord(id=user, session=SessionRecord(user=user, id="s1", device=glasses))
+        known = self.users.get(user, fresh)
+        install = Install(package=package, at=0.0, settings={"size": 3})
+        self.users[user] = replace(known, installs=(*known.installs, install))
+        return self.apps[package]
+
+    def requests(self, kind: str = messages.SESSION_REQUEST) -> list[dict[str, Any]]:
+        """Return the webhooks of a type that were called."""
+        return [each.message for each in self.posted if each.message["type"] == kind]
+
+    # --- what apps do ---
+
+    async def connects(self, request: dict[str, Any]) -> int:
+        """Connect with the right key, and answer."""
+        await self.connect(request["sessionId"])
+        return 200
+
+    async def stays_away(self, request: dict[str, Any]) -> int:
+        """Answer, and never connect."""
+        return 200
+
+    def open(self, session: str, *, key: str = KEY, package: str | None = None) -> MemorySocket:
+        """Open a connection and say whose it is."""
+        socket = self.silent()
+        name = package or session.partition("-")[2]
+        socket.says(messages.connection_init(session, name, key=key, now=NOW))
+        return socket
+
+    def silent(self) -> MemorySocket:
+        """Open a connection, and say nothing."""
+        socket = MemorySocket()
+        self.sockets.append(socket)
+        self.tasks.start_soon(self.sessions.accept, socket)
+        return socket
+
+    async def connect(self, session: str = f"{USER}-{PACKAGE}", *, key: str = KEY) -> MemorySocket:
+        """Open a connection, and wait to be let in or sent away."""
+        socket = self.open(session, key=key)
+        await until(lambda: bool(socket.told) or socket.closed is not None)
+        return socket
+
+    # --- what is done with them ---
+
+    async def try_ready(self) -> None:
+        """Call a tool of an app that may not come."""
+        try:
+            await self.ready()
+        except Unavailable as error:
+            self.refused.append(error)
+
+    async def ready(self, package: str = PACKAGE, **more: Any) -> bool:
+        """Call a tool of an app, as far as making the app ready goes."""
+        return await self.sessions.ready(self.call(package, **more))
+
+    def call(
+        self, package: str = PACKAGE, *, user: str | None = USER, worn: str = GLASSES, id: str = "call-1"
+    ) -> Call:
+        """Make a call of a user who wears something."""
+        caller = a_caller(user=user, device=device(worn), session="s1", apps=frozenset(self.apps))
+        return a_call(a_tool(f"{package}:add", family="app"), caller=caller, id=id)
+
+    def state(self, package: str = PACKAGE, user: str = USER) -> str:
+        """Say how an app is doing."""
+        found = self.sessions.states(user).get(package)
+        return "stopped" if found is None else found.state
+
+    async def told(self, kind: str = "app") -> list[Mapping[str, Any]]:
+        """Return what the user's device was told, once it has taken it in."""
+        await anyio.sleep(0.001)
+        return [event.data for event in self.events if event.kind == kind]
+
+    async def path(self, package: str = PACKAGE) -> list[str]:
+        """Return the states an app has been through, as the device heard of them."""
+        return [each["state"] for each in await self.told() if each.get("package") == package]
+
+    async def listen(self) -> None:
+        """Keep what a device of the user hears."""
+        async with self.sessions.listen(USER) as events:
+            async for event in events:
+                self.events.append(event)
+
+
+@asynccontextmanager
+async def stage(*, device: bool = True, **settings: Any) -> AsyncGenerator[Stage]:
+    """Run sessions, with a device that listens unless told otherwise."""
+    async with anyio.create_task_group() as apps:
+        made = Stage(apps, Settings(**settings))
+        if device:
+            apps.start_soon(made.listen)
+            await until(lambda: made.sessions.hears(USER))
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(made.sessions.run)
+            yield made
+            tasks.cancel_scope.cancel()
+        apps.cancel_scope.cancel()

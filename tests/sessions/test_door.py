@@ -1,0 +1,144 @@
+"""Who is let in: an app that was asked to come, names its session exactly, and has the key."""
+
+import anyio
+import pytest
+
+from tests.sessions.stage import GLASSES, KEY, NOW, PACKAGE, USER, MemorySocket, stage
+from tests.waiting import until
+from toolcrib.apps import messages
+from toolcrib.sessions import door
+
+pytestmark = pytest.mark.anyio
+
+SESSION = f"{USER}-{PACKAGE}"
+
+
+def refusal(socket: MemorySocket) -> tuple[str, int]:
+    """Say with which code a connection was refused and closed."""
+    assert socket.closed is not None
+    return socket.told[-1]["code"], socket.closed[0]
+
+
+async def test_an_app_that_is_let_in_is_told_its_settings_and_the_device() -> None:
+    async with stage() as here:
+        await here.ready()
+        ack = here.sockets[0].told[0]
+    assert ack["type"] == messages.CONNECTION_ACK
+    assert ack["sessionId"] == SESSION
+    assert ack["settings"] == [{"key": "size", "value": 3}]
+    assert ack["mentraosSettings"] == {}
+    assert ack["capabilities"]["modelName"] == GLASSES
+
+
+async def test_an_app_that_nobody_asked_for_is_sent_away() -> None:
+    async with stage() as here:
+        socket = await here.connect(SESSION)
+        assert refusal(socket) == ("APP_NOT_STARTED", 1008)
+        assert here.state() == "stopped"
+
+
+@pytest.mark.parametrize(
+    "session, package, key, code",
+    [
+        (SESSION, PACKAGE, "another", "INVALID_API_KEY"),
+        (SESSION, "org.example.unknown", KEY, "INVALID_API_KEY"),
+        (f"{USER}-{PACKAGE}x", PACKAGE, KEY, "APP_NOT_STARTED"),
+        (f"x{USER}-{PACKAGE}", PACKAGE, KEY, "APP_NOT_STARTED"),
+        (f"{USER}{PACKAGE}", PACKAGE, KEY, "APP_NOT_STARTED"),
+        (f"{USER}-org.example.other", PACKAGE, KEY, "APP_NOT_STARTED"),
+        (SESSION, "org.example.other", KEY, "APP_NOT_STARTED"),
+    ],
+)
+async def test_the_wrong_one_is_sent_away_and_the_right_one_stays(
+    session: str, package: str, key: str, code: str
+) -> None:
+    async with stage() as here:
+        here.add("org.example.other")
+        await here.ready()
+        socket = here.open(session, package=package, key=key)
+        await until(lambda: socket.closed is not None)
+        assert refusal(socket) == (code, 1008)
+        assert here.state() == "running"
+        assert here.sockets[0].closed is None
+    assert KEY not in str(socket.told)
+
+
+async def test_a_second_connection_takes_the_place_of_the_first() -> None:
+    async with stage() as here:
+        await here.ready()
+        second = await here.connect(SESSION)
+        first = here.sockets[0]
+        await until(lambda: first.closed is not None)
+        assert first.closed == (1000, "replaced by a newer connection")
+        await anyio.sleep(30)
+        assert second.closed is None
+        assert await here.path() == ["connecting", "running"]
+        assert len(here.requests()) == 1
+
+
+@pytest.mark.parametrize(
+    "frame, code",
+    [
+        ("not JSON", 1008),
+        (b"\xff\xfe", 1008),
+        ("[]", 1008),
+        ('{"type": "subscription_update", "subscriptions": []}', 1008),
+        ('{"type": "tpa_connection_init", "sessionId": 7}', 1008),
+        ('{"type": "' + "x" * 2_000 + '"}', 1009),
+    ],
+)
+async def test_a_connection_must_begin_with_who_it_is(frame: str | bytes, code: int) -> None:
+    async with stage(frame_bytes=1_000) as here:
+        socket = here.silent()
+        socket.says(frame)
+        await until(lambda: socket.closed is not None)
+        assert socket.closed is not None
+        assert socket.closed[0] == code
+        assert socket.told == []
+
+
+async def test_a_connection_that_says_nothing_is_closed_after_a_while() -> None:
+    async with stage(first_frame=5.0) as here:
+        socket, begun = here.silent(), anyio.current_time()
+        await until(lambda: socket.closed is not None)
+        assert anyio.current_time() - begun == pytest.approx(5.0, abs=0.1)
+        assert socket.closed == (1008, "no tpa_connection_init within 5 s")
+
+
+async def test_no_more_strangers_are_let_in_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_STRANGERS", 2)
+    async with stage() as here:
+        waiting = [here.silent(), here.silent()]
+        await anyio.sleep(0.1)
+        third = here.silent()
+        await until(lambda: third.closed is not None)
+        assert third.closed is not None
+        assert third.closed[0] == 1013
+        waiting[0].leave()
+        await until(lambda: waiting[0].closed is not None)
+        assert await here.ready()
+
+
+async def test_an_app_that_comes_while_it_is_stopped_is_told_so() -> None:
+    async with stage() as here:
+        gate = anyio.Event()
+        here.before_user = gate.wait
+        here.answer = here.stays_away
+        here.tasks.start_soon(here.try_ready)
+        await until(lambda: here.state() == "connecting")
+        socket = here.open(SESSION)
+        await anyio.sleep(0.1)
+        await here.sessions.stop(USER, PACKAGE)
+        gate.set()
+        await until(lambda: socket.closed is not None)
+        assert refusal(socket) == ("APP_NOT_STARTED", 1008)
+        assert here.state() == "stopped"
+
+
+async def test_a_user_who_is_not_stored_has_no_settings() -> None:
+    async with stage() as here:
+        here.users.clear()
+        await here.ready()
+        assert here.sockets[0].told[0]["settings"] == []
+        assert here.sockets[0].told[0]["capabilities"] is None
+        assert here.sockets[0].told[0]["timestamp"] == messages.stamp(NOW)

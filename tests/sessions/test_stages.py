@@ -1,0 +1,249 @@
+"""An app that does not start says at which stage: webhook, connection, authentication, timeout, hardware."""
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sessions.stage import PACKAGE, USER, Answer, Stage, stage
+from tests.waiting import until
+from toolcrib.egress.posting import Forbidden, TooLarge
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.errors import Unavailable
+from toolcrib.model import Problem, Requirement
+
+pytestmark = pytest.mark.anyio
+
+
+async def failure(here: Stage, answer: Answer | None = None, **more: Any) -> Problem:
+    """Call a tool of an app that cannot be had, and return why."""
+    here.answer = answer or here.answer
+    with pytest.raises(Unavailable) as caught:
+        await here.ready(**more)
+    assert here.state() == "stopped"
+    assert caught.value.problem.code == "APP_NOT_AVAILABLE"
+    assert PACKAGE in caught.value.problem.message
+    return caught.value.problem
+
+
+def raising(error: Exception) -> Answer:
+    async def answer(request: dict[str, Any]) -> int:
+        raise error
+
+    return answer
+
+
+def answering(status: int) -> Answer:
+    async def answer(request: dict[str, Any]) -> int:
+        return status
+
+    return answer
+
+
+@pytest.mark.requirement("D7")
+async def test_an_app_that_never_connects_is_a_timeout_that_may_be_tried_again() -> None:
+    async with stage(activation=10.0) as here:
+        here.answer = here.stays_away
+        begun = anyio.current_time()
+        with pytest.raises(Unavailable) as caught:
+            await here.ready()
+        assert anyio.current_time() - begun == pytest.approx(10.0)
+        assert await here.path() == ["connecting", "stopped"]
+        assert (await here.told())[-1]["reason"] == "timeout"
+    problem = caught.value.problem
+    assert (problem.code, problem.stage, problem.retryable) == ("TIMEOUT", "timeout", True)
+
+
+async def test_all_who_wait_for_a_failed_start_are_told() -> None:
+    async with stage() as here:
+        here.answer = answering(503)
+        async with anyio.create_task_group() as calls:
+            for _ in range(5):
+                calls.start_soon(here.try_ready)
+    assert [error.problem.stage for error in here.refused] == ["webhook"] * 5
+    assert len({id(error) for error in here.refused}) == 5
+    assert len(here.requests()) == 1
+
+
+async def test_a_webhook_that_cannot_be_reached_is_tried_once_more() -> None:
+    async with stage() as here:
+        tries: list[str] = []
+
+        async def second_time(request: dict[str, Any]) -> int:
+            tries.append(request["sessionId"])
+            if len(tries) == 1:
+                raise NoConnection("refused")
+            return await here.connects(request)
+
+        here.answer = second_time
+        assert await here.ready()
+    assert len(tries) == 2
+
+
+async def test_a_webhook_that_cannot_be_reached_twice_is_a_failure() -> None:
+    async with stage() as here:
+        problem = await failure(here, raising(NoConnection("refused")))
+    assert (problem.stage, problem.retryable) == ("webhook", True)
+    assert len(here.requests()) == 2
+
+
+@pytest.mark.parametrize("error", [HungUp("gone"), NotHttp("what")])
+async def test_a_webhook_that_breaks_off_is_not_called_twice(error: Exception) -> None:
+    async with stage() as here:
+        problem = await failure(here, raising(error))
+    assert (problem.stage, problem.retryable) == ("webhook", True)
+    assert len(here.requests()) == 1
+
+
+async def test_an_address_that_may_not_be_called_is_not_tried_again_and_not_shown() -> None:
+    async with stage() as here:
+        problem = await failure(here, raising(Forbidden("10.0.0.7 is private")))
+    assert (problem.stage, problem.retryable) == ("webhook", False)
+    assert "10.0.0.7" not in problem.message
+    assert len(here.requests()) == 1
+
+
+@pytest.mark.parametrize("status, retryable", [(400, False), (404, False), (500, True), (503, True)])
+async def test_an_error_of_the_webhook_ends_the_wait(status: int, retryable: bool) -> None:
+    async with stage() as here:
+        begun = anyio.current_time()
+        problem = await failure(here, answering(status))
+        assert anyio.current_time() - begun < 1
+    assert (problem.stage, problem.retryable) == ("webhook", retryable)
+    assert str(status) in problem.message
+
+
+async def test_a_webhook_with_too_much_to_say_has_been_taken() -> None:
+    async with stage() as here:
+
+        async def wordy(request: dict[str, Any]) -> int:
+            await here.connects(request)
+            raise TooLarge("a novel")
+
+        here.answer = wordy
+        assert await here.ready()
+
+
+async def test_something_unforeseen_with_one_app_ends_no_other() -> None:
+    async with stage(activation=1.0) as here:
+        here.answer = raising(ValueError("a header HTTP does not allow"))
+        with pytest.raises(Unavailable):
+            await here.ready()
+        here.answer = here.connects
+        assert await here.ready()
+
+
+async def test_a_wrong_key_is_named_soon_after_the_webhook_was_answered() -> None:
+    async with stage() as here:
+
+        async def wrong(request: dict[str, Any]) -> int:
+            await here.connect(request["sessionId"], key="another")
+            return 200
+
+        begun = anyio.current_time()
+        problem = await failure(here, wrong)
+        assert anyio.current_time() - begun < 2
+    assert (problem.stage, problem.retryable) == ("authentication", False)
+    assert here.sockets[0].told[0]["code"] == "INVALID_API_KEY"
+    assert here.sockets[0].closed is not None
+    assert here.sockets[0].closed[0] == 1008
+
+
+async def test_a_wrong_key_is_named_where_the_webhook_fails_because_of_it() -> None:
+    async with stage() as here:
+
+        async def wrong(request: dict[str, Any]) -> int:
+            await here.connect(request["sessionId"], key="another")
+            return 500
+
+        problem = await failure(here, wrong)
+    assert problem.stage == "authentication"
+
+
+async def test_a_stranger_with_a_wrong_key_keeps_no_app_from_coming() -> None:
+    async with stage() as here:
+
+        async def late(request: dict[str, Any]) -> int:
+            await here.connect(request["sessionId"], key="a guess")
+            await anyio.sleep(5)
+            return await here.connects(request)
+
+        here.answer = late
+        assert await here.ready()
+        assert here.state() == "running"
+
+
+async def test_one_that_came_and_left_without_a_word_is_a_matter_of_the_connection() -> None:
+    async with stage() as here:
+
+        async def shy(request: dict[str, Any]) -> int:
+            here.silent().leave()
+            return 200
+
+        problem = await failure(here, shy)
+    assert (problem.stage, problem.retryable) == ("connection", True)
+
+
+async def test_a_store_that_does_not_answer_is_a_matter_of_the_connection() -> None:
+    async with stage() as here:
+
+        async def broken() -> None:
+            raise OSError("the store is down")
+
+        here.before_user = broken
+        problem = await failure(here, here.connects)
+    assert (problem.stage, problem.retryable) == ("connection", True)
+    assert here.sockets[0].told[0]["code"] == "INTERNAL_ERROR"
+    assert here.sockets[0].closed is not None
+    assert here.sockets[0].closed[0] == 1011
+
+
+def without_url(here: Stage) -> None:
+    here.add(PACKAGE, public_url=None)
+
+
+def without_key(here: Stage) -> None:
+    here.add(PACKAGE, digest=None)
+
+
+def removed(here: Stage) -> None:
+    del here.apps[PACKAGE]
+
+
+def unheard(here: Stage) -> None:
+    here.sessions.address = None
+
+
+def demanding(here: Stage) -> None:
+    here.add(PACKAGE, hardware=(Requirement(type="CAMERA"),))
+
+
+@pytest.mark.parametrize(
+    "spoil, expected",
+    [
+        (without_url, "webhook"),
+        (without_key, "authentication"),
+        (removed, "webhook"),
+        (unheard, "connection"),
+        (demanding, "hardware"),
+    ],
+)
+async def test_what_cannot_work_is_said_at_once(spoil: Callable[[Stage], None], expected: str) -> None:
+    async with stage() as here:
+        spoil(here)
+        problem = await failure(here)
+        assert here.posted == []
+        assert here.sessions.states(USER) == {}
+    assert (problem.stage, problem.retryable) == (expected, False)
+
+
+async def test_an_app_that_is_stopped_while_it_starts_fails_those_who_wait() -> None:
+    async with stage() as here:
+        here.answer = here.stays_away
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(here.try_ready)
+            await until(lambda: bool(here.requests()))
+            assert await here.sessions.stop(USER, PACKAGE)
+        assert await here.path() == ["connecting", "stopping", "stopped"]
+    assert [error.problem.stage for error in here.refused] == ["connection"]

@@ -1,0 +1,322 @@
+"""How apps stop: told to, idle, out of the foreground, on another device, removed; and what they are told."""
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sessions.stage import GLASSES, NOW, PACKAGE, USER, Stage, stage
+from tests.waiting import until
+from toolcrib.apps import messages
+from toolcrib.apps.hardware import device
+from toolcrib.egress.response import NoConnection
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.interfaces import SessionRecord
+from toolcrib.model import Requirement
+from toolcrib.sessions import lives
+
+pytestmark = pytest.mark.anyio
+
+SESSION = f"{USER}-{PACKAGE}"
+OTHER = "org.example.other"
+
+
+@pytest.mark.requirement("D9")
+async def test_an_app_that_is_stopped_is_told_twice_and_hung_up_on() -> None:
+    async with stage() as here:
+        await here.ready()
+        assert await here.sessions.stop(USER, PACKAGE) is True
+        assert await here.sessions.stop(USER, PACKAGE) is False
+        assert here.state() == "stopped"
+        assert await here.path() == ["connecting", "running", "stopping", "stopped"]
+        app = here.sockets[0]
+        assert app.last(messages.APP_STOPPED)["reason"] == "user_disabled"
+        assert app.closed == (1000, "App stopped")
+        (request,) = here.requests(messages.STOP_REQUEST)
+        assert (request["sessionId"], request["userId"]) == (SESSION, USER)
+        assert request["reason"] == "user_disabled"
+        await anyio.sleep(60)
+        assert len(here.requests()) == 1
+
+
+async def test_the_next_start_waits_until_the_app_has_been_told_to_stop() -> None:
+    async with stage() as here:
+        await here.ready()
+        order: list[str] = []
+
+        async def slow(request: dict[str, Any]) -> int:
+            await anyio.sleep(1.0)
+            order.append("gone")
+            return 200
+
+        async def comes(request: dict[str, Any]) -> int:
+            order.append("asked")
+            return await here.connects(request)
+
+        here.farewell, here.answer = slow, comes
+        await here.sessions.stop(USER, PACKAGE)
+        assert await here.ready() is True
+    assert order == ["gone", "asked"]
+
+
+async def test_a_call_that_comes_while_an_app_stops_starts_it_anew() -> None:
+    async with stage() as here:
+        await here.ready()
+        caused: list[bool] = []
+
+        async def call() -> None:
+            await until(lambda: here.state() == "stopping")
+            caused.append(await here.ready())
+
+        async def slow(code: int, reason: str = "") -> None:
+            await anyio.sleep(1.0)
+
+        here.sockets[0].close = slow
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await here.sessions.stop(USER, PACKAGE)
+        assert here.state() == "running"
+    assert caused == [True]
+
+
+async def test_an_app_that_cannot_be_told_has_stopped_all_the_same() -> None:
+    async with stage() as here:
+        await here.ready()
+
+        async def fails(request: dict[str, Any]) -> int:
+            raise NoConnection("gone")
+
+        here.farewell = fails
+        assert await here.sessions.stop(USER, PACKAGE)
+        await anyio.sleep(1)
+        assert here.state() == "stopped"
+        assert await here.ready()
+
+
+async def test_an_app_that_takes_too_long_to_be_told_keeps_nobody_waiting() -> None:
+    async with stage() as here:
+        await here.ready()
+
+        async def hangs(request: dict[str, Any]) -> int:
+            await anyio.sleep_forever()
+            return 200
+
+        here.farewell = hangs
+        await here.sessions.stop(USER, PACKAGE)
+        begun = anyio.current_time()
+        assert await here.ready()
+        assert anyio.current_time() - begun == pytest.approx(3.0, abs=0.1)
+
+
+async def test_when_a_user_leaves_all_their_apps_stop() -> None:
+    async with stage() as here:
+        here.add(OTHER)
+        await here.ready()
+        await here.ready(OTHER)
+        assert here.sessions.running() == 2
+        assert here.sessions.users() == 1
+        await here.sessions.end(USER)
+        assert here.sessions.running() == 0
+        assert here.sessions.states(USER) == {}
+        assert here.sessions.users() == 0
+
+
+async def test_an_app_that_is_removed_or_has_another_key_is_hung_up_on_everywhere() -> None:
+    async with stage() as here:
+        here.add(PACKAGE, user="eve@example.com")
+        here.add(OTHER)
+        for package, user in ((PACKAGE, USER), (PACKAGE, "eve@example.com"), (OTHER, USER)):
+            await here.ready(package, user=user)
+        del here.apps[PACKAGE]
+        await here.sessions.forget(PACKAGE)
+        assert [socket.closed is None for socket in here.sockets] == [False, False, True]
+        assert here.requests(messages.STOP_REQUEST) == []
+
+
+# --- idle ---
+
+
+@pytest.mark.requirement("D8")
+async def test_an_app_that_nobody_needs_is_stopped_after_a_while() -> None:
+    async with stage(idle=600.0) as here:
+        await here.ready()
+        await anyio.sleep(599)
+        assert here.state() == "running"
+        await anyio.sleep(32)
+        assert here.state() == "stopped"
+        assert (await here.told())[-1]["reason"] == "idle"
+        assert here.requests(messages.STOP_REQUEST)[0]["reason"] == "system_stop"
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize("sign", ["call", "ready", "frame", "speech", "running call"])
+async def test_a_sign_of_use_keeps_it(sign: str) -> None:
+    async with stage(idle=600.0) as here:
+        await here.ready()
+        app = here.sockets[0]
+        app.says(messages.subscription_update(SESSION, PACKAGE, ["transcription"]))
+        following = here.sessions.following(here.call())
+        if sign == "running call":
+            following.__enter__()
+        for _ in range(4):
+            await anyio.sleep(500)
+            if sign == "call":
+                with here.sessions.following(here.call()):
+                    pass
+            elif sign == "ready":
+                await here.ready()
+            elif sign == "frame":
+                app.says({"type": "x"})
+            elif sign == "speech":
+                await here.sessions.transcribe(USER, "Hello", final=True, language="en")
+        assert here.state() == "running"
+        if sign == "running call":
+            following.__exit__(None, None, None)
+        await anyio.sleep(595)
+        assert here.state() == "running"
+        await anyio.sleep(700)
+        assert here.state() == "stopped"
+
+
+async def test_an_app_may_be_kept_for_ever() -> None:
+    async with stage(idle=None) as here:
+        await here.ready()
+        await anyio.sleep(80_000)
+        assert here.state() == "running"
+
+
+# --- the foreground ---
+
+
+async def foreground(here: Stage) -> None:
+    """Have a standard app in the foreground, and another one that is not there."""
+    here.add(PACKAGE, app_type="standard")
+    here.add(OTHER, app_type="standard")
+    await here.sessions.start(USER, OTHER)
+    assert here.sessions.states(USER)[OTHER].foreground
+    assert not here.sessions.states(USER)[OTHER].activated
+
+
+@pytest.mark.requirement("D8")
+async def test_a_tool_call_leaves_the_foreground_as_it_is() -> None:
+    async with stage() as here:
+        await foreground(here)
+        assert await here.ready()
+        states = here.sessions.states(USER)
+        assert (states[OTHER].state, states[OTHER].foreground) == ("running", True)
+        assert (states[PACKAGE].state, states[PACKAGE].foreground) == ("running", False)
+
+
+@pytest.mark.requirement("D8")
+async def test_an_app_that_asks_for_the_foreground_gets_it() -> None:
+    async with stage() as here:
+        await foreground(here)
+        await here.ready()
+        for _ in range(2):
+            here.sockets[-1].says(messages.foreground_request(SESSION, PACKAGE, now=NOW))
+        await until(lambda: here.state(OTHER) == "stopped")
+        assert here.sessions.states(USER)[PACKAGE].foreground
+        said = [each for each in await here.told() if each.get("reason") == "foreground"]
+        assert [(each["package"], each["state"]) for each in said] == [
+            (OTHER, "running"),
+            (PACKAGE, "running"),
+            (OTHER, "stopping"),
+            (OTHER, "stopped"),
+        ]
+
+
+@pytest.mark.requirement("D8")
+async def test_an_app_that_its_user_starts_takes_the_foreground() -> None:
+    async with stage() as here:
+        await foreground(here)
+        await here.ready()
+        await here.sessions.start(USER, PACKAGE)
+        assert here.state(OTHER) == "stopped"
+        assert here.sessions.states(USER)[PACKAGE].foreground
+
+
+async def test_an_app_that_does_not_start_takes_nothing_from_the_one_that_runs() -> None:
+    async with stage() as here:
+        await foreground(here)
+        here.answer = here.stays_away
+        with pytest.raises(Unavailable, match="did not connect"):
+            await here.sessions.start(USER, PACKAGE)
+        assert here.sessions.states(USER)[OTHER].foreground
+
+
+async def test_an_app_of_the_background_stays_there() -> None:
+    async with stage() as here:
+        await foreground(here)
+        here.add("org.example.quiet", app_type="background")
+        await here.sessions.start(USER, "org.example.quiet")
+        said = messages.foreground_request(f"{USER}-org.example.quiet", "org.example.quiet", now=NOW)
+        here.sockets[-1].says(said)
+        await anyio.sleep(1)
+        assert here.sessions.states(USER)[OTHER].foreground
+        assert not here.sessions.states(USER)["org.example.quiet"].foreground
+
+
+@pytest.mark.parametrize(
+    "user, package, code",
+    [("nobody", PACKAGE, "NOT_FOUND"), (USER, OTHER, "NOT_FOUND"), ("gone", PACKAGE, "NO_SESSION")],
+)
+async def test_only_what_is_installed_is_started_for_one_who_is_here(
+    user: str, package: str, code: str
+) -> None:
+    async with stage() as here:
+        here.add(PACKAGE, user="gone")
+        here.users["gone"] = replace(here.users["gone"], session=None)
+        with pytest.raises(Refused) as caught:
+            await here.sessions.start(user, package)
+        assert caught.value.problem.code == code
+        assert here.posted == []
+
+
+# --- devices and settings ---
+
+
+async def test_apps_are_told_of_another_device_and_stop_where_they_do_not_fit_it() -> None:
+    async with stage() as here:
+        here.add(OTHER, hardware=(Requirement(type="DISPLAY"),))
+        await here.ready()
+        await here.ready(OTHER)
+        live = device("Mentra Live")
+        here.sessions.begin(SessionRecord(user=USER, id="s2"), live)
+        await until(lambda: here.state(OTHER) == "stopped")
+        told = here.sockets[0].last(messages.CAPABILITIES_UPDATE)
+        assert told["modelName"] == "Mentra Live"
+        assert told["capabilities"]["hasCamera"] is True
+        here.sessions.begin(SessionRecord(user=USER, id="s3"), None)
+        await anyio.sleep(0.1)
+        assert here.sockets[0].last(messages.CAPABILITIES_UPDATE)["capabilities"] is None
+        assert here.state() == "running"
+        assert GLASSES not in str(here.sockets[0].told[1:])
+
+
+async def test_an_app_is_told_what_its_user_has_set() -> None:
+    async with stage() as here:
+        here.sessions.configure(USER, PACKAGE, {"size": 4})
+        await here.ready()
+        here.sessions.configure(USER, PACKAGE, {"size": 5})
+        await anyio.sleep(0.1)
+        assert here.sockets[0].last(messages.SETTINGS_UPDATE)["settings"] == [{"key": "size", "value": 5}]
+        assert here.sockets[0].types().count(messages.SETTINGS_UPDATE) == 1
+
+
+# --- what is kept ---
+
+
+async def test_failed_starts_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lives, "MOST_FAILED", 3)
+    async with stage() as here:
+        here.answer = here.stays_away
+        for number in range(5):
+            here.add(f"org.example.n{number}")
+            with pytest.raises(Unavailable, match="did not connect"):
+                await here.ready(f"org.example.n{number}")
+        assert list(here.sessions.states(USER)) == [f"org.example.n{number}" for number in (2, 3, 4)]
+        await here.sessions.forget("org.example.n3")
+        assert list(here.sessions.states(USER)) == ["org.example.n2", "org.example.n4"]
+        error = here.sessions.states(USER)["org.example.n4"].as_json()["error"]
+        assert "did not connect" in error

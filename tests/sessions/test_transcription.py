@@ -1,0 +1,77 @@
+"""What a user says reaches the apps that have asked for it, in the language they have asked for."""
+
+import anyio
+import pytest
+
+from tests.sessions.stage import PACKAGE, USER, stage
+from toolcrib.apps import messages
+from toolcrib.sessions.streams import matching
+
+pytestmark = pytest.mark.anyio
+
+SESSION = f"{USER}-{PACKAGE}"
+
+
+@pytest.mark.parametrize(
+    "streams, language, expected",
+    [
+        (["transcription"], "en-US", "transcription"),
+        (["transcription"], None, "transcription"),
+        (["transcription:en-US"], "en-US", "transcription:en-US"),
+        (["transcription:en-US"], "en-us", "transcription:en-US"),
+        (["transcription:en-US"], "en-GB", "transcription:en-US"),
+        (["transcription:en"], "en-GB", "transcription:en"),
+        (["transcription:en-US"], "en", "transcription:en-US"),
+        (["transcription:en-US"], None, "transcription:en-US"),
+        (["transcription:de-DE"], "en-US", None),
+        (["transcription:e"], "en-US", None),
+        (["transcription:auto"], "fr-FR", "transcription:auto"),
+        (["transcription:en-US?diarize=true"], "en-US", "transcription:en-US?diarize=true"),
+        (["transcription", "transcription:en", "transcription:en-GB"], "en-GB", "transcription:en-GB"),
+        (["transcription", "transcription:en-US"], "en-GB", "transcription:en-US"),
+        (["transcription:de-DE", "transcription"], "en-GB", "transcription"),
+        (["all"], "en", "all"),
+        (["*"], "en", "*"),
+        (["all", "transcription"], "en", "transcription"),
+        (["button_press", "translation:en-US-to-de-DE"], "en-US", None),
+        ([], "en-US", None),
+    ],
+)
+def test_the_subscription_that_fits_best(
+    streams: list[str], language: str | None, expected: str | None
+) -> None:
+    assert matching(streams, language) == expected
+
+
+async def test_speech_goes_to_the_apps_that_want_it_once_each() -> None:
+    async with stage() as here:
+        wishes = {
+            PACKAGE: ["transcription", "transcription:en-US"],
+            "org.example.german": ["transcription:de-DE"],
+            "org.example.deaf": [],
+        }
+        for package, streams in wishes.items():
+            here.add(package)
+            await here.ready(package)
+            said = messages.subscription_update(f"{USER}-{package}", package, streams)
+            here.sockets[-1].says(said)
+        await anyio.sleep(0.1)
+        assert await here.sessions.transcribe(USER, "Hello", final=True, language="en-US") == 1
+        assert await here.sessions.transcribe("nobody", "Hello", final=True, language="en-US") == 0
+        heard = [socket.types().count(messages.DATA_STREAM) for socket in here.sockets]
+        piece = here.sockets[0].last(messages.DATA_STREAM)
+    assert heard == [1, 0, 0]
+    assert piece["streamType"] == "transcription:en-US"
+    assert piece["sessionId"] == SESSION
+    assert piece["data"]["text"] == "Hello"
+    assert piece["data"]["isFinal"] is True
+    assert piece["data"]["transcribeLanguage"] == "en-US"
+
+
+async def test_the_last_subscription_is_the_one_that_holds() -> None:
+    async with stage() as here:
+        await here.ready()
+        for streams in ([], ["transcription:en-US"], ["button_press"]):
+            here.sockets[0].says(messages.subscription_update(SESSION, PACKAGE, streams))
+        await anyio.sleep(0.1)
+        assert await here.sessions.transcribe(USER, "Hello", final=False, language="en-US") == 0
