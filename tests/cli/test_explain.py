@@ -37,7 +37,7 @@ def test_what_is_hidden_and_why(shell: Shell, tmp_path: Path) -> None:
     done = shell("explain", "get-datetime", "--context", "nothing")
     assert done.code == 0
     assert "may not be used by local in the context nothing." in done.out
-    assert "Reason: local:get-datetime the context nothing does not select it" in done.out
+    assert "Reason: local:get-datetime is not selected by the context nothing" in done.out
 
 
 def test_json(shell: Shell) -> None:

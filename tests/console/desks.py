@@ -52,7 +52,6 @@ class Desks:
         self.changes: list[Change] = []
         for topic in ("apps", "users"):
             self.shared.listen(topic, self.changes.append)
-        self.learned: list[str] = []
         self.served: dict[str, AppRecord] = {}
         self.keys: dict[str, str] = {}
         """The API keys that the made-up apps know."""
@@ -66,7 +65,6 @@ class Desks:
             find=self.served.get,
             sessions=self.sessions,
             egress=Egress(),
-            learn=self.learned.append,
             taken=lambda package: package == "taken.by.another",
         )
         self.users = UserDesk(

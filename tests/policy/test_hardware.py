@@ -21,7 +21,7 @@ def test_what_the_device_lacks_hides_the_tool_and_says_what_is_missing() -> None
     reason = rule.why_not(of_an_app("CAMERA"), a_caller(device=G1))
     assert reason is not None
     assert reason.effect == "hide"
-    assert reason.message == "it needs a camera, which Even Realities G1 does not have"
+    assert reason.message == "needs a camera, which Even Realities G1 does not have"
     assert rule.why_not(of_an_app("CAMERA"), a_caller(device=LIVE)) is None
 
 

@@ -16,7 +16,10 @@ def test_a_tool_of_an_app_is_there_for_those_who_have_it() -> None:
     assert RULE.why_not(TOOL, has) is None
     reason = RULE.why_not(TOOL, has_another)
     assert reason is not None
-    assert (reason.effect, reason.message) == ("hide", "the user has not installed com.example.reminder")
+    assert (reason.effect, reason.message) == (
+        "hide",
+        "is a tool of com.example.reminder, which the user has not installed",
+    )
 
 
 @pytest.mark.requirement("D3")

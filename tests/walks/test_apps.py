@@ -253,3 +253,35 @@ async def test_usage_is_counted_per_user_app_and_tool() -> None:
         assert {name: each["calls"] for name, each in used["tools"].items()} == {NOTE: 3}
         nothing = await house.made("GET", f"/api/usage?app={PACKAGE}&user=bob")
         assert nothing["tools"] == {}
+
+
+NEEDS = {"reminder": [], "photo": ["CAMERA"], "music": ["SPEAKER"], "navigation": ["CAMERA", "GPS"]}
+DRAWN = {
+    "modelName": "Even Realities G1",
+    "hasDisplay": True,
+    "hasCamera": False,
+    "hasMicrophone": True,
+    "hasSpeaker": True,
+}
+"""A pair of glasses as the design draws it, with the speaker that the real one lacks."""
+
+
+@pytest.mark.requirement("D4")
+async def test_four_apps_on_the_glasses_that_were_drawn_and_on_the_real_ones() -> None:
+    async with app_house() as house:
+        for app, needs in NEEDS.items():
+            hardware = [{"type": each, "level": "REQUIRED"} for each in needs]
+            await house.register(f"com.example.{app}", "http://127.0.0.1:9", hardware=hardware)
+            await house.install("ann", f"com.example.{app}")
+        for device, fit in ((DRAWN, {"reminder", "music"}), ("Even Realities G1", {"reminder"})):
+            await house.session(device=device)
+            assert await house.names() == {f"com.example.{app}:note" for app in fit}
+            for app in NEEDS.keys() - fit:
+                assert (await house.call(f"com.example.{app}:note")).code == "TOOL_NOT_FOUND"
+        shown = await house.made("GET", "/api/users/ann")
+        why = {each["package"].rpartition(".")[2]: each["compatibility"] for each in shown["apps"]}
+        assert [each["type"] for each in why["navigation"]["missingRequired"]] == ["CAMERA", "GPS"]
+        assert "a speaker" in why["music"]["message"]
+        assert (why["reminder"]["isCompatible"], why["reminder"]["message"]) == (True, "")
+        odd = await house.made("GET", "/api/apps/com.example.navigation")
+        assert any("GPS" in each for each in odd["warnings"])

@@ -1,25 +1,17 @@
 """Puts together what mini-apps need: where they are reached, who is here, what they offer."""
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import anyio
-
 from toolcrib.config import Document
 from toolcrib.egress import Egress
 from toolcrib.egress.posting import Post
-from toolcrib.errors import ToolcribError
-from toolcrib.interfaces import AppRecord, Change, Store
+from toolcrib.interfaces import AppRecord, Store
 from toolcrib.model import JsonObject
 from toolcrib.observe import Entry
 from toolcrib.sessions import Event, Sessions, Settings
 from toolcrib.sources.apps import AppSource
-
-log = logging.getLogger(__name__)
-
-_POLL = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,32 +85,17 @@ def _ended(entry: Entry) -> JsonObject:
     return ended if problem is None else {**ended, "code": problem.code}
 
 
-class AppWatch:
-    """Reads the apps again when another process has changed them: at once if told, else within seconds."""
+def rereading(
+    mark: Callable[[], Awaitable[str]], refresh: Callable[[], Awaitable[None]]
+) -> Callable[[], Awaitable[None]]:
+    """Return what reads all apps again where any has changed since it was last called."""
+    last = ""
 
-    def __init__(self, mark: Callable[[], Awaitable[str]], refresh: Callable[[], Awaitable[None]]) -> None:
-        self._mark, self._refresh = mark, refresh
-        self._told = anyio.Event()
+    async def reread() -> None:
+        nonlocal last
+        now = await mark()
+        if now != last:
+            await refresh()
+            last = now
 
-    def hear(self, change: Change) -> None:
-        """Be told of a change."""
-        del change
-        self._told.set()
-
-    async def run(self) -> None:
-        """Watch until cancelled; while the store does not answer, the apps known so far are served."""
-        last, failing = "", False
-        while True:
-            with anyio.move_on_after(_POLL):
-                await self._told.wait()
-            self._told = anyio.Event()
-            try:
-                mark = await self._mark()
-                if mark != last:
-                    await self._refresh()
-                    last = mark
-                failing = False
-            except ToolcribError as error:
-                if not failing:
-                    log.warning("apps cannot be read now; those known so far are served: %s", error)
-                failing = True
+    return reread

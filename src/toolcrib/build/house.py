@@ -1,7 +1,7 @@
 """Puts a gateway together from its document and runs it."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -9,10 +9,10 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from toolcrib.build.apps import AppRoom, AppWatch, ToolEvents, app_room
+from toolcrib.build.apps import AppRoom, ToolEvents, app_room, rereading
 from toolcrib.build.convert import contexts_of, overrides_of
 from toolcrib.build.demo import Demonstration
-from toolcrib.build.keepers import Keeper, KeyWatch, forget_replays
+from toolcrib.build.keepers import Keeper, Watch, forget_replays
 from toolcrib.build.order import order
 from toolcrib.build.reload import Reloader, pin_modes, placed
 from toolcrib.build.sources import ids, our_sources, own_sources
@@ -232,7 +232,6 @@ class _Parts:
             find=room.source.find,
             sessions=room.sessions,
             egress=room.egress,
-            learn=self.redactor.learn,
             taken=lambda package: any(each.id == package for each in supervisor.states()),
         )
 
@@ -286,13 +285,16 @@ class _Parts:
         await config.start()
         await self.tasks.start(room.sessions.run)
         await supervisor.start(self.tasks)
-        watching = AppWatch(self.store.apps.mark, room.source.refresh)
-        self.shared.listen("apps", watching.hear)
-        self.tasks.start_soon(watching.run)
+        self._watch("apps", rereading(self.store.apps.mark, room.source.refresh))
         self.tasks.start_soon(forget_replays, self.store.replays)
         path = self.document.source
         if path is not None and self.document.reload.watch:
             self.tasks.start_soon(watch, path, config)
+
+    def _watch(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
+        watching = Watch(what, look)
+        self.shared.listen(what, watching.hear)
+        self.tasks.start_soon(watching.run)
 
     async def _catalog(self) -> Catalog:
         claims: Keeper[str] = Keeper("name claims", self.store.claims.put, self.store.claims.drop)
@@ -319,10 +321,12 @@ class _Parts:
         admin = admin_key(auth.admin_key, home(self.env), new_key)
         self.redactor.learn(admin)
         ring = KeyRing()
-        ring.load(await self.store.keys.all())
-        watching = KeyWatch(ring, self.store)
-        self.shared.listen("keys", watching.hear)
-        self.tasks.start_soon(watching.run)
+
+        async def reread() -> None:
+            ring.load(await self.store.keys.all())
+
+        await reread()
+        self._watch("keys", reread)
         people = People(self.store.users.get)
         self.shared.listen("users", lambda change: people.forget(change.about))
         return Identity(

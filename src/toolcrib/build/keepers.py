@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 import anyio
 
 from toolcrib.errors import ToolcribError
-from toolcrib.identity import KeyRing
-from toolcrib.interfaces import Change, Replays, Store
+from toolcrib.interfaces import Change, Replays
 from toolcrib.steps.replay import KEPT_SECONDS
 
 log = logging.getLogger(__name__)
@@ -30,11 +29,11 @@ async def forget_replays(replays: Replays, every: float = 600.0) -> None:
             log.warning("answers kept for idempotency keys cannot be dropped now: %s", error)
 
 
-class KeyWatch:
-    """Loads the keys again when another process has changed them: at once if told, else within seconds."""
+class Watch:
+    """Looks again when another process may have changed something: at once if told, else within seconds."""
 
-    def __init__(self, ring: KeyRing, store: Store) -> None:
-        self._ring, self._store = ring, store
+    def __init__(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
+        self._what, self._look = what, look
         self._told = anyio.Event()
 
     def hear(self, change: Change) -> None:
@@ -43,18 +42,18 @@ class KeyWatch:
         self._told.set()
 
     async def run(self) -> None:
-        """Watch until cancelled; while the store does not answer, the keys known so far hold."""
+        """Watch until cancelled; while the store does not answer, what is known so far holds."""
         failing = False
         while True:
             with anyio.move_on_after(_POLL):
                 await self._told.wait()
             self._told = anyio.Event()
             try:
-                self._ring.load(await self._store.keys.all())
+                await self._look()
                 failing = False
             except ToolcribError as error:
                 if not failing:
-                    log.warning("keys cannot be read now; those known so far hold: %s", error)
+                    log.warning("%s cannot be read now; those known so far hold: %s", self._what, error)
                 failing = True
 
 

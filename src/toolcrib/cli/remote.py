@@ -271,7 +271,7 @@ def refusal(error: JsonObject, status: int) -> Refused:
     """Return an error of the gateway's as it is raised here."""
     code = error.get("code")
     known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
-    advice = f" (it comes from ${KEY})" if status == 401 else ""
+    advice = f" (it comes from ${KEY})" if code == "UNAUTHENTICATED" else ""
     details = error.get("details")
     more: JsonObject = cast("JsonObject", details) if isinstance(details, dict) else {}
     return Refused(known, str(error["message"]) + advice, path=error.get("path"), details=more)

@@ -21,6 +21,7 @@ ADMIN, APPS = "crib:admin", "crib:apps"
 """`crib:apps` makes a developer, who has apps of their own; those of others are the admin's."""
 
 _PREFIX = "tcapp_"
+"""What the log knows such a key by. Learning each would let developers crowd other secrets out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,6 @@ class AppDesk:
     """Finds an app among those that are served."""
     sessions: Sessions
     egress: Egress
-    learn: Callable[[str], None]
-    """Tells the redactor of a new secret."""
     taken: Callable[[str], bool]
     """Whether another source has this id."""
     _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
@@ -72,7 +71,6 @@ class AppDesk:
         key = _PREFIX + token_urlsafe(32)
         async with self._turn:
             app = await self.owned(package, caller)
-            self._learn(key)
             await self._change(replace(app, digest=digest(key)))
         await self._changed(package, ended=True)
         return key
@@ -117,7 +115,6 @@ class AppDesk:
             message = f"{package} is the id of another source of tools; choose another name"
             raise Refused("ALREADY_EXISTS", message, path="package")
         key = _PREFIX + token_urlsafe(32)
-        self._learn(key)
         made = {"owner": caller.key, "digest": digest(key), "created": said["updated"]}
         app = AppRecord(package=package, **made, **said)
         if not await self.store.apps.add(app):
@@ -137,10 +134,6 @@ class AppDesk:
         if ended:
             await self.sessions.forget(package)
         self.shared.publish(Change("apps", package))
-
-    def _learn(self, key: str) -> None:
-        self.learn(key)
-        self.learn(digest(key))
 
     def _unsafe(self, body: Json) -> Sequence[Fault]:
         """Say why the gateway must not connect to where an app says it is."""

@@ -119,7 +119,7 @@ class Console:
             "source": tool.source,
             "overrides": list(self.catalog.overrides.matching(tool)),
             "repaired": list(self.catalog.snapshot.repaired.get(tool.name, ())),
-            "origin": origin(tool, self.catalog, self._state(tool.source)),
+            "origin": origin(tool, self.catalog, self._state(tool.keeper)),
             "changes": list(changes(tool, self.catalog)),
             "fingerprint": tool.fingerprint,
         }

@@ -41,6 +41,7 @@ class Reason:
 
     rule: str
     message: str
+    """Goes on where the name of the tool ends: "needs a camera", "is hidden"."""
     effect: Literal["hide", "deny"] = "hide"
     code: str = "PERMISSION_DENIED"
     """What a call that is denied answers."""

@@ -29,7 +29,7 @@ _NAMED = (
 )
 _HEADER = r"(?P<header>(?i:\b(?:authorization|(?:set-)?cookie)):\s{0,8})(?![\s\"'\\])[^\r\n]+"
 _BEARER = r"(?P<bearer>\b(?:(?i:bearer)|(?i:basic)(?=\s{1,8}\S{0,999}?[A-Z0-9=]))\s{1,8})[\w.~+/=-]{6,}"
-_OWN_KEY = r"(?<![a-zA-Z0-9])tc_[\w-]{8,}"
+_OWN_KEY = r"(?<![a-zA-Z0-9])tc(?:app)?_[\w-]{8,}"
 _JWT = r"\beyJ[\w-]{8,4096}\.[\w-]{8,}\.[\w-]*"
 _USERINFO = r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
 
@@ -44,6 +44,7 @@ _SIGN_WORDS = (
     "bearer",
     "basic",
     "tc_",
+    "tcapp_",
     "eyj",
     "://",
     "pass",

@@ -64,10 +64,10 @@ class Contexts:
         """Hide what the context does not select; a context that does not exist selects nothing."""
         context = self.contexts.get(caller.context)
         if context is None:
-            return Reason(self.name, f"there is no context named {caller.context}")
+            return Reason(self.name, f"cannot be had: there is no context named {caller.context}")
         if context.selects(tool):
             return None
-        return Reason(self.name, f"the context {caller.context} does not select it")
+        return Reason(self.name, f"is not selected by the context {caller.context}")
 
     def audience(self, caller: Caller) -> Hashable:
         """All that matters is the context."""

@@ -14,9 +14,9 @@ class Disabled:
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide what is hidden or switched off."""
         if tool.hidden:
-            return Reason(self.name, "the operator has hidden it")
+            return Reason(self.name, "was hidden by the operator")
         if caller.disabled and (tool.name in caller.disabled or tool.source in caller.disabled):
-            return Reason(self.name, "the user has switched it off")
+            return Reason(self.name, "was switched off by the user")
         return None
 
     def audience(self, caller: Caller) -> Hashable:

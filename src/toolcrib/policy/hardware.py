@@ -23,7 +23,7 @@ class Hardware:
         found = check_compatibility(
             tool.hardware, caller.device, phone_microphone=self.phone_microphone
         ).missing_required
-        return Reason(self.name, f"it {lacks(found, caller.device)}") if found else None
+        return Reason(self.name, lacks(found, caller.device)) if found else None
 
     def audience(self, caller: Caller) -> Hashable:
         """All that matters is what the device has; which model it is, does not."""

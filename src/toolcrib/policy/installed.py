@@ -16,10 +16,10 @@ class Installed:
         if tool.family != "app" or tool.source in caller.apps:
             return None
         if caller.user is None:
-            return Reason(self.name, f"{tool.source} is an app, and this caller acts for no user")
+            return Reason(self.name, "is a tool of an app, and this caller acts for no user")
         if not caller.session:
-            return Reason(self.name, f"{tool.source} is an app, and the user has no active session")
-        return Reason(self.name, f"the user has not installed {tool.source}")
+            return Reason(self.name, "is a tool of an app, and the user has no active session")
+        return Reason(self.name, f"is a tool of {tool.source}, which the user has not installed")
 
     def audience(self, caller: Caller) -> Hashable:
         """All that matters is what is installed."""
