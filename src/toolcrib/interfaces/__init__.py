@@ -12,6 +12,7 @@ from toolcrib.interfaces.apps import (
     Users,
 )
 from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
+from toolcrib.interfaces.formats import Answered, Asked, Bounds, Loss, Provider
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Shared
 from toolcrib.interfaces.sources import (
@@ -44,11 +45,14 @@ from toolcrib.interfaces.store import (
 
 __all__ = [
     "LATENCY_BOUNDS",
+    "Answered",
     "AppData",
     "AppRecord",
     "AppTool",
     "AppType",
     "Apps",
+    "Asked",
+    "Bounds",
     "CallRow",
     "Calls",
     "Change",
@@ -64,11 +68,13 @@ __all__ = [
     "KeyRecord",
     "Keys",
     "Link",
+    "Loss",
     "Materials",
     "Offer",
     "Outcome",
     "Overlay",
     "Plan",
+    "Provider",
     "Reason",
     "Recorder",
     "Reload",
