@@ -34,7 +34,7 @@ def _unread(message: str) -> Problem:
 
 
 def told(result: Result, *, data: bool = True) -> JsonObject:
-    """Say how a call ended: status, the sentence to speak, the data or the error, and what phones look for."""
+    """Say how a call ended: status, the sentence to speak, data or error, and what phones look for."""
     fault = result.problem
     said: dict[str, Any] = {
         "status": "success" if fault is None else "error",
@@ -45,7 +45,8 @@ def told(result: Result, *, data: bool = True) -> JsonObject:
     elif data and result.ask is None:
         said["data"] = result.data if result.data is not None or not result.content else list(result.content)
     if isinstance(result.data, dict):
-        said |= {name: result.data[name] for name in CONTROL if name in result.data}
+        fields = cast("JsonObject", result.data)
+        said |= {name: fields[name] for name in CONTROL if name in fields}
     if result.voice.suppress:
         said["suppress_voice_response"] = True
     return said
