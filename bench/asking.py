@@ -98,6 +98,11 @@ def rest_list() -> Ask:
     return Ask(path="/api/tools?context=bench", method="GET", holds=b'"tools":[')
 
 
+def rest_search() -> Ask:
+    """Search ten thousand tools for five words that nearly all of them have, which is the dearest search."""
+    return Ask(path="/api/tools?q=look+up+how+many+parts&limit=10", method="GET", holds=b"look-up-0000")
+
+
 def hub_call(server: str) -> Ask:
     """Call the echo of a server over mcp-hub's REST, which answers in one piece as its MCP does not."""
     return _post("/api/servers/tools", {"server_name": server, "tool": "echo", "arguments": _ARGUMENTS})

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list
+from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list, rest_search
 from bench.crowd import users
 from bench.gateways import PACKAGES, calls, lists
 from bench.stage import HERE, MANY, PORT, Stage
@@ -41,6 +41,11 @@ def lookup(stage: Stage) -> None:
         stage.add("rest", served[0], rest_call().signed(stage.crib(*served)))
 
 
+def search(stage: Stage) -> None:
+    """A search among ten thousand tools."""
+    stage.add("search", _MANY[0], rest_search().signed(stage.crib(*_MANY)), 16)
+
+
 def contract(stage: Stage) -> None:
     """The same function by a gateway without the tool contract, and one that gives its own hints."""
     bare = stage.crib("toolcrib-bare", *_FEW[1:], program=(str(HERE / "servers/bare.py"),))
@@ -56,6 +61,7 @@ PARTS: dict[str, Callable[[Stage], None]] = {
     "mcp": mcp,
     "list": listing,
     "lookup": lookup,
+    "search": search,
     "contract": contract,
     "users": users,
     "gateways": calls,

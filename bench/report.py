@@ -36,6 +36,7 @@ WHAT = {
     "hinted": "REST, own hints",
     "mcp": "MCP tools/call",
     "list": "list half of 10,000",
+    "search": "search 10,000",
     "users": "list of a user",
     "users-cold": "first list of a user",
     "web": "call, HTTP server",

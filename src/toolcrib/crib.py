@@ -7,7 +7,7 @@ from dataclasses import replace
 from inspect import isawaitable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 
@@ -15,10 +15,12 @@ from toolcrib.build import House, build
 from toolcrib.config import Document, default_document, load
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
+from toolcrib.gateway import Answering, Declared, Declaring, Turn
 from toolcrib.gateway import idempotency_key as check_key
 from toolcrib.identity import new_key
 from toolcrib.model import Caller, JsonObject, Origin, Progress, Result
 from toolcrib.names import Style
+from toolcrib.observe import ToolUsage
 from toolcrib.schemas import too_deep
 from toolcrib.sdk import AnyTool
 from toolcrib.sdk.signature import own
@@ -87,21 +89,37 @@ class Crib:
         style: Style | None = None,
         user: str | None = None,
         search: str = "",
+        text: str = "",
     ) -> list[JsonObject]:
-        """Return the tools of a context, as their reader spells them; `search` keeps those with all words."""
+        """Return the tools of a context, as their reader wants them; `search` keeps those that match.
+
+        Where the reader takes fewer than there are, those that fit the `text` of the conversation are kept.
+        """
+        return self.declared(
+            context=context, format=format, style=style, user=user, search=search, text=text
+        ).tools
+
+    def declared(
+        self,
+        *,
+        context: str | None = None,
+        format: str = "rest",
+        style: Style | None = None,
+        user: str | None = None,
+        search: str = "",
+        text: str = "",
+    ) -> Declared:
+        """Return what `tools` does, with how many were cut, and which the reader cannot be told of."""
         if format not in FORMATS:
             raise Refused(
                 "INVALID_REQUEST", f"there is no format named {format}; there are {', '.join(FORMATS)}"
             )
         gateway = self.house.gateway
         caller = gateway.enter(self.caller(user), context)
-        usual = gateway.style(caller) or ("qualified" if format == "rest" else "safe")
-        named = style or usual
-        if named == "qualified" and format != "rest":
-            message = f"qualified names hold a colon, which {format} does not allow; use safe or flat"
-            raise Refused("INVALID_REQUEST", message, path="style")
+        declaring = Declaring(gateway)
+        named = declaring.style(caller, format, style)
         found = gateway.search(caller, search)
-        return [FORMATS[format].tool(each, gateway.named(each, named, caller)) for each in found]
+        return declaring.declare(found, caller, format, named, text=text, ranked=bool(search))
 
     async def call(
         self,
@@ -136,10 +154,76 @@ class Crib:
         # Others are given the same kept answer: what a program does to its own must not show in theirs.
         return result.but(data=own(result.data), content=own(result.content)) if result.cached else result
 
+    async def answer(
+        self,
+        message: object,
+        *,
+        format: str,
+        context: str | None = None,
+        user: str | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        connection: Answering | None = None,
+    ) -> list[JsonObject]:
+        """Make every call of a provider's message; return the messages that answer it, one reply a call.
+
+        The message is a mapping, or an object of the provider's own SDK. A message that is none of the
+        provider's is refused; what goes wrong with a call is told in its reply. With a `connection`, one
+        message may take back what another asks for.
+        """
+        turn = await self.turn(
+            message,
+            format=format,
+            context=context,
+            user=user,
+            timeout=timeout,
+            on_progress=on_progress,
+            connection=connection,
+        )
+        return turn.messages
+
+    async def turn(
+        self,
+        message: object,
+        *,
+        format: str,
+        context: str | None = None,
+        user: str | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        connection: Answering | None = None,
+    ) -> Turn:
+        """Return what `answer` does, with whether a tool wants silence, and what may be asked next."""
+        caller = self.house.gateway.enter(await self.meet(user), context)
+        turn = await (connection or self.connection()).turn(
+            _plain(message),
+            format,
+            caller,
+            origin=Origin(agent_id="library", face="library"),
+            deadline=None if timeout is None else anyio.current_time() + timeout,
+            report=None if on_progress is None else _reporting(on_progress),
+        )
+        return replace(turn, messages=cast("list[JsonObject]", own(turn.messages)))
+
+    def connection(self) -> Answering:
+        """Return what knows the calls of one connection to a provider, for as long as that lasts."""
+        return Answering(self.house.gateway, self.house.conversations)
+
     def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
         """Say whether a tool may be used, why, and which steps a call would pass."""
         caller = self.house.gateway.enter(self.caller(user), context)
         return self.house.console.explain(name, caller, everything=True)
+
+    async def usage(
+        self, *, since: str | None = None, tool: str | None = None, user: str | None = None
+    ) -> dict[str, ToolUsage]:
+        """Return how much each tool was used, by canonical name: calls, errors, p50 and p95, last use.
+
+        `since` is a day such as 2030-01-31; `tool` and `user` leave out all others.
+        """
+        about = None if user is None else _acting(user).id
+        found = await self.house.console.usage(since=since, tool=tool, caller=about)
+        return found["tools"]
 
     async def meet(self, user: str | None) -> Caller:
         """Return who calls, with all that is stored of a user: what is installed, what is switched off."""
@@ -154,6 +238,17 @@ class Crib:
 def _acting(user: str | None) -> Caller:
     everything = frozenset({"*"})
     return Caller(id=f"user:{user}" if user else "local", user=user, key="local", permissions=everything)
+
+
+def _plain(message: object) -> JsonObject:
+    """Return a message as JSON has it; those of SDKs are models that know how they are spelled."""
+    dump = getattr(message, "model_dump", None)
+    plain = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else message
+    if not isinstance(plain, Mapping):
+        raise Refused(
+            "INVALID_REQUEST", "the message must be a mapping, or a model of an SDK", path="message"
+        )
+    return dict(cast("Mapping[str, Any]", plain))
 
 
 def _check_depth(arguments: JsonObject | None) -> None:

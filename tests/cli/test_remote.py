@@ -23,9 +23,21 @@ def until(true: Callable[[], bool]) -> None:
 def test_tools(remote: Shell) -> None:
     done = remote("tools", "--search", "numbers total")
     assert (done.code, done.err) == (0, "")
-    assert [row[0] for row in done.rows] == ["demo:add-numbers"]
+    assert done.rows[0][0] == "demo:add-numbers"
     assert remote("tools", "--format", "mcp", "--style", "flat").json["tools"][0]["name"] == "get-datetime"
     assert remote("tools", "--format", "morse").code == 2
+
+
+@pytest.mark.requirement("F9")
+def test_usage(remote: Shell) -> None:
+    remote("call", "demo:count-words", "text=12")
+    used = remote("usage", "--json").json["tools"]["demo:count-words"]
+    assert used["calls"] >= 1
+    assert set(used) == {"calls", "errors", "cached", "p50", "p95", "lastUsed"}
+    (row,) = (each for each in remote("usage").rows if each[0] == "demo:count-words")
+    assert row[1] == str(used["calls"])
+    assert row[4].endswith(" ms")
+    assert row[6].endswith("Z")
 
 
 @pytest.mark.parametrize("name", ["add-numbers", "add_numbers", "demo:add-numbers", "DEMO:Add-Numbers"])

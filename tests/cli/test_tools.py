@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Shell
 
 LOCAL = ["local:get-datetime", "local:control-volume", "local:search-web"]
-CORE = ["crib:mcp_add_server", "crib:mcp_list_servers"]
+CORE = ["crib:search_tools", "crib:mcp_add_server", "crib:mcp_list_servers"]
 
 
 def test_a_pipe_gets_a_line_for_each_tool(shell: Shell) -> None:
@@ -35,9 +35,11 @@ def test_json_is_what_rest_would_answer(shell: Shell) -> None:
     assert add["inputSchema"]["required"] == ["numbers"]
 
 
-def test_search_keeps_what_holds_every_word(shell: Shell) -> None:
+@pytest.mark.requirement("F8")
+def test_search_puts_what_fits_best_first(shell: Shell) -> None:
     done = shell("tools", "--demo", "--search", "NUMBERS total")
-    assert [row[0] for row in done.rows] == ["demo:add-numbers"]
+    assert done.rows[0][0] == "demo:add-numbers"
+    assert "local:get-datetime" not in [row[0] for row in done.rows]
 
 
 def test_a_format_and_a_style(shell: Shell) -> None:
@@ -54,7 +56,7 @@ def test_a_context_shows_its_own_in_its_own_style(shell: Shell, tmp_path: Path) 
 def test_no_tool_is_said_on_standard_error(shell: Shell) -> None:
     done = shell("tools", "--search", "nothing-of-the-kind")
     assert (done.code, done.out) == (0, "")
-    assert "there is no tool here" in done.err
+    assert "no tool is found by these words" in done.err
 
 
 def test_an_unknown_context_fails(shell: Shell) -> None:

@@ -135,7 +135,6 @@ pins: {"s:a": "0"}
 """
     later = "is checked, but this version does not serve it yet"
     assert [str(warning) for warning in parse(text, "toolcrib.yaml", {}).warnings] == [
-        "toolcrib.yaml:2 contexts.default.provider: names a format that this version does not speak yet",
         f"toolcrib.yaml:2 contexts.default.urgent: {later}",
         f"toolcrib.yaml:9 mcp.servers.s.defaults.slow_response_threshold_ms: {later}",
         f"toolcrib.yaml:10 mcp.servers.s.tools[1].slow_response_message: {later}",

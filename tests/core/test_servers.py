@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from toolcrib.console import Servers
-from toolcrib.core import core_tools
+from toolcrib.core.servers import server_tools
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 from toolcrib.sdk import Registry, ToolResult
@@ -31,11 +31,11 @@ class StandIn:
 
 
 async def run(stand_in: StandIn, tool: int, arguments: JsonObject) -> ToolResult[Any]:
-    return await core_tools(cast("Servers", stand_in))[tool](arguments)
+    return await server_tools(cast("Servers", stand_in))[tool](arguments)
 
 
 def test_there_are_two_and_nothing_falls_short() -> None:
-    tools = core_tools(cast("Servers", StandIn()))
+    tools = server_tools(cast("Servers", StandIn()))
     assert [each.bind("crib", "core").name for each in tools] == [
         "crib:mcp_add_server",
         "crib:mcp_list_servers",

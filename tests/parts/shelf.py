@@ -50,6 +50,11 @@ PARTS: dict[str, Part] = {
         find=partial(peers.find, "openai_agents"),
         fetch=partial(peers.fetch, "openai_agents"),
     ),
+    "providers": Part(
+        purpose="the SDKs of those whose formats we speak",
+        find=partial(peers.find, "providers"),
+        fetch=partial(peers.fetch, "providers"),
+    ),
     "conformance": Part(purpose="the protocol's own suite", find=conformance.find, fetch=conformance.fetch),
     "npm_servers": Part(purpose="MCP servers of npm's", find=others.find_npm, fetch=others.fetch_npm),
     "modern_servers": Part(

@@ -54,9 +54,9 @@ def test_an_unknown_context_shows_nothing() -> None:
 
 @pytest.mark.requirement("F4")
 def test_entries_that_match_nothing_are_reported() -> None:
-    contexts = Contexts({"a": Context(tools=("fake:echo", "fake:gone", "*"))})
+    contexts = Contexts({"a": Context(tools=("fake:echo", "fake:gone", "*"), pinned=("tag:none", "fake:*"))})
     tool = a_tool()
-    assert contexts.idle_entries({tool.name: tool}) == (("a", "fake:gone"),)
+    assert contexts.idle_entries({tool.name: tool}) == (("a.tools", "fake:gone"), ("a.pinned", "tag:none"))
 
 
 def test_a_missing_permission_is_denied_by_name() -> None:

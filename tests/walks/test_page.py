@@ -66,6 +66,7 @@ class Seen:
 
     def choose(self, words: str) -> None:
         self.page.fill("#search", words)
+        self.page.wait_for_selector("#list[aria-busy=false]")
         self.page.click("#list button")
 
 

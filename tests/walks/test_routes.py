@@ -65,6 +65,7 @@ TABLE: dict[tuple[str, str], Probe] = {
     ("GET", "/openapi.json"): for_all(),
     ("GET", "/api/tools"): for_keys(),
     ("POST", "/api/tools/execute"): for_keys(body={"name": "hello"}),
+    ("POST", "/api/tools/answer"): for_keys(body={"format": "anthropic", "message": {"content": ""}}),
     ("GET", "/api/calls"): for_keys(),
     ("GET", "/api/usage"): for_keys(),
     ("GET", "/api/explain"): for_keys(target="/api/explain?name=hello"),

@@ -84,6 +84,7 @@ def _context(section: ContextSection) -> Context:
         provider=section.provider,
         max_tools=section.max_tools,
         pinned=section.pinned,
+        search=section.search,
     )
 
 

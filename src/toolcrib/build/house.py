@@ -21,7 +21,7 @@ from toolcrib.build.watch import watch
 from toolcrib.catalog import Catalog
 from toolcrib.config import Document, again, home
 from toolcrib.console import AppDesk, Console, Servers, UserDesk
-from toolcrib.core import core_tools
+from toolcrib.core import core_source
 from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
 from toolcrib.identity import Anonymous, Identity, KeyRing, People, TrustHeader, admin_key, new_key
 from toolcrib.interfaces import Definition, Handler, Shared, Source, Step, Store
@@ -41,7 +41,6 @@ from toolcrib.pipeline import compose
 from toolcrib.policy import Contexts, Disabled, Hardware, Installed, Permissions, Pinned, Policy, Removed
 from toolcrib.sdk import AnyTool
 from toolcrib.sessions import Sessions
-from toolcrib.sources.functions import Functions
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.replay import Replay
 from toolcrib.store import open_store
@@ -278,7 +277,7 @@ class _Parts:
         )
 
     async def _start(self, supervisor: Supervisor, config: Reloader, console: Console) -> None:
-        core = Functions("crib", core_tools(console.servers), family="core")
+        core = core_source(console.servers, console.gateway)
         room = self.room
         for source in (*self.before, *self.after, core, room.source):
             supervisor.add(source)

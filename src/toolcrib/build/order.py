@@ -7,6 +7,7 @@ from toolcrib.interfaces import Shared, Step
 from toolcrib.model import Call, Origin
 from toolcrib.observe import Journal
 from toolcrib.steps.activate import Activate
+from toolcrib.steps.announce import Announce
 from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.bulkhead import Bulkhead
@@ -32,6 +33,7 @@ def order(
     *,
     replay: Replay,
     ready: Callable[[Call], Awaitable[bool]],
+    speaks_itself: Callable[[Origin], bool],
     wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
@@ -45,6 +47,7 @@ def order(
         replay,
         Shape(limits.result_bytes),
         Cache(shared),
+        Announce(speaks_itself),
         Verify(),
         Retry(),
         breaker,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 )
 @click.option("--user", metavar="ID", help="Run the examples for this user.")
 @click.option("--publish", is_flag=True, help="Keep the definitions of MODULE, to hold later ones against.")
+@click.option(
+    "--format", metavar="NAME", help="Say what a provider is not told of the tools, such as gemini."
+)
 @json_option
 def command(
     place: Place,
@@ -28,13 +31,17 @@ def command(
     run_mutations: bool,
     user: str | None,
     publish: bool,
+    format: str | None,
     as_json: bool,
 ) -> int:
     """Check the config and its tools, and the tools of MODULE if one is named.
 
     MODULE is a dotted name or a file. Leaves with 1 and a list where something falls short. With --url a
-    running gateway says how it does.
+    running gateway says how it does. With --format only the schemas are looked at, as a provider is told of
+    them: what is lost, and whether they still accept exactly what the tools accept.
     """
+    if format is not None:
+        return _report(place, module, format, publish=publish or run_mutations, as_json=as_json)
     if publish and module is None:
         raise click.UsageError("--publish keeps the definitions of a module: name it")
     from toolcrib.cli.checked import show
@@ -49,6 +56,14 @@ def command(
     if publish and report is not None:
         _publish(report)
     return show(look.found, look.tools, everything=everything, as_json=as_json)
+
+
+def _report(place: Place, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
+    if publish:
+        raise click.UsageError("--format only looks at schemas: leave out --publish and --run-mutations")
+    from toolcrib.cli.check_format import report
+
+    return report(place, module, format, as_json=as_json)
 
 
 def _publish(report: "Report") -> None:

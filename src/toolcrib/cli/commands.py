@@ -14,6 +14,7 @@ COMMANDS = (
     "tools",
     "call",
     "explain",
+    "usage",
     "keys",
     "pins",
     "config",

@@ -15,10 +15,14 @@ OnProgress = Callable[[Progress], None]
 class Desk(Protocol):
     """Where requests are handed in. Answers are spelled as REST spells them; a refusal is a ToolcribError."""
 
-    async def tools(
+    async def listing(
         self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
-    ) -> list[JsonObject]:
-        """List the tools."""
+    ) -> JsonObject:
+        """List the tools, and say how many were cut and which are withheld, where some are."""
+        ...
+
+    async def tools(self, view: View) -> list[JsonObject]:
+        """Return the tools that are listed."""
         ...
 
     async def tool(self, name: str, view: View) -> JsonObject | None:

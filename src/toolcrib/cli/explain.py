@@ -39,6 +39,8 @@ def _show(found: JsonObject) -> None:
     say(f"{found['name']} {seen} by {caller['id']} in the context {caller['context']}.")
     if found["reason"]:
         say(f"Reason: {found['reason']}")
+    if found.get("cut"):
+        say(f"Lists: {found['cut']}")
     show_table(("Rule", "Verdict"), [(each["rule"], each["verdict"]) for each in found["rules"]])
     names = found["names"]
     spellings = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))

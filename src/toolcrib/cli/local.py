@@ -33,18 +33,23 @@ class LocalDesk:
     def __init__(self, crib: Crib) -> None:
         self._crib = crib
 
-    async def tools(
+    async def listing(
         self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
-    ) -> list[JsonObject]:
+    ) -> JsonObject:
         """List the tools."""
         await self._crib.meet(view.user)
-        return self._crib.tools(
+        declared = self._crib.declared(
             context=view.context,
             user=view.user,
             format=format or "rest",
             style=cast("Style | None", style),
             search=search or "",
         )
+        return declared.as_json()
+
+    async def tools(self, view: View) -> list[JsonObject]:
+        """Return the tools that are listed."""
+        return (await self.listing(view))["tools"]
 
     async def tool(self, name: str, view: View) -> JsonObject | None:
         """Find one tool by any of its names."""

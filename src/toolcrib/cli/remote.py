@@ -53,13 +53,16 @@ class RemoteDesk:
     def __init__(self, client: Client, url: str) -> None:
         self._client, self._url = client, url
 
-    async def tools(
+    async def listing(
         self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
-    ) -> list[JsonObject]:
+    ) -> JsonObject:
         """List the tools."""
         query = {"context": view.context, "format": format, "style": style, "q": search}
-        answer = await self._ask("GET", "/api/tools", query=query, user=view.user)
-        return answer["tools"]
+        return await self._ask("GET", "/api/tools", query=query, user=view.user)
+
+    async def tools(self, view: View) -> list[JsonObject]:
+        """Return the tools that are listed."""
+        return (await self.listing(view))["tools"]
 
     async def tool(self, name: str, view: View) -> JsonObject | None:
         """Find one tool by any of its names."""

@@ -7,15 +7,17 @@ from toolcrib.cli.place import Place, View, at_place, json_option, with_view
 from toolcrib.cli.screen import hint, in_terminal, show_json, show_table
 from toolcrib.model import JsonObject
 
+_SHOWN = ("tools", "cut", "withheld")
+
+_NOT_FOUND = "no tool is found by these words; without --search all are listed"
+
 
 @click.command("tools")
 @at_place
 @with_view
-@click.option("--format", metavar="NAME", help="Print the JSON of a format, such as mcp.")
+@click.option("--format", metavar="NAME", help="Print the JSON of a format, such as openai_chat.")
 @click.option("--style", type=click.Choice(["qualified", "safe", "flat"]), help="How tools are named.")
-@click.option(
-    "--search", metavar="WORDS", help="Only tools whose name, description or tags hold all the words."
-)
+@click.option("--search", metavar="WORDS", help="Only tools that any of the words speaks for, best first.")
 @json_option
 def command(
     place: Place,
@@ -28,16 +30,19 @@ def command(
 ) -> int:
     """List the tools."""
 
-    async def work(desk: Desk) -> list[JsonObject]:
-        return await desk.tools(view, format=format, style=style, search=search)
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.listing(view, format=format, style=style, search=search)
 
-    tools = at_desk(place, work)
+    listed = at_desk(place, work)
+    tools = listed["tools"]
     if as_json or format is not None:
-        show_json({"tools": tools})
+        show_json({name: listed[name] for name in _SHOWN if name in listed})
         return 0
     show_table(("Tool", "Kind", "What it does"), [_row(tool) for tool in tools])
+    if "cut" in listed:
+        hint(f"{listed['cut']} more are over what a list may hold here; they may be called all the same")
     if not tools:
-        hint("there is no tool here; `toolcrib check` says why some may be missing")
+        hint(_NOT_FOUND if search else "there is no tool here; `toolcrib check` says why some may be missing")
     elif in_terminal():
         hint("Call one: toolcrib call NAME key=value …")
     return 0

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from toolcrib.config.faults import Finding
-from toolcrib.config.later import FORMATS_LATER, LATER
+from toolcrib.config.later import LATER
 from toolcrib.config.sections import Context, Override, Sections
 from toolcrib.config.servers import server_conflicts
 from toolcrib.config.tree import holds, present
@@ -61,9 +61,6 @@ def remarks(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding
     for pattern in LATER:
         for where in present(document, pattern):
             yield where, "is checked, but this version does not serve it yet"
-    for name, context in sections.contexts.items():
-        if context.provider in FORMATS_LATER - FORMATS.keys():
-            yield ("contexts", name, "provider"), "names a format that this version does not speak yet"
 
 
 def _traces() -> Iterator[Finding]:
@@ -81,8 +78,8 @@ def _context(context: Context) -> Iterator[tuple[str, str]]:
     provider = context.provider
     if provider is None:
         return
-    if provider not in FORMATS and provider not in FORMATS_LATER:
-        yield "provider", f"is not a format; there are {', '.join(sorted({*FORMATS, *FORMATS_LATER}))}"
+    if provider not in FORMATS:
+        yield "provider", f"is not a format; there are {', '.join(sorted(FORMATS))}"
     if context.style == "qualified" and provider != "rest":
         yield "style", "is for REST alone: providers allow no colon in a name; use safe or flat"
 

@@ -9,9 +9,6 @@ LATER: tuple[tuple[str, ...], ...] = (
     ("openapi",),
     ("energy",),
     ("limits", "process"),
-    ("contexts", "*", "max_tools"),
-    ("contexts", "*", "pinned"),
-    ("contexts", "*", "search"),
     ("contexts", "*", "min_energy"),
     ("contexts", "*", "max_energy_cost"),
     ("contexts", "*", "urgent"),
@@ -24,21 +21,6 @@ LATER: tuple[tuple[str, ...], ...] = (
     ("mcp", "servers", "*", "tools", "slow_response_message"),
 )
 """What is not served yet; `*` stands for any key, and a list is looked through."""
-
-FORMATS_LATER = frozenset(
-    {
-        "openai_chat",
-        "openai_responses",
-        "openai_realtime",
-        "anthropic",
-        "gemini",
-        "gemini_live",
-        "deepgram",
-        "elevenlabs",
-        "langchain",
-    }
-)
-"""Formats a context may name already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

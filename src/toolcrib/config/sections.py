@@ -95,7 +95,7 @@ class Context:
     provider: Annotated[Text | None, BLANK, "the format whose limits apply, such as openai_realtime"] = None
     max_tools: Annotated[Count | None, BLANK, "the most tools a list holds"] = None
     pinned: Annotated[tuple[Entry, ...], "tools that stay on the list whatever is cut"] = ()
-    search: Annotated[bool, "offers a tool that searches for tools"] = False
+    search: Annotated[bool, "MCP clients are shown what is pinned and what they search for"] = False
     min_energy: Annotated[Amount | None, BLANK, "energy a caller needs to be in this context"] = None
     max_energy_cost: Annotated[Amount | None, BLANK, "the dearest tool this context shows"] = None
     urgent: Annotated[bool, "shows everything whatever the energy"] = False

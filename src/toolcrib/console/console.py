@@ -11,7 +11,7 @@ from toolcrib.console.origin import changes, origin
 from toolcrib.console.servers import Servers
 from toolcrib.console.users import UserDesk, check_user
 from toolcrib.errors import Refused
-from toolcrib.gateway import Gateway
+from toolcrib.gateway import Cutting, Gateway
 from toolcrib.identity import KeyRing, digest, new_key
 from toolcrib.interfaces import Change, KeyRecord, Reason, Shared, SourceState, Step, Store
 from toolcrib.model import Caller, Tool
@@ -82,7 +82,7 @@ class Console:
     def _idle_entries(self) -> list[str]:
         snapshot = self.catalog.snapshot
         idle = self.contexts.idle_entries({**snapshot.tools, **snapshot.doors})
-        return [f"contexts.{context}.tools: {entry} matches no tool (yet)" for context, entry in idle]
+        return [f"contexts.{place}: {entry} matches no tool (yet)" for place, entry in idle]
 
     def explain(self, name: str, caller: Caller, *, everything: bool = False) -> dict[str, Any]:
         """Say whether this caller may use a tool and why, and which steps a call would pass.
@@ -111,6 +111,7 @@ class Console:
             },
             "visible": reason is None,
             "reason": None if reason is None else f"{tool.name} {reason.message}",
+            "cut": None if reason is not None else self._cut(tool, caller),
             "rules": [
                 {"rule": rule, "verdict": "yes" if why is None else why.message} for rule, why in verdicts
             ],
@@ -123,6 +124,10 @@ class Console:
             "changes": list(changes(tool, self.catalog)),
             "fingerprint": tool.fingerprint,
         }
+
+    def _cut(self, tool: Tool, caller: Caller) -> str | None:
+        why = Cutting(self.gateway).why_cut(tool, caller)
+        return None if why is None else f"{tool.name} {why}"
 
     def _state(self, source: str) -> SourceState | None:
         return next((state for state in self.supervisor.states() if state.id == source), None)

@@ -144,7 +144,7 @@ _LIST_OPTIONS: Options = {
 }
 
 
-def core_tools(servers: Servers) -> tuple[AnyTool, ...]:
+def server_tools(servers: Servers) -> tuple[AnyTool, ...]:
     """Make the tools over the operators' door to the servers."""
 
     async def add(arguments: JsonObject) -> Answer:

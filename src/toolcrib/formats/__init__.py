@@ -1,9 +1,44 @@
 """Every spelling of tools we ship, by name."""
 
+from toolcrib.errors import Refused
+from toolcrib.formats.anthropic import Anthropic
+from toolcrib.formats.deepgram import Deepgram
+from toolcrib.formats.elevenlabs import ElevenLabs
+from toolcrib.formats.gemini import Gemini
+from toolcrib.formats.gemini_live import GeminiLive
+from toolcrib.formats.langchain import LangChain
 from toolcrib.formats.mcp import Mcp
+from toolcrib.formats.openai_chat import OpenAIChat
+from toolcrib.formats.openai_realtime import OpenAIRealtime
+from toolcrib.formats.openai_responses import OpenAIResponses
 from toolcrib.formats.rest import Rest
-from toolcrib.interfaces import Format
+from toolcrib.interfaces import Format, Provider
 
-FORMATS: dict[str, Format] = {each.name: each for each in (Rest(), Mcp())}
+_ALL: tuple[Format, ...] = (
+    Rest(),
+    Mcp(),
+    OpenAIChat(),
+    OpenAIResponses(),
+    OpenAIRealtime(),
+    Anthropic(),
+    Gemini(),
+    GeminiLive(),
+    Deepgram(),
+    ElevenLabs(),
+    LangChain(),
+)
+FORMATS: dict[str, Format] = {each.name: each for each in _ALL}
+PROVIDERS: dict[str, Provider] = {name: each for name, each in FORMATS.items() if isinstance(each, Provider)}
+"""Those whose reader also calls."""
 
-__all__ = ["FORMATS", "Mcp", "Rest"]
+
+def provider(name: str) -> Provider:
+    """Return the format of a provider by its name."""
+    found = PROVIDERS.get(name)
+    if found is None:
+        said = f"there is no provider named {name[:100]}; there are {', '.join(PROVIDERS)}"
+        raise Refused("INVALID_REQUEST", said, path="format")
+    return found
+
+
+__all__ = ["FORMATS", "PROVIDERS", "Mcp", "Rest", "provider"]

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from orjson import Fragment, dumps
+from orjson import Fragment, dumps, loads
 
-from toolcrib.errors import spell
+from toolcrib.errors import Refused, spell
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Result, Tool
+from toolcrib.telling import a_text, an_object, arguments_of
 
 HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
 MESSAGE = "toolcrib/message"
@@ -23,9 +25,10 @@ _ANNOTATIONS: dict[str, type] = {
 
 
 class Mcp:
-    """What `tools/list` answers with."""
+    """What `tools/list` answers with; a `tools/call`, or the params of one, in, and its answer out."""
 
     name = "mcp"
+    bounds = Bounds(name=r"[A-Za-z0-9._-]{1,128}")
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool."""
@@ -46,6 +49,55 @@ class Mcp:
         if tool.meta or tool.extensions:
             spelled["_meta"] = {**tool.meta, EXTENSIONS: tool.extensions} if tool.extensions else tool.meta
         return spelled
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """Leave them as they are."""
+        return list(declared)
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Nothing is lost: the protocol takes every schema."""
+        return ()
+
+    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+        """Read a request, whose id its answer has too, or the bare params of one."""
+        if "method" not in an_object(message, "message"):
+            return (_asked(message, "message", "", {}),)
+        if message["method"] != "tools/call":
+            return ()
+        params, known = an_object(message.get("params"), "message.params"), {"id": _id(message)}
+        return (_asked(params, "message.params", str(known["id"]), known),)
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Read the notification that a request is not waited for any more."""
+        if an_object(message, "message").get("method") != "notifications/cancelled":
+            return ()
+        return (str(_id(an_object(message.get("params"), "message.params"), "requestId", "message.params")),)
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer requests with responses, and bare params with the bare result."""
+        return [_answer(each) for each in answers]
+
+
+def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> Asked:
+    arguments, problem = arguments_of(params.get("arguments"))
+    return Asked(id=id, name=a_text(params, "name", path), arguments=arguments, problem=problem, more=known)
+
+
+def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int:
+    """Return the id of a request, which is a text or a whole number."""
+    found = holder.get(key)
+    if type(found) is str or type(found) is int:
+        return found
+    raise Refused("INVALID_REQUEST", f"{path}.{key} must be a text or a whole number", path=f"{path}.{key}")
+
+
+def _answer(answer: Answered) -> JsonObject:
+    outcome = answer.result
+    if outcome.ask is not None:
+        outcome = outcome.but(content=({"type": "text", "text": outcome.message},))
+    result: JsonObject = loads(encode(outcome))
+    known = answer.asked.more
+    return {"jsonrpc": "2.0", "id": known["id"], "result": result} if "id" in known else result
 
 
 def annotations(tool: Tool) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import orjson
 
 from toolcrib.errors import CODES, spell
 from toolcrib.model import JsonObject, Result, Tool
+from toolcrib.telling import described
 
 
 class Rest:
@@ -60,11 +61,6 @@ def _where_set(tool: Tool) -> dict[str, Any]:
             **({} if gone.announced is None else {"announced": gone.announced}),
         }
     return {key: value for key, value in more.items() if value is not None}
-
-
-def described(tool: Tool) -> str:
-    """The description a model reads; tools of MCP servers say which server they are of."""
-    return f"[MCP:{tool.source}] {tool.description}" if tool.family == "mcp" else tool.description
 
 
 def status(result: Result) -> int:

@@ -1,7 +1,10 @@
 """The callers' door: list the tools one may use, and call them."""
 
+from toolcrib.gateway.answering import Answering, Turn
 from toolcrib.gateway.complete import Completion
 from toolcrib.gateway.conversations import Conversations
+from toolcrib.gateway.cutting import Cutting
+from toolcrib.gateway.declaring import Declared, Declaring
 from toolcrib.gateway.door import Gateway
 from toolcrib.gateway.following import Follower
 from toolcrib.gateway.library import LINK, Announced, Library
@@ -14,8 +17,12 @@ from toolcrib.gateway.ways import Run, Way, idempotency_key
 __all__ = [
     "LINK",
     "Announced",
+    "Answering",
     "Completion",
     "Conversations",
+    "Cutting",
+    "Declared",
+    "Declaring",
     "Follower",
     "Gateway",
     "Library",
@@ -25,6 +32,7 @@ __all__ = [
     "Run",
     "Seal",
     "Tell",
+    "Turn",
     "Way",
     "bound_to",
     "idempotency_key",

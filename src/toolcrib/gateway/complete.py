@@ -69,6 +69,10 @@ class Completion:
             metadata=metadata,
         )
 
+    def used(self, tool: str) -> int:
+        """Return how often a tool was tried lately."""
+        return self._past(tool)[2]
+
     def forget(self) -> None:
         """Drop what was prepared: the tools have changed."""
         self._known.clear()

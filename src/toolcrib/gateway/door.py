@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, TypeVar, Unpack, cast
 
@@ -15,8 +15,8 @@ from toolcrib.gateway.ways import Denied, Way
 from toolcrib.interfaces import Handler, Recorder
 from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
 from toolcrib.names import near, split
-from toolcrib.policy import Policy
-from toolcrib.search import Index
+from toolcrib.policy import Context, Policy
+from toolcrib.search import Corpus, Index
 
 T = TypeVar("T")
 _MOST_VIEWS = 512
@@ -66,13 +66,13 @@ class Gateway:
         recorder: Recorder,
         *,
         new_id: Callable[[], str],
-        contexts: Callable[[], Mapping[str, Any]],
+        contexts: Callable[[], Mapping[str, Context]],
         servers: Callable[[], Iterable[str]] = tuple,
         present: Callable[[Caller], Awaitable[Caller]] | None = None,
     ) -> None:
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
-        self._book = _Book()
+        self._book, self._corpus = _Book(), Corpus()
         self.library = Library(policy, self._fetch, servers)
         """What sources have besides tools; `servers` are those which may have something, up or not."""
         self._listeners: list[Callable[[], None]] = []
@@ -86,7 +86,7 @@ class Gateway:
             now = snapshot.tools.get(name) or snapshot.doors.get(name)
             if now is not None and kept[0] == _definition(now):
                 chains[name] = kept
-        self._book = _Book(snapshot, chains)
+        self._book, self._corpus = _Book(snapshot, chains), self._corpus.renewed(snapshot.tools)
         self.library.adopt(snapshot)
         self._completion.forget()
         for hear in self._listeners:
@@ -122,18 +122,37 @@ class Gateway:
             raise Refused("NOT_FOUND", f"there is no context named {context}", path="context")
         return replace(caller, context=context)
 
+    def context(self, caller: Caller) -> Context | None:
+        """Return the context a caller is in; None where there is none of that name any more."""
+        return self._contexts().get(caller.context)
+
     def style(self, caller: Caller) -> str | None:
         """Return how the caller's context wants names spelled; None leaves it to the face."""
-        context = self._contexts().get(caller.context)
+        context = self.context(caller)
         return None if context is None else context.style
+
+    def used(self, tool: str) -> int:
+        """Return how often a tool was tried lately, by its canonical name."""
+        return self._completion.used(tool)
 
     def tools(self, caller: Caller) -> tuple[Tool, ...]:
         """Return the tools this caller may use, in the order of the catalog."""
         return self.prepared(caller, "", tuple)
 
     def search(self, caller: Caller, query: str) -> tuple[Tool, ...]:
-        """Return those of the caller's tools that hold every word of the query, the best first."""
-        return self.prepared(caller, "search", Index).find(query)
+        """Return those of the caller's tools that words of the query speak for, the best first."""
+        return self._index(caller).find(query)
+
+    def rank(self, caller: Caller, query: str, limit: int | None = None) -> dict[str, float]:
+        """Return how well the caller's tools fit a query, or a whole conversation, the best first."""
+        return self._index(caller).rank(query, limit)
+
+    async def read(self) -> None:
+        """Take in the words of all tools before a search does; those of thousands take a while at first."""
+        await self._corpus.read(self._book.snapshot.tools)
+
+    def _index(self, caller: Caller) -> Index:
+        return self.prepared(caller, "search", partial(Index, corpus=self._corpus))
 
     def named(self, tool: Tool, style: str, caller: Caller) -> str:
         """Return a tool's name in a style; a flat one that would not lead this caller back is not used."""

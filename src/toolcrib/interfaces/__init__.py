@@ -14,7 +14,7 @@ from toolcrib.interfaces.apps import (
 from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.formats import Answered, Asked, Bounds, Loss, Provider
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
-from toolcrib.interfaces.shared import Change, Demand, Shared
+from toolcrib.interfaces.shared import Change, Demand, Purse, Shared
 from toolcrib.interfaces.sources import (
     Follows,
     Link,
@@ -75,6 +75,7 @@ __all__ = [
     "Overlay",
     "Plan",
     "Provider",
+    "Purse",
     "Reason",
     "Recorder",
     "Reload",

@@ -24,11 +24,28 @@ class Change:
     about: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purse:
+    """How much a caller can have, how fast it comes back (a second), and how deep one may fall."""
+
+    start: float = 100.0
+    recover: float = 1.0
+    floor: float = -50.0
+
+
 class Shared(Protocol):
     """State that replicas share: limits, cached results, running flights, change signals, presence."""
 
     async def take(self, demands: Sequence[Demand]) -> float:
         """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
+        ...
+
+    def left(self, key: str, purse: Purse) -> float:
+        """What a caller has left to spend, as far as is known here. Does not wait."""
+        ...
+
+    async def spend(self, key: str, cost: float, purse: Purse) -> float:
+        """Take from what a caller has; what is left then."""
         ...
 
     async def recall(self, key: str) -> Result | None:

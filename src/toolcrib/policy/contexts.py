@@ -1,6 +1,6 @@
 """A context selects tools: by name, glob, tag or category."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.names import fold
+from toolcrib.search import SEARCH
 
 _MOST_KNOWN = 20_000
 
@@ -21,34 +22,60 @@ class Context:
     provider: str | None = None
     max_tools: int | None = None
     pinned: tuple[str, ...] = ()
+    search: bool = False
+    """Whether MCP clients are shown what is pinned and what they searched for, in place of all."""
+    min_energy: float | None = None
+    max_energy_cost: float | None = None
+    urgent: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def counts_energy(self) -> bool:
+        """Whether energy counts here: where somebody has said something about it."""
+        return self.min_energy is not None or self.max_energy_cost is not None
+
     def __post_init__(self) -> None:
-        entries = tuple(fold(entry) for entry in self.tools or ())
-        object.__setattr__(self, "_exact", frozenset(entry for entry in entries if "*" not in entry))
-        object.__setattr__(self, "_globs", tuple(entry for entry in entries if "*" in entry))
-        object.__setattr__(self, "_known", {})
+        object.__setattr__(self, "_chosen", _Entries(self.tools or ()))
+        object.__setattr__(self, "_kept", _Entries(self.pinned))
 
     def selects(self, tool: Tool) -> bool:
-        """Whether some entry names this tool. Asked on every call, so the answer is kept per definition."""
-        if self.tools is None:
+        """Whether some entry names this tool; what searches is always there where tools are searched for."""
+        if self.tools is None or (self.search and tool.name == SEARCH):
             return True
-        known: dict[tuple[str, str, str], bool] = self.__dict__["_known"]
+        chosen: _Entries = self.__dict__["_chosen"]
+        return chosen.name(tool)
+
+    def pins(self, tool: Tool) -> bool:
+        """Whether this tool stays on a list that is cut."""
+        kept: _Entries = self.__dict__["_kept"]
+        return bool(self.pinned) and kept.name(tool)
+
+
+class _Entries:
+    """Names, globs, tags and categories, read once."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        folded = tuple(fold(entry) for entry in entries)
+        self._exact = frozenset(entry for entry in folded if "*" not in entry)
+        self._globs = tuple(entry for entry in folded if "*" in entry)
+        self._known: dict[tuple[str, str, str], bool] = {}
+
+    def name(self, tool: Tool) -> bool:
+        """Whether some entry names this tool. Asked on every call, so the answer is kept per definition."""
+        known = self._known
         key = (tool.name, tool.exposed, tool.fingerprint)
-        selected = known.get(key)
-        if selected is None:
+        found = known.get(key)
+        if found is None:
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            selected = known[key] = self._matches(tool)
-        return selected
+            found = known[key] = self._matches(tool)
+        return found
 
     def _matches(self, tool: Tool) -> bool:
-        exact: frozenset[str] = self.__dict__["_exact"]
-        globs: tuple[str, ...] = self.__dict__["_globs"]
         names = [fold(name) for name in (tool.exposed, tool.name, *tool.aliases)]
         marks = [fold(mark) for mark in (f"category:{tool.category}", *(f"tag:{tag}" for tag in tool.tags))]
-        return not exact.isdisjoint((*names, *marks)) or any(
-            fnmatchcase(name, glob) for glob in globs for name in names[:2]
+        return not self._exact.isdisjoint((*names, *marks)) or any(
+            fnmatchcase(name, glob) for glob in self._globs for name in names[:2]
         )
 
 
@@ -74,11 +101,12 @@ class Contexts:
         return caller.context
 
     def idle_entries(self, tools: Mapping[str, Tool]) -> tuple[tuple[str, str], ...]:
-        """Return every (context, entry) that matches no tool: a typing error, or a tool yet to come."""
+        """Return every entry that matches no tool, after its place: a slip, or a tool yet to come."""
         found: list[tuple[str, str]] = []
         for name, context in self.contexts.items():
-            for entry in context.tools or ():
-                alone = Context(tools=(entry,))
-                if entry != "*" and not any(alone.selects(tool) for tool in tools.values()):
-                    found.append((name, entry))
+            for place, entries in (("tools", context.tools or ()), ("pinned", context.pinned)):
+                for entry in entries:
+                    alone = _Entries((entry,))
+                    if entry != "*" and not any(map(alone.name, tools.values())):
+                        found.append((f"{name}.{place}", entry))
         return tuple(found)

@@ -30,6 +30,10 @@ CALLERS = {
     "bob": Caller(id="key:bob", key="bob"),
     "carol": Caller(id="key:carol", key="carol", context="few"),
     "dave": Caller(id="key:dave", key="dave", context="bare"),
+    "frank": Caller(id="key:frank", key="frank", context="seek"),
+    "gina": Caller(id="key:gina", key="gina", context="seek", permissions=frozenset({"secrets:read"})),
+    "harry": Caller(id="key:harry", key="harry", context="narrow"),
+    "ivan": Caller(id="key:ivan", key="ivan", context="brief"),
     "erin": Caller(id="key:erin", key="erin", context="full"),
     "alice-poorer": Caller(id="key:alice", key="alice"),
     "alice-off": Caller(id="key:alice", key="alice", disabled=frozenset({"tools:say-hello"})),
@@ -39,6 +43,9 @@ CONTEXTS = {
     "few": Context(tools=("echo", "tools:say-hello")),
     "bare": Context(style="flat"),
     "full": Context(style="qualified"),
+    "seek": Context(search=True, pinned=("echo",)),
+    "brief": Context(max_tools=3, pinned=("say_hello",)),
+    "narrow": Context(search=True, tools=("echo", "tools:say-hello"), max_tools=2),
 }
 
 

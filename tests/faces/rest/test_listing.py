@@ -79,11 +79,14 @@ async def test_a_wrong_parameter_is_refused_by_name(crib: Doors, query: str, pat
     assert reply.json["error"].get("path", path) == path
 
 
+@pytest.mark.requirement("F8")
 async def test_searching(crib: Doors) -> None:
     assert (await names(crib, "?q=add"))[0] == "tools:add"
-    assert await names(crib, "?q=two+WHOLE") == ["tools:add"]
+    assert (await names(crib, "?q=two+WHOLE"))[0] == "tools:add"
+    assert await names(crib, "?q=two+WHOLE&limit=1") == ["tools:add"]
     assert await names(crib, "?q=maths") == ["tools:add"]
-    assert await names(crib, "?q=nothing+like+it") == []
+    assert await names(crib, "?q=mahts") == ["tools:add"]
+    assert await names(crib, "?q=astronomy+whatever") == []
     assert len(await names(crib, "?q=")) == len(await names(crib))
 
 

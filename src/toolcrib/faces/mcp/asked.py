@@ -45,6 +45,8 @@ class Live(Protocol):
     """The least severe log message its client wants; None where it did not say."""
     watched: set[str]
     """The resources its client has subscribed to."""
+    found: dict[str, None]
+    """The tools its searches have found, by safe name."""
 
     async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
         """Put a question to the client, if possible on the stream of this request; raise Unanswered."""

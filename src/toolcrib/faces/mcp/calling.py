@@ -1,5 +1,6 @@
 """One `tools/call`: into the gateway, and its result back as the client's revision spells it."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import orjson
@@ -9,6 +10,7 @@ from toolcrib.faces.mcp.asked import SERVER, Asked, ProtocolError, finished
 from toolcrib.faces.mcp.bridging import Bridge
 from toolcrib.faces.mcp.content import fitted, has_structure
 from toolcrib.faces.mcp.envelope import check_mirrors
+from toolcrib.faces.mcp.finding import Finds
 from toolcrib.faces.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from toolcrib.formats.mcp import encode, meta
 from toolcrib.formats.mirrors import BadMirror, Mirrors, mirrors_of
@@ -24,8 +26,11 @@ _STRANGE = "the tool's answer holds content that MCP does not know"
 class Calling:
     """Answers `tools/call` from the raw parameters: models of them would be built only to be taken apart."""
 
-    def __init__(self, gateway: Gateway, bridge: Bridge) -> None:
+    def __init__(
+        self, gateway: Gateway, bridge: Bridge, finds: Finds, found: Callable[[Asked], Awaitable[None]]
+    ) -> None:
         self._gateway, self._bridge = gateway, bridge
+        self._finds, self._found = finds, found
         self._version = 0
         self._mirrors: dict[tuple[str, str, str], Mirrors] = {}
 
@@ -38,6 +43,8 @@ class Calling:
             if mirrors:
                 check_mirrors(mirrors, arguments or {}, asked.headers)
         outcome = await self._bridge.call(asked, name, arguments)
+        if self._finds.on(peer.caller) and self._finds.note(peer, name, outcome):
+            await self._found(asked)
         if outcome.content and any(block.get("type") == LINK for block in outcome.content):
             outcome = self._linked(outcome, name, peer.caller)
         return self._spelled(asked, outcome)

@@ -8,6 +8,7 @@ from toolcrib.faces.mcp.asked import SERVER, Asked, ProtocolError, Respond, fini
 from toolcrib.faces.mcp.bridging import Bridge
 from toolcrib.faces.mcp.calling import Calling
 from toolcrib.faces.mcp.envelope import named
+from toolcrib.faces.mcp.finding import Finds
 from toolcrib.faces.mcp.listening import Changes
 from toolcrib.faces.mcp.listing import Listing
 from toolcrib.faces.mcp.materials import Materials
@@ -34,6 +35,7 @@ INSTRUCTIONS = (
     "next step (`toolcrib/agentHints`) and a sentence that can be spoken (`toolcrib/message`). A failed call "
     "says in `toolcrib/error` what is wrong and whether trying again helps."
 )
+SEARCHED = " Not all tools are on the list: find others with `search_tools`, and call them by name."
 FAILED = "the gateway failed; the operator has the details"
 _CALLERS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 """What is wrong with the request, and not with us."""
@@ -46,10 +48,11 @@ class Engine:
         self._gateway = gateway
         bridge = Bridge(gateway, conversations)
         self.materials = Materials(gateway, bridge.fetch)
-        self.changes = Changes(gateway, self.materials)
+        self._finds = Finds(gateway)
+        self.changes = Changes(gateway, self.materials, self._finds)
         both: dict[str, Respond] = {
-            "tools/call": Calling(gateway, bridge).answer,
-            "tools/list": Listing(gateway).answer,
+            "tools/call": Calling(gateway, bridge, self._finds, self.changes.found).answer,
+            "tools/list": Listing(gateway, self._finds).answer,
             **self.materials.methods(),
         }
         self._legacy = {**both, "ping": _pong, "logging/setLevel": _set_level}
@@ -87,16 +90,19 @@ class Engine:
             "protocolVersion": revision,
             "capabilities": {**self._capabilities(caller), "logging": {}},
             "serverInfo": SERVER,
-            "instructions": INSTRUCTIONS,
+            "instructions": self._instructions(caller),
         }
 
     async def _discover(self, asked: Asked) -> bytes:
         found: JsonObject = {
             "supportedVersions": [MODERN],
             "capabilities": {**self._capabilities(asked.peer.caller), "logging": {}},
-            "instructions": INSTRUCTIONS,
+            "instructions": self._instructions(asked.peer.caller),
         }
         return finished(asked, found, ttl_ms=FRESH_MS)
+
+    def _instructions(self, caller: Caller) -> str:
+        return INSTRUCTIONS + SEARCHED if self._finds.on(caller) else INSTRUCTIONS
 
     def _capabilities(self, caller: Caller) -> dict[str, Any]:
         return {"tools": {"listChanged": True}, **self.materials.capabilities(caller)}

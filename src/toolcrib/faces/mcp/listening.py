@@ -13,6 +13,7 @@ import anyio
 
 from toolcrib.errors import Refused
 from toolcrib.faces.mcp.asked import Asked, Live, ProtocolError, finished
+from toolcrib.faces.mcp.finding import Finds, owner_of
 from toolcrib.faces.mcp.materials import Follower, Materials
 from toolcrib.faces.mcp.messages import told
 from toolcrib.faces.mcp.revisions import INVALID_PARAMS, SUBSCRIPTION_KEY
@@ -32,21 +33,30 @@ _KINDS: dict[str, Kind] = {
     "resourcesListChanged": "resources",
     "promptsListChanged": "prompts",
 }
+_TOOLS_CHANGED = "notifications/tools/list_changed"
 _ALL: tuple[Kind, ...] = ("tools", "resources", "prompts")
 
 
 class Listener:
     """One client's ear, from now on: knows what it was told last, and wakes when there may be more."""
 
-    def __init__(self, changes: "Changes", caller: Caller, kinds: Sequence[Kind]) -> None:
-        self._changes, self._caller = changes, caller
-        self._marks: dict[Kind, bytes] = {kind: changes.mark(kind, caller) for kind in kinds}
+    def __init__(
+        self, changes: "Changes", caller: Caller, kinds: Sequence[Kind], session: Live | None = None
+    ) -> None:
+        self._changes, self._caller, self._session = changes, caller, session
+        self._marks: dict[Kind, bytes] = {kind: changes.mark(kind, caller, session) for kind in kinds}
         self._updated: dict[str, None] = {}
         self._bell = anyio.Event()
 
     def concerns(self, user: str) -> bool:
         """Whether it acts for a user; for one without a name any may be meant."""
         return self._caller.user is not None and user in ("", self._caller.user)
+
+    def shares(self, caller: Caller, session: Live | None) -> bool:
+        """Whether what is found there is shown here."""
+        if session is not None:
+            return self._session is session
+        return self._session is None and owner_of(self._caller) == owner_of(caller)
 
     def ring(self) -> None:
         """Wake up: something may have changed."""
@@ -70,7 +80,7 @@ class Listener:
     def _lists(self) -> list[tuple[str, JsonObject]]:
         changed: list[tuple[str, JsonObject]] = []
         for kind, before in self._marks.items():
-            now = self._changes.mark(kind, self._caller)
+            now = self._changes.mark(kind, self._caller, self._session)
             if now != before:
                 self._marks[kind] = now
                 changed.append((f"notifications/{kind}/list_changed", {}))
@@ -84,8 +94,8 @@ class Listener:
 class Changes:
     """Hears of every new catalog and every updated resource, and passes it on to those who listen."""
 
-    def __init__(self, gateway: Gateway, materials: Materials) -> None:
-        self._gateway, self._materials = gateway, materials
+    def __init__(self, gateway: Gateway, materials: Materials, finds: Finds) -> None:
+        self._gateway, self._materials, self._finds = gateway, materials, finds
         self._listeners: set[Listener] = set()
         self._sessions: dict[Live, Listener] = {}
         self.present = gateway.present
@@ -93,15 +103,26 @@ class Changes:
         gateway.listen_for_users(self._hear_of)
         materials.listen(self._resource)
 
-    def mark(self, kind: Kind, caller: Caller) -> bytes:
+    def mark(self, kind: Kind, caller: Caller, session: Live | None = None) -> bytes:
         """Return what tells one list of a caller from another."""
-        if kind == "tools":
-            return self._gateway.prepared(caller, "mcp-mark", _mark)
-        return self._materials.mark(caller, kind)
+        if kind != "tools":
+            return self._materials.mark(caller, kind)
+        if self._finds.on(caller):
+            return _mark(self._finds.shown(caller, session))
+        return self._gateway.prepared(caller, "mcp-mark", _mark)
+
+    async def found(self, asked: Asked) -> None:
+        """Tell whom it concerns that a search has found something; a session that does not listen, here."""
+        caller, session = asked.peer.caller, asked.peer.session
+        for listener in self._listeners:
+            if listener.shares(caller, session):
+                listener.ring()
+        if session is not None and session not in self._sessions and asked.wire.streams:
+            await asked.wire.send(told(_TOOLS_CHANGED, {}))
 
     async def tell(self, session: Live, caller: Caller, write: Write, begin: Begin | None = None) -> None:
         """Tell a session of the handshake era what changes, until cancelled; `begin` once there is room."""
-        with self._listening(caller, _ALL) as listener:
+        with self._listening(caller, _ALL, session) as listener:
             self._sessions[session] = listener
             try:
                 if begin is not None:
@@ -136,11 +157,13 @@ class Changes:
                 follower.close()
 
     @contextmanager
-    def _listening(self, caller: Caller, kinds: Sequence[Kind]) -> Generator[Listener]:
+    def _listening(
+        self, caller: Caller, kinds: Sequence[Kind], session: Live | None = None
+    ) -> Generator[Listener]:
         if len(self._listeners) >= MOST_LISTENERS:
             message = "too many clients are listening; ask for the lists now and then instead"
             raise Refused("OVERLOADED", message, retry_after=60.0)
-        listener = Listener(self, caller, kinds)
+        listener = Listener(self, caller, kinds, session)
         self._listeners.add(listener)
         try:
             yield listener

@@ -8,11 +8,12 @@ from typing import Any
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.faces.mcp.asked import Asked
+from toolcrib.faces.mcp.asked import Asked, Peer
+from toolcrib.faces.mcp.finding import Finds
 from toolcrib.faces.mcp.paging import SINCE, Pages, cursor_of, paged
 from toolcrib.faces.mcp.revisions import MODERN
 from toolcrib.formats import Mcp
-from toolcrib.gateway import Gateway
+from toolcrib.gateway import Cutting, Gateway
 from toolcrib.model import Caller, JsonObject, Tool
 
 _MOST_KEPT = 50_000
@@ -25,26 +26,31 @@ _SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
 class Listing:
     """Answers `tools/list`. A definition is spelled once for each revision, then handed out."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, gateway: Gateway, finds: Finds) -> None:
+        self._gateway, self._finds, self._cutting = gateway, finds, Cutting(gateway)
         self._kept: dict[tuple[str, str, str], bytes] = {}
 
     async def answer(self, asked: Asked) -> bytes:
         """Return the page behind a cursor."""
         cursor = cursor_of(asked)
-        found = self._pages(asked.peer.caller, asked.peer.revision).get(cursor)
+        found = self._pages(asked.peer).get(cursor)
         if found is None:
             message = "there is no such cursor; ask for the first page again"
             raise Refused("INVALID_REQUEST", message, path="cursor")
         return found
 
-    def _pages(self, caller: Caller, revision: str) -> Pages:
+    def _pages(self, peer: Peer) -> Pages:
+        caller, revision = peer.caller, peer.revision
         style = self._gateway.style(caller) or "safe"
         if style == "qualified":
             wanted = f"set `style` of the context {caller.context} to safe or flat"
             raise Refused("INVALID_REQUEST", f"MCP takes no names like source:tool; {wanted}")
         render = partial(self._rendered, name=partial(self._name, style, caller), revision=revision)
-        return self._gateway.prepared(caller, f"mcp-{revision}-{style}", render)
+        if self._finds.on(caller):
+            return render(self._finds.shown(caller, peer.session))
+        return self._gateway.prepared(
+            caller, f"mcp-{revision}-{style}", lambda tools: render(self._cutting.cut(tools, caller, "mcp"))
+        )
 
     def _name(self, style: str, caller: Caller, tool: Tool) -> str:
         """Use the style's name where the protocol takes it, else the safe one."""

@@ -53,6 +53,7 @@ class Session:
         )
         self.level: str | None = None
         self.watched: set[str] = set()
+        self.found: dict[str, None] = {}
         self.at_home = at_home
         """Whether it was opened here; what one asked elsewhere is answered elsewhere."""
         self.used = 0.0

@@ -1,67 +1,98 @@
 """The tools a caller may use, from bytes prepared once per catalog version and audience."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import orjson
 
 from toolcrib.apps.phrases import phrases
 from toolcrib.asgi import Answer, Request
-from toolcrib.errors import Refused
 from toolcrib.faces.rest.fields import choice, count, text
-from toolcrib.formats import FORMATS
-from toolcrib.gateway import Gateway
+from toolcrib.formats import FORMATS, Rest
+from toolcrib.gateway import Declaring, Gateway
 from toolcrib.model import Caller, Tool
 
 STYLES = ("qualified", "safe", "flat")
 MOST = 10_000
 UNVERIFIED = "no device is connected, so nobody knows whether it has what some of these apps need"
 _MOST_LINES = 50_000
+_REST = Rest()
+
+
+class _Wanted(NamedTuple):
+    """How a list is to be spelled, for whom."""
+
+    caller: Caller
+    spelling: str
+    style: str
+
+    @property
+    def kept(self) -> str:
+        """What a list spelled so is kept under."""
+        return f"rest-{self.spelling}-{self.style}-{self.caller.language}"
 
 
 class Listing:
     """Answers `GET /api/tools`."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+        self._gateway, self._declaring = gateway, Declaring(gateway)
         self._lines: dict[tuple[str, bool, str, str], bytes] = {}
 
     async def tools(self, request: Request) -> Answer:
         """List, filter and cut."""
-        query = request.query("context", "format", "style", "q", "limit")
+        query = request.query("context", "format", "style", "q", "limit", "text")
         caller = self._gateway.enter(request.caller, text(query, "context"))
         spelling = choice(query, "format", tuple(FORMATS), "rest")
-        usual = self._gateway.style(caller) or ("qualified" if spelling == "rest" else "safe")
-        style = choice(query, "style", STYLES, usual)
-        if style == "qualified" and spelling != "rest":
-            message = f"qualified names hold a colon, which {spelling} does not allow; use safe or flat"
-            raise Refused("INVALID_REQUEST", message, path="style")
+        style = choice(query, "style", STYLES, "") if "style" in query else None
+        wanted = _Wanted(caller, spelling, self._declaring.style(caller, spelling, style))
         limit = count(query, "limit", default=MOST, most=MOST)
-        kept = f"rest-{spelling}-{style}-{caller.language}"
-        if "q" not in query and limit == MOST:
-            return Answer(200, self._gateway.prepared(caller, kept, partial(self._whole, kept, caller)))
-        found = self._gateway.search(caller, query.get("q", ""))
-        return Answer(200, self._joined(kept, caller, found[:limit], len(found)))
+        most = self._declaring.cutting.most(caller, spelling)
+        if "q" not in query and limit == MOST and (most is None or len(self._gateway.tools(caller)) <= most):
+            return Answer(200, self._gateway.prepared(caller, wanted.kept, partial(self._spelled, wanted)))
+        if "q" in query or "text" in query:
+            await self._gateway.read()
+        return Answer(200, self._chosen(wanted, query, limit))
 
-    def _whole(self, kept: str, caller: Caller, tools: Sequence[Tool]) -> bytes:
-        return self._joined(kept, caller, tools, len(tools))
+    def _chosen(self, wanted: _Wanted, query: Mapping[str, str], limit: int) -> bytes:
+        """Spell a part of the list. Which tools are used most changes all the time, so it is not kept."""
+        caller, asked = wanted.caller, query.get("q", "")
+        found = self._gateway.search(caller, asked)
+        return self._spelled(wanted, found, said=query.get("text", ""), ranked=bool(asked), limit=limit)
 
-    def _joined(self, kept: str, caller: Caller, tools: Sequence[Tool], total: int) -> bytes:
-        lines = b",".join([self._line(kept, caller, tool) for tool in tools])
-        return b'{"tools":[%s],"total":%d%s}' % (lines, total, _warnings(caller, tools))
+    def _spelled(
+        self,
+        wanted: _Wanted,
+        tools: Sequence[Tool],
+        *,
+        said: str = "",
+        ranked: bool = False,
+        limit: int = MOST,
+    ) -> bytes:
+        caller, spelling, style = wanted
+        if spelling != "rest":
+            declared = self._declaring.declare(
+                tools, caller, spelling, style, text=said, ranked=ranked, limit=limit
+            )
+            return orjson.dumps(declared.as_json())
+        kept = self._declaring.cutting.cut(tools, caller, spelling, text=said, ranked=ranked)
+        lines = b",".join([self._line(wanted, tool) for tool in kept[:limit]])
+        cut = b',"cut":%d' % (len(tools) - len(kept)) if len(kept) < len(tools) else b""
+        return b'{"tools":[%s],"total":%d%s%s}' % (lines, len(tools), cut, _warnings(caller, kept))
 
-    def _line(self, kept: str, caller: Caller, tool: Tool) -> bytes:
+    def _line(self, wanted: _Wanted, tool: Tool) -> bytes:
         """Spell a tool once for all who see it so; lists of any cut are put together from these."""
-        _, spelling, style, language = kept.split("-", 3)
-        name = self._gateway.named(tool, style, caller)
-        key = (tool.fingerprint, tool.degraded, name, kept)
+        name = self._gateway.named(tool, wanted.style, wanted.caller)
+        key = (tool.fingerprint, tool.degraded, name, wanted.kept)
         found = self._lines.get(key)
         if found is None:
             if len(self._lines) >= _MOST_LINES:
                 self._lines.clear()
-            spelled = FORMATS[spelling].tool(tool, name)
-            if spelling == "rest" and tool.extensions:
-                spelled = {**spelled, "activationPhrases": phrases(tool.extensions, language)}
+            spelled = _REST.tool(tool, name)
+            if tool.extensions:
+                spoken = phrases(tool.extensions, wanted.caller.language)
+                spelled = {**spelled, "activationPhrases": spoken}
             found = self._lines[key] = orjson.dumps(spelled)
         return found
 

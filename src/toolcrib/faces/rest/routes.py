@@ -18,6 +18,7 @@ from collections.abc import Callable
 from toolcrib.asgi import Answer, Request, Route
 from toolcrib.console import Console
 from toolcrib.console.storage import AppStorage
+from toolcrib.faces.rest.answer import AnswerRoute
 from toolcrib.faces.rest.apps import AppRoutes
 from toolcrib.faces.rest.events import Outward
 from toolcrib.faces.rest.execute import Execute
@@ -46,6 +47,8 @@ _HEADERS = {
     "Idempotency-Key": "the same as idempotencyKey in the body",
     "X-Timeout-Ms": "how long the caller waits, up to 300000",
 }
+_ALONE = ("Idempotency-Key",)
+"""What makes sense for a single call alone."""
 
 
 class Rest:
@@ -65,6 +68,7 @@ class Rest:
     ) -> None:
         self._listing = Listing(gateway)
         self._execute = Execute(gateway, conversations, body_bytes=body_bytes)
+        self._answer = AnswerRoute(gateway, conversations, body_bytes=body_bytes)
         self._operators = Operators(console, identity)
         self._servers = ServerRoutes(console)
         self._apps = AppRoutes(console.apps)
@@ -83,7 +87,8 @@ class Rest:
         operators = (*self._keys(), *self._mcp_servers(), *self._pins())
         apps = (*self._apps.routes(), *user_routes(self._users, self._outward), *self._storage.routes())
         old = () if self._legacy is None else self._legacy.routes()
-        return (*self._tools(), *self._happened(), *self._why(), *operators, *apps, *old, *self._alive())
+        tools = (*self._tools(), self._answers())
+        return (*tools, *self._happened(), *self._why(), *operators, *apps, *old, *self._alive())
 
     def _tools(self) -> tuple[Route, ...]:
         parameters = [
@@ -92,6 +97,7 @@ class Rest:
             query("style", "how tools are named", {"enum": list(STYLES)}),
             query("q", "words the tool's name, description, category or tags must hold, all of them"),
             query("limit", "the most tools to list", {**COUNT, "minimum": 1, "maximum": MOST}),
+            query("text", "what was said: of too many tools, those that fit it are listed"),
         ]
         events = {"text/event-stream": {"schema": TEXT}}
         headers = [header(name, said) for name, said in _HEADERS.items()]
@@ -113,6 +119,21 @@ class Rest:
                 present=True,
                 document={"parameters": headers, **takes("Execute"), **gives("Result", more=events)},
             ),
+        )
+
+    def _answers(self) -> Route:
+        return Route(
+            method="POST",
+            path="/api/tools/answer",
+            handler=self._answer.answer,
+            summary="Makes all calls of a provider's message and answers with the provider's own messages.",
+            calls=True,
+            present=True,
+            document={
+                "parameters": [header(name, said) for name, said in _HEADERS.items() if name not in _ALONE],
+                **takes("Answer"),
+                **gives("Answers"),
+            },
         )
 
     def _happened(self) -> tuple[Route, ...]:

@@ -16,6 +16,7 @@ from toolcrib.faces.rest.terms import (
     Schema,
     list_of,
     object_of,
+    only_of,
     ref,
 )
 from toolcrib.hints.schema import schema as hints_schema
@@ -85,6 +86,32 @@ _TOOL = object_of(
     examples=OBJECTS,
     degraded={"type": "boolean", "description": "its source is down; absent where it is not"},
     names=object_of(qualified=TEXT, safe=TEXT, flat=TEXT),
+)
+
+_TOOLS = object_of(
+    ("tools", "total"),
+    tools=list_of({"anyOf": [ref("Tool"), {"type": "object", "description": "as another format has it"}]}),
+    total={**COUNT, "description": "how many there are, listed or not"},
+    cut={**COUNT, "description": "how many are over what a list may hold; absent where none is"},
+    withheld={
+        **list_of(object_of(("name", "reason"), name=TEXT, reason=TEXT)),
+        "description": "those the format cannot tell of; absent where it can of all",
+    },
+    warnings=TEXTS,
+)
+
+_ANSWER = only_of(
+    ("message",),
+    format={"type": ["string", "null"], "description": "whose message it is; else the context's provider"},
+    message={"type": "object", "description": "as the provider sent it"},
+    context=TEXT_OR_NULL,
+)
+
+_ANSWERS = object_of(
+    ("messages", "suppressVoiceResponse", "suggestedFollowUps"),
+    messages={**OBJECTS, "description": "to be sent to the provider as they are"},
+    suppressVoiceResponse={"type": "boolean", "description": "whether a tool wants the assistant silent"},
+    suggestedFollowUps=TEXTS,
 )
 
 _CALL = object_of(
@@ -191,7 +218,9 @@ SHAPES: dict[str, Schema] = {
     "Metadata": _METADATA,
     "Result": _RESULT,
     "Tool": _TOOL,
-    "Tools": object_of(("tools", "total"), tools=list_of(ref("Tool")), total=COUNT),
+    "Tools": _TOOLS,
+    "Answer": _ANSWER,
+    "Answers": _ANSWERS,
     "Execute": {
         **object_of(
             ("name",),
@@ -216,7 +245,13 @@ SHAPES: dict[str, Schema] = {
     "Call": _CALL,
     "Calls": object_of(("calls",), calls=list_of(ref("Call"))),
     "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USED}),
-    "Explanation": object_of(("name", "visible", "reason"), name=TEXT, visible=FLAG, reason=TEXT_OR_NULL),
+    "Explanation": object_of(
+        ("name", "visible", "reason"),
+        name=TEXT,
+        visible=FLAG,
+        reason=TEXT_OR_NULL,
+        cut={**TEXT_OR_NULL, "description": "why it is on no list although it may be used"},
+    ),
     "Status": object_of(
         ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
     ),

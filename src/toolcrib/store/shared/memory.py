@@ -3,8 +3,9 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from toolcrib.interfaces import Change, Demand
+from toolcrib.interfaces import Change, Demand, Purse
 from toolcrib.model import Result
+from toolcrib.store.shared.energy import Energies
 from toolcrib.store.shared.flights import Flights
 from toolcrib.store.shared.presence import Presence
 from toolcrib.store.shared.rates import Rates
@@ -17,6 +18,7 @@ class MemoryShared:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rates = Rates(clock)
+        self._energies = Energies(clock)
         self._results = Results(clock)
         self._flights = Flights()
         self._signals = Signals()
@@ -25,6 +27,14 @@ class MemoryShared:
     async def take(self, demands: Sequence[Demand]) -> float:
         """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
         return self._rates.take(demands)
+
+    def left(self, key: str, purse: Purse) -> float:
+        """What a caller has left to spend."""
+        return self._energies.left(key, purse)
+
+    async def spend(self, key: str, cost: float, purse: Purse) -> float:
+        """Take from what a caller has; what is left then."""
+        return self._energies.spend(key, cost, purse)
 
     async def recall(self, key: str) -> Result | None:
         """A kept result that is still fresh: the very object, so nobody may change what is in it."""

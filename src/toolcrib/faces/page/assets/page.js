@@ -176,24 +176,29 @@ function form(schema) {
 
 // --- the tools ---
 
-let all = [], chosen = null, freshKey = null
+let all = [], chosen = null, freshKey = null, sought = null, asked = 0
 
-function matches(tool, words) {
-  const text = [tool.name, tool.title, tool.description, tool.category, ...(tool.tags ?? [])].join(' ').toLowerCase()
-  return words.every(word => text.includes(word))
+async function seek() {
+  const words = at('search').value.trim(), mine = ++asked
+  at('list').setAttribute('aria-busy', 'true')
+  const found = words ? await ask(`/api/tools?limit=${MOST_SHOWN}&q=${encodeURIComponent(words)}`) : null
+  // Whoever has typed on meanwhile waits for another answer.
+  if (mine !== asked) return
+  sought = found
+  listTools()
+  at('list').setAttribute('aria-busy', 'false')
 }
 
 function listTools() {
-  const words = at('search').value.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = all.filter(tool => matches(tool, words))
-  at('count').textContent = words.length ? `${found.length} of ${all.length}` : `${all.length} in all`
+  const found = sought?.tools ?? all, total = sought?.total ?? all.length
+  at('count').textContent = sought ? `${total} of ${all.length}` : `${all.length} in all`
   at('list').replaceChildren(...found.slice(0, MOST_SHOWN).map(tool => draw('li', {}, draw('button', {
-    type: 'button', 'aria-current': String(tool === chosen), onclick: () => choose(tool),
+    type: 'button', 'aria-current': String(tool.name === chosen?.name), onclick: () => choose(tool),
   }, draw('span', { class: 'line' }, draw('b', {}, tool.title ?? tool.name), draw('span', { class: 'quiet' }, `${tool.source} · ${tool.category}`)),
   draw('small', {}, tool.description.split('\n')[0])))))
   const note = text => at('list').append(draw('li', { class: 'empty' }, text))
   if (!found.length) note(all.length ? 'No tool matches.' : 'There are no tools yet.')
-  if (found.length > MOST_SHOWN) note(`${found.length - MOST_SHOWN} more: search to narrow them down.`)
+  if (total > MOST_SHOWN) note(`${total - MOST_SHOWN} more: search to narrow them down.`)
 }
 
 function marks(tool) {
@@ -428,7 +433,7 @@ const signIn = tried(async () => {
 async function inside() {
   for (const id of ['inside', 'nav', 'account']) show(at(id))
   at('endpoint').append(draw('span', { class: 'quiet' }, 'MCP'), draw('span', { class: 'mono' }, `${origin}/mcp`), copier(() => `${origin}/mcp`))
-  at('search').addEventListener('input', listTools)
+  at('search').addEventListener('input', tried(seek))
   at('key-form').addEventListener('submit', event => { event.preventDefault(); createKey() })
   at('signout').addEventListener('click', tried(async () => { await ask('/api/signout', { method: 'POST' }); location.assign('/') }))
   const refreshPeople = panels({ draw, ask, at, show, tried, emptyRow, moment })

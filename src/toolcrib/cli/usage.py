@@ -1,0 +1,40 @@
+"""`toolcrib usage`: how much each tool was used."""
+
+from datetime import UTC, datetime
+
+import click
+
+from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.place import Place, at_place, json_option
+from toolcrib.cli.screen import hint, show_json, show_table
+from toolcrib.model import JsonObject
+
+
+@click.command("usage")
+@at_place
+@json_option
+def command(place: Place, *, as_json: bool) -> int:
+    """Say how often each tool was called, how often it failed, and how long it took.
+
+    The tools used most come first. Without a running gateway, what the store of this one has is told.
+    """
+
+    async def work(desk: Desk) -> JsonObject:
+        return await desk.usage()
+
+    usage = at_desk(place, work)
+    if as_json:
+        show_json(usage)
+        return 0
+    tools = sorted(usage["tools"].items(), key=lambda each: -each[1]["calls"])
+    head = ("Tool", "Calls", "Errors", "Cached", "p50", "p95", "Last used")
+    show_table(head, [_row(name, used) for name, used in tools])
+    if not tools:
+        hint("No tool was called yet.")
+    return 0
+
+
+def _row(name: str, used: JsonObject) -> tuple[str, ...]:
+    last = datetime.fromtimestamp(used["lastUsed"], UTC).isoformat(sep=" ", timespec="seconds")[:-6] + "Z"
+    counts = (str(used[field]) for field in ("calls", "errors", "cached"))
+    return name, *counts, *(f"{used[field]:.1f} ms" for field in ("p50", "p95")), last

@@ -1,0 +1,92 @@
+"""How Anthropic's Messages API spells tools, calls and results."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.model import JsonObject, Result, Tool
+from toolcrib.schemas.dialects import ANTHROPIC
+from toolcrib.schemas.fit import fit
+from toolcrib.schemas.once import Once
+from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, objects, told
+
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""What the model can look at."""
+
+
+class Anthropic:
+    """Tools as `tools` of a request, calls as blocks of a message, results as blocks of the next one."""
+
+    name = "anthropic"
+    bounds = Bounds(parameter=r"[a-zA-Z0-9_.-]{1,64}")
+
+    def __init__(self) -> None:
+        self._fitted = Once(partial(fit, dialect=ANTHROPIC))
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one tool."""
+        said = {"name": name, "description": described(tool), "input_schema": self._fitted.of(tool).schema}
+        return {key: value for key, value in said.items() if value}
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """Declarations stand side by side."""
+        return list(declared)
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Say what of the schema could not be said."""
+        return self._fitted.of(tool).losses
+
+    def calls(self, message: JsonObject | list[JsonObject]) -> tuple[Asked, ...]:
+        """Read the `tool_use` blocks of a message, or of the content of one."""
+        path = "message"
+        blocks: Any = message
+        if not isinstance(message, list):
+            blocks, path = an_object(message, path).get("content"), "message.content"
+        if isinstance(blocks, str):
+            return ()
+        found = objects(blocks, path)
+        return tuple(_asked(block, where) for where, block in found if block.get("type") == "tool_use")
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Nothing is ever called off."""
+        return ()
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer all calls in one message of the user's, which the next request must go on with."""
+        if not answers:
+            return []
+        return [{"role": "user", "content": [_answer(each) for each in answers]}]
+
+
+def _asked(block: JsonObject, path: str) -> Asked:
+    arguments, problem = arguments_of(block.get("input"))
+    return Asked(
+        id=a_text(block, "id", path), name=a_text(block, "name", path), arguments=arguments, problem=problem
+    )
+
+
+def _answer(answered: Answered) -> JsonObject:
+    result = answered.result
+    return {
+        "type": "tool_result",
+        "tool_use_id": answered.asked.id,
+        "content": _content(result),
+        "is_error": result.problem is not None,
+    }
+
+
+def _content(result: Result) -> str | list[JsonObject]:
+    # Beside an error the provider takes nothing but text.
+    pictures = [] if result.problem is not None else [each for each in result.content if _is_picture(each)]
+    text = as_text(told(result))
+    return [{"type": "text", "text": text}, *map(_picture, pictures)] if pictures else text
+
+
+def _is_picture(block: JsonObject) -> bool:
+    return block.get("type") == "image" and block.get("mimeType") in _PICTURES and bool(block.get("data"))
+
+
+def _picture(block: JsonObject) -> JsonObject:
+    source = {"type": "base64", "media_type": block["mimeType"], "data": cast("str", block["data"])}
+    return {"type": "image", "source": source}

@@ -1,0 +1,104 @@
+"""How Gemini's generateContent spells tools, calls and results."""
+
+from collections.abc import Sequence
+
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.model import Json, JsonObject, Tool
+from toolcrib.schemas.capitals import parameters
+from toolcrib.schemas.dialects import GEMINI
+from toolcrib.schemas.fit import Fitted, fit
+from toolcrib.schemas.once import Once
+from toolcrib.telling import a_text, an_object, arguments_of, described, objects, told
+
+
+class Gemini:
+    """Tools as one list of function declarations, calls and results as parts of contents."""
+
+    name = "gemini"
+    bounds = Bounds(
+        name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", parameter=r"[a-zA-Z_][a-zA-Z0-9_]{0,63}", tools=512
+    )
+
+    def __init__(self) -> None:
+        self._fitted = Once(_fitted)
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one function; one without parameters says nothing of them."""
+        said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
+        return {key: value for key, value in said.items() if value}
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """All declarations are one tool of Gemini's."""
+        return [{"functionDeclarations": list(declared)}] if declared else []
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Say what of the schema could not be said."""
+        return self._fitted.of(tool).losses
+
+    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+        """Read the calls of a response, in its first candidate, or of one content."""
+        content, path = _content(an_object(message, "message"))
+        found = objects(content.get("parts") or [], f"{path}.parts")
+        parts = ((_either(part, "functionCall", "function_call"), where) for where, part in found)
+        return tuple(_asked(part, f"{where}.functionCall") for part, where in parts if part is not None)
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Nothing is ever called off."""
+        return ()
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer all calls in one content: it must have as many parts as there were calls."""
+        if not answers:
+            return []
+        return [{"role": "user", "parts": [{"functionResponse": _answer(each)} for each in answers]}]
+
+
+def _fitted(schema: JsonObject) -> Fitted:
+    fitted = fit(schema, GEMINI)
+    return Fitted(parameters(fitted.schema) or {}, fitted.losses)
+
+
+def _content(message: JsonObject) -> tuple[JsonObject, str]:
+    """Find the content in a message; a candidate that was stopped may have none."""
+    if "candidates" not in message and "parts" not in message and "promptFeedback" not in message:
+        raise Refused(
+            "INVALID_REQUEST",
+            "message must be a response of Gemini's with candidates, or a content with parts",
+            path="message",
+        )
+    if "parts" in message:
+        return message, "message"
+    candidates = objects(message.get("candidates") or [], "message.candidates")
+    if not candidates:
+        return {}, "message"
+    path, first = candidates[0]
+    content = first.get("content")
+    return ({}, path) if content is None else (an_object(content, f"{path}.content"), f"{path}.content")
+
+
+def _either(holder: JsonObject, wire: str, python: str) -> Json:
+    """Look for a field as it is on the wire, and as the SDK for Python calls it."""
+    return holder.get(wire, holder.get(python))
+
+
+def _asked(given: Json, path: str) -> Asked:
+    call = an_object(given, path)
+    if _either(call, "willContinue", "will_continue"):
+        raise Refused(
+            "INVALID_REQUEST", f"{path} is only a piece of a call: put the pieces together first", path=path
+        )
+    arguments, problem = arguments_of(call.get("args"))
+    return Asked(
+        id=a_text(call, "id", path, needed=False),
+        name=a_text(call, "name", path),
+        arguments=arguments,
+        problem=problem,
+    )
+
+
+def _answer(answered: Answered) -> JsonObject:
+    asked, result = answered.asked, answered.result
+    key = "output" if result.problem is None else "error"
+    answer = {"name": asked.name, "response": {key: told(result)}}
+    return {"id": asked.id, **answer} if asked.id else answer

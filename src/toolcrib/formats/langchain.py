@@ -1,0 +1,102 @@
+"""How LangChain spells tools, calls and results: whatever model is behind it, it sees to the rest."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from toolcrib.errors import Refused, problem
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.model import JsonObject, Tool
+from toolcrib.schemas.dialects import OPENAI
+from toolcrib.schemas.fit import fit
+from toolcrib.schemas.once import Once
+from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, objects, told
+
+_DIALECT = replace(OPENAI, references=False)
+"""References are put in place, as LangChain does with those of its own tools."""
+_FROM_THE_MODEL = ("ai", "AIMessageChunk")
+_FROM_OTHERS = ("human", "system", "tool", "function", "chat", "remove")
+
+
+class LangChain:
+    """Tools as `bind_tools` takes them, calls as they stand in an AIMessage, results as ToolMessages."""
+
+    name = "langchain"
+    bounds = Bounds()
+
+    def __init__(self) -> None:
+        self._fitted = Once(partial(fit, dialect=_DIALECT))
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one tool, as `convert_to_openai_tool` would."""
+        said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
+        return {"type": "function", "function": {key: value for key, value in said.items() if value}}
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """Declarations stand side by side."""
+        return list(declared)
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Say what of the schema could not be said."""
+        return self._fitted.of(tool).losses
+
+    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+        """Read the calls of an AIMessage as a dictionary, also those that LangChain could not read itself."""
+        given, path = _message(an_object(message, "message"))
+        read = objects(given.get("tool_calls") or [], f"{path}.tool_calls")
+        unread = objects(given.get("invalid_tool_calls") or [], f"{path}.invalid_tool_calls")
+        return (
+            *(_asked(each, where) for where, each in read),
+            *(_unread(each, where) for where, each in unread),
+        )
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Nothing is ever called off."""
+        return ()
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer each call with a ToolMessage as a dictionary; its artifact is for programs alone."""
+        return [_answer(each) for each in answers]
+
+
+def _message(given: JsonObject) -> tuple[JsonObject, str]:
+    """Find the fields of a message, which some spellings of it hold under `data`."""
+    kind = a_text(given, "type", "message")
+    if kind in _FROM_OTHERS:
+        return {}, "message"
+    if kind not in _FROM_THE_MODEL:
+        raise Refused("INVALID_REQUEST", "message.type must be ai", path="message.type")
+    if "data" in given:
+        return an_object(given["data"], "message.data"), "message.data"
+    return given, "message"
+
+
+def _asked(call: JsonObject, path: str) -> Asked:
+    arguments, fault = arguments_of(call.get("args"))
+    return Asked(
+        id=a_text(call, "id", path, needed=False),
+        name=a_text(call, "name", path),
+        arguments=arguments,
+        problem=fault,
+    )
+
+
+def _unread(call: JsonObject, path: str) -> Asked:
+    asked = _asked(call, path)
+    if asked.problem is not None:
+        return asked
+    why = call.get("error") or "LangChain could not read them"
+    fault = problem("INVALID_ARGUMENTS", f"the arguments are of no use: {why}", path="arguments")
+    return Asked(id=asked.id, name=asked.name, problem=fault)
+
+
+def _answer(answered: Answered) -> JsonObject:
+    asked, result = answered.asked, answered.result
+    return {
+        "type": "tool",
+        "content": as_text(told(result)),
+        "tool_call_id": asked.id,
+        "name": asked.name,
+        "status": "success" if result.problem is None else "error",
+        "artifact": result.data if result.data is not None else list(result.content) or None,
+    }

@@ -1,0 +1,100 @@
+"""How OpenAI's Chat Completions, and all who speak like them, spell tools, calls and results."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.model import JsonObject, Tool
+from toolcrib.schemas.dialects import OPENAI
+from toolcrib.schemas.fit import Fitted, fit
+from toolcrib.schemas.once import Once
+from toolcrib.schemas.wholly import wholly
+from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+
+
+def _spelled(schema: JsonObject) -> tuple[Fitted, bool]:
+    """A schema as it is declared, and whether a model can be held to it letter by letter."""
+    strict = wholly(schema)
+    return (fit(schema, OPENAI), False) if strict is None else (strict, True)
+
+
+class OpenAIChat:
+    """An assistant's message with `tool_calls` in, one message of the role `tool` per call out."""
+
+    name = "openai_chat"
+    bounds = Bounds(description=1_024, tools=128, result_bytes=1_048_576)
+
+    def __init__(self) -> None:
+        self._spelled = Once(_spelled)
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one tool; it is strict where that takes nothing away from what the tool accepts."""
+        fitted, strict = self._spelled.of(tool)
+        function: dict[str, Any] = {"name": name}
+        description = described(tool, self.bounds.description)
+        if description:
+            function["description"] = description
+        function["parameters"] = fitted.schema
+        if strict:
+            function["strict"] = True
+        return {"type": "function", "function": function}
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """Leave them as they are."""
+        return list(declared)
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Say what a declaration leaves out."""
+        return self._spelled.of(tool)[0].losses
+
+    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+        """Read an assistant's message, the choice it is in, or the completion that is in."""
+        path, said = _message(an_object(message, "message"))
+        given = said.get("tool_calls")
+        if given is None and said.get("role") == "assistant":
+            return ()
+        found = (_asked(each, path) for path, each in objects(given, f"{path}.tool_calls"))
+        return tuple(each for each in found if each is not None)
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Nothing is taken back: a completion is complete."""
+        return ()
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer every call with a message of its own, all of which belong before the next turn."""
+        return [
+            {
+                "role": "tool",
+                "tool_call_id": each.asked.id,
+                "content": as_text(capped(told(each.result), self.bounds.result_bytes)),
+            }
+            for each in answers
+        ]
+
+
+def _message(given: JsonObject) -> tuple[str, JsonObject]:
+    """Where the message is: of several choices the first is the one that is gone on with."""
+    path = "message"
+    if "choices" in given:
+        choices = objects(given["choices"], f"{path}.choices")
+        if not choices:
+            return path, {"role": "assistant"}
+        path, given = choices[0]
+    if "message" in given:
+        path = f"{path}.message"
+        return path, an_object(given["message"], path)
+    return path, given
+
+
+def _asked(call: JsonObject, path: str) -> Asked | None:
+    """Read one call; what is of another type than a function was declared by somebody else."""
+    if call.get("type", "function") != "function":
+        return None
+    function = an_object(call.get("function"), f"{path}.function")
+    arguments, problem = arguments_of(function.get("arguments"))
+    return Asked(
+        id=a_text(call, "id", path),
+        name=a_text(function, "name", f"{path}.function"),
+        arguments=arguments,
+        problem=problem,
+    )

@@ -1,0 +1,105 @@
+"""How OpenAI's Realtime sessions spell tools, calls and results.
+
+A call is told in three events, one after the other: its arguments are done, its item is done, its response is
+done. Each of them is read, so that a caller may act on any one; whoever hands over all of them has to mind
+that they are of one id. Only the last one knows whether the speaker was interrupted.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.model import JsonObject, Tool
+from toolcrib.schemas.dialects import OPENAI
+from toolcrib.schemas.fit import fit
+from toolcrib.schemas.once import Once
+from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+
+_ARGUMENTS = "response.function_call_arguments.done"
+_ITEM = "response.output_item.done"
+_RESPONSE = "response.done"
+
+
+class OpenAIRealtime:
+    """An event in; one `conversation.item.create` per call out, and a `response.create` after them."""
+
+    name = "openai_realtime"
+    bounds = Bounds(description=1_024, tools=128, result_bytes=12_000, owns_audio=True)
+
+    def __init__(self) -> None:
+        self._fitted = Once(partial(fit, dialect=OPENAI))
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one tool, as `session.tools` of a `session.update` has it: nothing is strict there."""
+        spelled: dict[str, Any] = {"type": "function", "name": name}
+        description = described(tool, self.bounds.description)
+        if description:
+            spelled["description"] = description
+        return {**spelled, "parameters": self._fitted.of(tool).schema}
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """Leave them as they are."""
+        return list(declared)
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Say what a declaration leaves out."""
+        return self._fitted.of(tool).losses
+
+    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+        """Read any event; a response that did not come to its end asks for nothing."""
+        kind = a_text(an_object(message, "message"), "type", "message")
+        if kind == _ARGUMENTS:
+            # Older sessions leave the name to the event of the item, which is the next one.
+            return (_asked("message", message),) if "name" in message else ()
+        if kind == _ITEM:
+            path = "message.item"
+            item = an_object(message.get("item"), path)
+            return (_asked(path, item),) if _is_call(item) and _is_whole(item) else ()
+        if kind == _RESPONSE and _status(message) == "completed":
+            return tuple(_asked(path, item) for path, item in _items(message) if _is_whole(item))
+        return ()
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Read which calls went down with their response: somebody spoke, or it was cut short."""
+        if an_object(message, "message").get("type") != _RESPONSE or _status(message) == "completed":
+            return ()
+        return tuple(a_text(item, "call_id", path) for path, item in _items(message))
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer every call, then have the model speak, unless one of the tools wants silence."""
+        spoken: list[JsonObject] = [_output(each, self.bounds) for each in answers]
+        if answers and not any(each.result.voice.suppress for each in answers):
+            spoken.append({"type": "response.create"})
+        return spoken
+
+
+def _status(event: JsonObject) -> object:
+    return an_object(event.get("response"), "message.response").get("status")
+
+
+def _items(event: JsonObject) -> list[tuple[str, JsonObject]]:
+    """The calls of a response."""
+    response = an_object(event.get("response"), "message.response")
+    output = objects(response.get("output", []), "message.response.output")
+    return [(path, item) for path, item in output if _is_call(item)]
+
+
+def _is_call(item: JsonObject) -> bool:
+    return item.get("type") == "function_call"
+
+
+def _is_whole(item: JsonObject) -> bool:
+    return item.get("status") != "incomplete"
+
+
+def _asked(path: str, call: JsonObject) -> Asked:
+    arguments, problem = arguments_of(call.get("arguments"))
+    call_id, name = a_text(call, "call_id", path), a_text(call, "name", path)
+    return Asked(id=call_id, name=name, arguments=arguments, problem=problem)
+
+
+def _output(answer: Answered, bounds: Bounds) -> JsonObject:
+    output = as_text(capped(told(answer.result), bounds.result_bytes))
+    item = {"type": "function_call_output", "call_id": answer.asked.id, "output": output}
+    return {"type": "conversation.item.create", "item": item}

@@ -1,0 +1,83 @@
+"""How OpenAI's Responses spell tools, calls and results."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.model import JsonObject, Tool
+from toolcrib.schemas.dialects import OPENAI
+from toolcrib.schemas.fit import Fitted, fit
+from toolcrib.schemas.once import Once
+from toolcrib.schemas.wholly import wholly
+from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+
+_GIVEN_UP = ("cancelled", "failed")
+"""Responses nobody goes on with."""
+
+
+def _spelled(schema: JsonObject) -> tuple[Fitted, bool]:
+    """A schema as it is declared, and whether a model can be held to it letter by letter."""
+    strict = wholly(schema)
+    return (fit(schema, OPENAI), False) if strict is None else (strict, True)
+
+
+class OpenAIResponses:
+    """A response with items of the type `function_call` in, one item `function_call_output` per call out."""
+
+    name = "openai_responses"
+    bounds = Bounds(description=1_024, tools=128, result_bytes=10_485_760)
+
+    def __init__(self) -> None:
+        self._spelled = Once(_spelled)
+
+    def tool(self, tool: Tool, name: str) -> JsonObject:
+        """Declare one tool; whether it is strict must be said either way."""
+        fitted, strict = self._spelled.of(tool)
+        spelled: dict[str, Any] = {"type": "function", "name": name}
+        description = described(tool, self.bounds.description)
+        if description:
+            spelled["description"] = description
+        return {**spelled, "parameters": fitted.schema, "strict": strict}
+
+    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
+        """Leave them as they are."""
+        return list(declared)
+
+    def losses(self, tool: Tool) -> tuple[Loss, ...]:
+        """Say what a declaration leaves out."""
+        return self._spelled.of(tool)[0].losses
+
+    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+        """Read a whole response, or one item of its output."""
+        an_object(message, "message")
+        if "output" not in message:
+            a_text(message, "type", "message")
+            return _asked("message", message)
+        if message.get("status") in _GIVEN_UP:
+            return ()
+        items = objects(message["output"], "message.output")
+        return tuple(asked for path, item in items for asked in _asked(path, item))
+
+    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
+        """Nothing is taken back: a response that is given up has no calls."""
+        return ()
+
+    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+        """Answer every call with an item for the next input."""
+        return [
+            {
+                "type": "function_call_output",
+                "call_id": each.asked.id,
+                "output": as_text(capped(told(each.result), self.bounds.result_bytes)),
+            }
+            for each in answers
+        ]
+
+
+def _asked(path: str, item: JsonObject) -> tuple[Asked, ...]:
+    """Read an item: most are no calls, and one that was cut off in the middle is none yet."""
+    if item.get("type") != "function_call" or item.get("status") == "incomplete":
+        return ()
+    arguments, problem = arguments_of(item.get("arguments"))
+    call_id, name = a_text(item, "call_id", path), a_text(item, "name", path)
+    return (Asked(id=call_id, name=name, arguments=arguments, problem=problem),)

@@ -1,0 +1,74 @@
+"""Who has little energy sees fewer, cheaper tools; contexts say whether it counts at all."""
+
+from collections.abc import Callable, Hashable
+from math import inf
+from typing import Literal
+
+from toolcrib.interfaces import Reason
+from toolcrib.model import Caller, Tool
+from toolcrib.policy.contexts import Context, Contexts
+
+Band = Literal["high", "medium", "low", "urgent"]
+
+BANDS: tuple[tuple[Band, float], ...] = (("high", 50.0), ("medium", 20.0), ("low", 0.0))
+"""Each band, and above what it begins; below the last everything is urgent."""
+REACH: dict[Band, float] = {"high": inf, "medium": 50.0, "low": 20.0, "urgent": 0.0}
+"""The dearest tool that somebody in a band can possibly pay for."""
+AWAIT = "crib:await_energy"
+"""The tool that waits for energy: it is there whenever energy counts, and nowhere else."""
+
+
+def band_of(level: float) -> Band:
+    """Return the band of a level."""
+    for band, above in BANDS:
+        if level > above:
+            return band
+    return "urgent"
+
+
+class Energy:
+    """The rule. `level` says what a caller has left, by its id."""
+
+    name = "energy"
+
+    def __init__(self, contexts: Contexts, level: Callable[[str], float], default_cost: float) -> None:
+        self._contexts, self._level, self._default = contexts, level, default_cost
+
+    def cost(self, tool: Tool) -> float:
+        """Return what a call of a tool costs."""
+        if tool.name == AWAIT:
+            return 0.0
+        return self._default if tool.energy_cost is None else tool.energy_cost
+
+    def counts(self, caller: Caller) -> bool:
+        """Whether this caller's energy counts where it is."""
+        context = self._contexts.contexts.get(caller.context)
+        return context is not None and context.counts_energy
+
+    def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
+        """Hide what is too dear for the context, or for what the caller has left."""
+        context = self._contexts.contexts.get(caller.context)
+        if context is None or not context.counts_energy:
+            return None if tool.name != AWAIT else Reason(self.name, "is for contexts in which energy counts")
+        if context.urgent or tool.name == AWAIT:
+            return None
+        return self._too_dear(tool, caller, context)
+
+    def _too_dear(self, tool: Tool, caller: Caller, context: Context) -> Reason | None:
+        cost, dearest, least = self.cost(tool), context.max_energy_cost, context.min_energy
+        if dearest is not None and cost > dearest:
+            return Reason(self.name, f"costs {cost:g} energy, {caller.context} shows up to {dearest:g}")
+        level = self._level(caller.id)
+        if least is not None and level < least:
+            return Reason(self.name, f"is in a context that needs {least:g} energy; wait until there is more")
+        if cost > REACH[band_of(level)]:
+            return Reason(self.name, f"costs {cost:g} energy, more than is left; wait until there is more")
+        return None
+
+    def audience(self, caller: Caller) -> Hashable:
+        """The band, and whether there is enough for the context, where it counts."""
+        context = self._contexts.contexts.get(caller.context)
+        if context is None or not context.counts_energy or context.urgent:
+            return None
+        level = self._level(caller.id)
+        return band_of(level), context.min_energy is not None and level < context.min_energy

@@ -1,0 +1,98 @@
+"""Folds branches of one kind into a single one, the narrowest that takes them all, more or less."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolcrib.schemas.fit_shapes import Branch, Said, Shape, distinct, union
+
+_WIDER: dict[str, Callable[[list[Any]], Any]] = {
+    "minimum": min,
+    "exclusiveMinimum": min,
+    "minLength": min,
+    "minItems": min,
+    "minProperties": min,
+    "maximum": max,
+    "exclusiveMaximum": max,
+    "maxLength": max,
+    "maxItems": max,
+    "maxProperties": max,
+    "enum": lambda lists: distinct(value for values in lists for value in values),
+}
+_ALIKE = ("integer", "multipleOf", "pattern", "uniqueItems")
+
+
+def folded(branches: Sequence[Branch]) -> Branch:
+    """Make one branch of several of the same kind.
+
+    Only what all of them ask is asked. A property is what those say of it that name it: strictly, where
+    another leaves the name open it could be anything, but nobody is helped by hearing so.
+    """
+    first = branches[0]
+    said: dict[str, Said] = {}
+    for keyword, widest in _WIDER.items():
+        held = _held(branches, keyword)
+        if len(held) == len(branches):
+            said[keyword] = Said(widest([each.value for each in held]), *held[0].origin)
+    for keyword in _ALIKE:
+        held = _held(branches, keyword)
+        if len(held) == len(branches) and all(each.value == held[0].value for each in held):
+            said[keyword] = held[0]
+    if first.kind == "object":
+        _members(branches, said)
+    elif first.kind == "array":
+        _items(branches, said)
+    notes = next((each.notes for each in branches if "description" in each.notes), first.notes)
+    return Branch(first.kind, said, notes)
+
+
+def any_item(branch: Branch) -> Shape | None:
+    """What an item may be, wherever it stands; None where nothing is said of that."""
+    rest, places = branch.item, branch.places
+    if not places:
+        return rest
+    origin = branch.said["prefixItems"].origin
+    most = branch.get("maxItems")
+    if most is not None and most <= len(places):
+        return union(places[0].path, places, origin)
+    return None if rest is None else union(places[0].path, (*places, rest), origin)
+
+
+def _held(branches: Iterable[Branch], keyword: str) -> list[Said]:
+    return [each.said[keyword] for each in branches if keyword in each.said]
+
+
+def _members(branches: Sequence[Branch], said: dict[str, Said]) -> None:
+    required = _held(branches, "required")
+    if len(required) == len(branches):
+        names = [each for each in required[0].value if all(each in other.value for other in required)]
+        if names:
+            said["required"] = Said(tuple(names), *required[0].origin)
+    named = _held(branches, "properties")
+    if named:
+        names = dict.fromkeys(name for each in named for name in each.value)
+        members = {name: _member(name, branches) for name in names}
+        said["properties"] = Said(members, *named[0].origin)
+    rest = _held(branches, "additionalProperties")
+    if len(rest) == len(branches):
+        said["additionalProperties"] = Said(_joined([each.value for each in rest]), *rest[0].origin)
+
+
+def _member(name: str, branches: Sequence[Branch]) -> Shape:
+    shapes = [each.members.get(name, each.others) for each in branches]
+    return _joined([shape for shape in shapes if shape is not None])
+
+
+def _items(branches: Sequence[Branch], said: dict[str, Said]) -> None:
+    shapes = [any_item(each) for each in branches]
+    told = [shape for shape in shapes if shape is not None]
+    if len(told) == len(branches):
+        held = [*_held(branches, "items"), *_held(branches, "prefixItems")]
+        said["items"] = Said(_joined(told), *held[0].origin)
+
+
+def _joined(shapes: Sequence[Shape]) -> Shape:
+    if len(shapes) == 1:
+        return shapes[0]
+    notes = next((shape.notes for shape in shapes if shape.notes), shapes[0].notes)
+    return replace(union(shapes[0].path, shapes), notes=notes)

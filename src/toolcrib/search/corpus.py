@@ -1,0 +1,91 @@
+"""The words of all tools, kept once for everybody: which tools have a word, and how strongly."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from anyio.lowlevel import checkpoint
+
+from toolcrib.model import Tool, fingerprint
+from toolcrib.names import fold
+from toolcrib.search.text import weighed
+
+_NONE: Mapping[int, float] = MappingProxyType({})
+_AT_ONCE = 100
+_SPARE = 1_000
+"""How many definitions that nobody offers any more are kept before they are worth a fresh start."""
+
+
+class Corpus:
+    """Grows by definitions it has not met; each has a place, which stays its own.
+
+    What an audience sees is a choice of places, so a hundred thousand audiences share these words.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], int] = {}
+        self._held: dict[str, dict[int, float]] = {}
+        self._names: dict[str, list[int]] = {}
+        self._sorted: list[str] = []
+        self._whole: Mapping[str, Tool] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def renewed(self, tools: Mapping[str, Tool]) -> "Corpus":
+        """Return what to go on with for these tools: this, or another where most of it is of the past."""
+        return self if len(self) <= 2 * len(tools) + _SPARE else Corpus()
+
+    async def read(self, tools: Mapping[str, Tool]) -> None:
+        """Read a whole catalog, a few tools at a time, so that nobody waits long; once, if it is the same."""
+        if tools is not self._whole:
+            listed = tuple(tools.values())
+            for start in range(0, len(listed), _AT_ONCE):
+                self.places(listed[start : start + _AT_ONCE])
+                await checkpoint()
+            self._whole = tools
+
+    def places(self, tools: Iterable[Tool]) -> list[int]:
+        """Return the places of some tools, and read those that are new."""
+        places = self._places
+        found: list[int] = []
+        for tool in tools:
+            key = (tool.fingerprint or fingerprint(tool), tool.exposed)
+            place = places.get(key)
+            if place is None:
+                place = places[key] = len(places)
+                self._read(tool, place)
+            found.append(place)
+        return found
+
+    def having(self, word: str) -> Mapping[int, float]:
+        """Return the places of the tools that have a word, and what it counts for in each."""
+        return self._held.get(word, _NONE)
+
+    def named(self, name: str) -> Sequence[int]:
+        """Return whose whole name this is, in any spelling."""
+        return self._names.get(fold(name), ())
+
+    def starting(self, beginning: str) -> Iterator[str]:
+        """Yield the words that begin so, in the order of the alphabet."""
+        ordered = self._ordered()
+        for place in range(bisect_left(ordered, beginning), len(ordered)):
+            if not ordered[place].startswith(beginning):
+                return
+            yield ordered[place]
+
+    def _read(self, tool: Tool, place: int) -> None:
+        held = self._held
+        for word, weight in weighed(tool).items():
+            having = held.get(word)
+            if having is None:
+                held[word] = {place: weight}
+            else:
+                having[place] = weight
+        for name in {fold(each) for each in (tool.name, tool.exposed, tool.local, *tool.aliases)}:
+            self._names.setdefault(name, []).append(place)
+
+    def _ordered(self) -> list[str]:
+        if len(self._sorted) != len(self._held):
+            self._sorted = sorted(self._held)
+        return self._sorted

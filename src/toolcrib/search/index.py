@@ -1,0 +1,170 @@
+"""What one audience can find: its own tools, ranked by BM25 over the words that all audiences share."""
+
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from itertools import islice
+from math import log
+
+from toolcrib.model import Tool
+from toolcrib.search.corpus import Corpus
+from toolcrib.search.words import STOPS, stem, words
+
+EXACT = 100.0
+"""What a tool scores beyond all words where the query is its whole name."""
+
+_MOST_TEXT = 4_000
+_MOST_WORDS = 16
+_MOST_ALIKE = 32
+_SHORTEST_BEGUN, _SHORTEST_MISSPELT = 2, 4
+_BEGUN, _MISSPELT = 0.4, 0.6
+"""What a word counts for that is not the one asked for, and only begins so or comes near it."""
+_FEW, _PART = 50, 8
+"""A word that more tools have, and more than this part of all, chooses none: it only ranks."""
+_MOST_OF = 2
+"""A word that more than this part of all tools have tells nothing."""
+_MOST_KNOWN = 4_096
+_TIE = -1e-10
+"""What each place in the list counts: of equals the earlier comes first."""
+
+_Asked = tuple[int, Mapping[int, float]]
+"""How many of the audience's tools have a word, and which of all have it."""
+
+
+class Index:
+    """Some tools, asked often. They are read into `corpus` where they are new to it."""
+
+    def __init__(self, tools: Iterable[Tool], corpus: Corpus | None = None) -> None:
+        self._corpus = Corpus() if corpus is None else corpus
+        self._tools = tuple(tools)
+        self._orders = {place: order for order, place in enumerate(self._corpus.places(self._tools))}
+        self._many = max(_FEW, len(self._tools) // _PART)
+        self._known: dict[str, int] = {}
+
+    def find(self, query: str, limit: int | None = None) -> tuple[Tool, ...]:
+        """Return the tools that any word of the query speaks for, the best first; all where it has none."""
+        if not query.strip():
+            return self._tools[:limit]
+        scores = self._scores(query)
+        return tuple([self._at(place) for place in _best(scores, limit)])
+
+    def rank(self, query: str, limit: int | None = None) -> dict[str, float]:
+        """Return the scores of the tools that are found, by canonical name, the best first."""
+        scores = self._scores(query)
+        return {self._at(place).name: round(scores[place], 4) for place in _best(scores, limit)}
+
+    def _at(self, place: int) -> Tool:
+        return self._tools[self._orders[place]]
+
+    def _scores(self, query: str) -> dict[int, float]:
+        scores = self._by_words(query[-_MOST_TEXT:])
+        for place in self._corpus.named(query.strip()):
+            order = self._orders.get(place)
+            if order is not None:
+                scores[place] = scores.get(place, order * _TIE) + EXACT
+        return scores
+
+    def _by_words(self, query: str) -> dict[int, float]:
+        asked = self._asked(query)
+        # Where every word is a common one, the least common chooses.
+        chosen = [each for each in asked if each[0] <= self._many] or asked[:1]
+        scores: dict[int, float] = {}
+        for count, held in chosen:
+            self._choose(scores, held, self._telling(count))
+        for count, held in asked[len(chosen) :]:
+            if count <= len(self._tools) // _MOST_OF:
+                _rank(scores, held, self._telling(count))
+        return scores
+
+    def _asked(self, query: str) -> list[_Asked]:
+        """Return what is known of each word of the query, the rarest first."""
+        said = words(query)
+        told = [word for word in said if word not in STOPS] or said
+        asked = [self._meant(stemmed) for stemmed in dict.fromkeys(map(stem, told))]
+        if told and told[-1] == said[-1] and query[-1].isalnum():
+            asked.append(self._begun(told[-1]))
+        return sorted((each for each in asked if each[0]), key=_count)[:_MOST_WORDS]
+
+    def _meant(self, word: str) -> _Asked:
+        count = self._count(word)
+        return (count, self._corpus.having(word)) if count else self._misspelt(word)
+
+    def _begun(self, word: str) -> _Asked:
+        """Find the words that begin so: whoever types is not done with the last one.
+
+        What is a common word by itself is taken to be done: longer ones would choose in its place.
+        """
+        whole = stem(word)
+        if len(word) < _SHORTEST_BEGUN or self._count(whole) > self._many:
+            return 0, {}
+        return self._together((each for each in self._corpus.starting(word) if each != whole), _BEGUN)
+
+    def _misspelt(self, word: str) -> _Asked:
+        """Find the words that are one slip away from one that nobody has."""
+        if len(word) < _SHORTEST_MISSPELT or not word.isascii():
+            return 0, {}
+        alike = self._corpus.starting(word[0])
+        return self._together((each for each in alike if _one_slip(word, each)), _MISSPELT)
+
+    def _together(self, alike: Iterable[str], worth: float) -> _Asked:
+        """Take several words for one, each worth less than the word itself."""
+        united: dict[int, float] = {}
+        for word in islice((each for each in alike if self._count(each)), _MOST_ALIKE):
+            for place, weight in self._corpus.having(word).items():
+                if place in self._orders:
+                    united[place] = max(united.get(place, 0.0), weight * worth)
+            if len(united) > len(self._orders) // _MOST_OF:
+                break
+        return len(united), united
+
+    def _count(self, word: str) -> int:
+        """Return how many of this audience's tools have a word: those of others must not show in a score."""
+        count = self._known.get(word)
+        if count is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            count = self._known[word] = len(self._corpus.having(word).keys() & self._orders.keys())
+        return count
+
+    def _telling(self, count: int) -> float:
+        """Return how much a word tells that so many tools have."""
+        return log(1 + (len(self._tools) - count + 0.5) / (count + 0.5))
+
+    def _choose(self, scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
+        orders, known = self._orders.get, scores.get
+        for place, weight in held.items():
+            order = orders(place)
+            if order is not None:
+                scores[place] = known(place, order * _TIE) + weight * telling
+
+
+def _rank(scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
+    weights = held.get
+    for place in scores:
+        weight = weights(place)
+        if weight is not None:
+            scores[place] += weight * telling
+
+
+def _one_slip(word: str, other: str) -> bool:
+    """Whether one letter more, one less, another one, or two swapped make one word the other."""
+    if abs(len(word) - len(other)) > 1:
+        return False
+    start = 0
+    for here, there in zip(word, other, strict=False):
+        if here != there:
+            break
+        start += 1
+    rest, left = word[start:], other[start:]
+    swapped = rest[1:2] + rest[:1] + rest[2:]
+    return rest[1:] == left[1:] or rest[1:] == left or rest == left[1:] or swapped == left
+
+
+def _best(scores: dict[int, float], limit: int | None) -> list[int]:
+    # Sorted as bare places: thousands of pairs would call the garbage collector.
+    if limit is not None and limit < len(scores):
+        return nlargest(limit, scores, key=scores.__getitem__)
+    return sorted(scores, key=scores.__getitem__, reverse=True)
+
+
+def _count(asked: _Asked) -> int:
+    return asked[0]

@@ -1,0 +1,89 @@
+"""What a tool's definition says, as words that each weigh as much as the place they stand in."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, cast
+
+from toolcrib.apps.phrases import every_phrase
+from toolcrib.model import JsonObject, Tool
+from toolcrib.search.words import stem, telling, words
+
+NAME, TITLE, MARK, SOURCE, PARAMETER, PROSE, DETAIL = 4.0, 3.0, 2.5, 2.0, 1.2, 1.0, 0.5
+"""What a word counts for in each place; a mark is a tag or an activation phrase."""
+
+_MOST_PROSE = 4_000
+_MOST_PARAMETERS = 64
+_DEEPEST = 3
+_MOST_WORDS = 512
+_K, _B, _USUAL = 1.2, 0.5, 40.0
+"""BM25's own: how soon more of a word adds nothing, how much length counts, how many words are usual.
+
+The usual length is a constant, not the mean of a catalog: so a score says nothing of tools its reader may
+not see, and is worked out once for everybody.
+"""
+
+
+def weighed(tool: Tool) -> dict[str, float]:
+    """Return the words of a tool and how strongly each speaks for it."""
+    counts: dict[str, float] = {}
+    before = counts.get
+    for weight, text in _named(tool):
+        for word in map(stem, words(text)):
+            counts[word] = before(word, 0.0) + weight
+    length = 0
+    for weight, text in _said(tool):
+        said = words(text)
+        length += len(said)
+        for word in map(telling, said):
+            counts[word] = before(word, 0.0) + weight
+    counts.pop("", None)
+    short = _K * (1 - _B + _B * length / _USUAL)
+    # What names say comes first, so that it is prose that is cut.
+    some = islice(counts.items(), _MOST_WORDS)
+    return {word: count * (_K + 1) / (count + short) for word, count in some}
+
+
+def _named(tool: Tool) -> Iterator[tuple[float, str]]:
+    """Yield what is short and chosen with care."""
+    yield NAME, tool.local
+    joined = "".join(words(tool.local))
+    if joined != tool.local:
+        yield NAME, joined
+    if tool.expose_as:
+        yield NAME, tool.expose_as
+    if tool.title:
+        yield TITLE, tool.title
+    yield MARK, " ".join((*tool.tags, *every_phrase(tool.extensions)))
+    yield SOURCE, " ".join((tool.source, *tool.aliases))
+    yield PARAMETER, f"{tool.category} {tool.extensions.get('category', '')}"
+
+
+def _said(tool: Tool) -> Iterator[tuple[float, str]]:
+    """Yield what is told at length."""
+    yield PROSE, tool.description[:_MOST_PROSE]
+    found = _parameters(tool.input_schema)
+    yield PARAMETER, " ".join(name for name, _ in found)
+    yield DETAIL, " ".join(description for _, description in found if description)[:_MOST_PROSE]
+
+
+def _parameters(schema: JsonObject) -> list[tuple[str, str]]:
+    """Return names and descriptions of parameters, those of nested objects and lists too."""
+    found: list[tuple[str, str]] = []
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST):
+        within: list[Any] = []
+        for each in level:
+            for name, about in _properties(each):
+                found.append((name, str(about.get("description", ""))))
+                within += (part for part in (about, about.get("items")) if part and "properties" in part)
+                if len(found) >= _MOST_PARAMETERS:
+                    return found
+        level = within
+    return found
+
+
+def _properties(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    given = cast("Mapping[str, Any]", schema).get("properties") if isinstance(schema, Mapping) else None
+    if isinstance(given, Mapping):
+        for name, about in cast("Mapping[str, Any]", given).items():
+            yield str(name), cast("Mapping[str, Any]", about) if isinstance(about, Mapping) else {}

@@ -1,0 +1,34 @@
+"""What each caller has left to spend: a number that comes back by itself, down to a floor."""
+
+from collections.abc import Callable
+
+from toolcrib.interfaces import Purse
+
+MOST = 100_000
+"""So many callers are remembered; whoever is forgotten has all of it again."""
+
+
+class Energies:
+    """Only those who have spent something are remembered: the others have all of it."""
+
+    def __init__(self, clock: Callable[[], float], *, most: int = MOST) -> None:
+        self._clock, self._most = clock, most
+        self._known: dict[str, tuple[float, float]] = {}
+
+    def left(self, key: str, purse: Purse) -> float:
+        """Return what a caller has now."""
+        known = self._known.get(key)
+        if known is None:
+            return purse.start
+        level, at = known
+        return min(purse.start, level + (self._clock() - at) * purse.recover)
+
+    def spend(self, key: str, cost: float, purse: Purse) -> float:
+        """Take something, down to the floor; return what is left."""
+        level = max(purse.floor, self.left(key, purse) - cost)
+        self._known.pop(key, None)
+        if level < purse.start:
+            if len(self._known) >= self._most:
+                del self._known[next(iter(self._known))]
+            self._known[key] = (level, self._clock())
+        return level

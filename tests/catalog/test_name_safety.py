@@ -1,0 +1,75 @@
+"""Ten thousand names as servers of the world might give them, and what every provider is told instead."""
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import pytest
+
+from toolcrib.catalog import Catalog
+from toolcrib.formats import PROVIDERS
+from toolcrib.interfaces import Offer
+from toolcrib.model import Family, Tool
+from toolcrib.testing import a_tool
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("A2", "A3", "A4")]
+
+SAFE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+FAMILIES: tuple[Family, ...] = ("mcp", "function", "langchain", "openapi")
+LETTERS = "abcXYZ019_-. /$ÄßñıİКлλ東京🙂ﬁ①"
+PER_SOURCE, SOURCES = 1250, 8
+
+
+def name(random: Random) -> str:
+    """A name as nobody would want it: of any length, in any script, hardly different from others."""
+    length = random.choice((1, 2, 3, 8, 20, 64, 65, 200))
+    text = "".join(random.choice(LETTERS) for _ in range(length)).strip()
+    return random.choice((text, text.upper(), f"get{text.title()}", "x" * 80 + text)).strip() or "x"
+
+
+def offers(random: Random) -> dict[str, list[Tool]]:
+    """So many tools of each of so many sources; no two of one source have the same name."""
+    found: dict[str, list[Tool]] = {}
+    for place in range(SOURCES):
+        source, family = f"Server-{place}.x".lower(), FAMILIES[place % len(FAMILIES)]
+        names: set[str] = set()
+        while len(names) < PER_SOURCE:
+            names.add(name(random))
+        found[source] = [a_tool(f"{source}:{each}", family=family, exposed="") for each in sorted(names)]
+    return found
+
+
+def served(
+    tools: Mapping[str, Sequence[Tool]], arriving: Sequence[str], claims: dict[str, str]
+) -> dict[str, str]:
+    """Say what each tool is exposed as once all sources have come in this order; claims are kept."""
+
+    def keep(fresh: Mapping[str, str], stale: Sequence[str]) -> None:
+        claims.update(fresh)
+        for each in stale:
+            claims.pop(each, None)
+
+    catalog = Catalog(list(tools), claims=dict(claims), claimed=keep)  # type: ignore[arg-type]
+    for source in arriving:
+        catalog.replace(source, Offer(tools=tools[source]))
+    assert len(catalog.snapshot.tools) + len(catalog.snapshot.withheld) == PER_SOURCE * SOURCES
+    return {tool.name: tool.exposed for tool in catalog.snapshot.tools.values()}
+
+
+def test_names_are_unique_short_valid_everywhere_and_the_same_in_any_order() -> None:
+    random = Random(7)  # noqa: S311 - the same names in every run
+    tools, claims = offers(random), dict[str, str]()
+    first = served(tools, list(tools), claims)
+    exposed = list(first.values())
+    assert len(exposed) > PER_SOURCE * SOURCES / 2
+    assert len(set(exposed)) == len(exposed)
+    assert [each for each in exposed if not SAFE.fullmatch(each)] == []
+    for provider in PROVIDERS.values():
+        taken = re.compile(provider.bounds.name)
+        assert [each for each in exposed if not taken.fullmatch(each)] == [], provider.name
+    for _ in range(2):
+        arriving = random.sample(list(tools), SOURCES)
+        assert served(tools, arriving, dict(claims)) == first
+    # Who comes first where nothing is kept may own what others want too, but nobody is ever renamed.
+    other = served(tools, list(reversed(tools)), {})
+    assert {each: name for each, name in other.items() if first.get(each, name) != name} == {}

@@ -1,0 +1,193 @@
+"""Gemini Live's spelling, letter by letter: short results without data, and when the model may hear them."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.formats.speaking import GONE, LOST, NOTHING, QUIET, SUNNY, WEATHER, answered, refusal
+from toolcrib.formats.gemini_live import CAP, GeminiLive
+from toolcrib.interfaces import Asked, Provider
+from toolcrib.model import JsonObject, Result
+from toolcrib.testing import a_tool
+
+FORMAT = GeminiLive()
+CALL: JsonObject = {
+    "toolCall": {
+        "functionCalls": [
+            {"id": "f1", "name": "weather", "args": {"city": "Zürich"}},
+            {"id": "f2", "name": "now", "args": {}},
+        ]
+    }
+}
+CANCELLED: JsonObject = {"toolCallCancellation": {"ids": ["f1", "f2"]}}
+
+
+@pytest.mark.requirement("F2")
+def test_tools_are_one_list_of_declarations() -> None:
+    declared = FORMAT.tool(WEATHER, "weather")
+    assert declared == {
+        "name": "weather",
+        "description": "Tells the weather.",
+        "parameters": {
+            "type": "OBJECT",
+            "properties": {
+                "city": {"type": "STRING", "description": "Which city."},
+                "days": {"type": "INTEGER", "description": "How many days ahead."},
+            },
+            "required": ["city"],
+        },
+    }
+    assert FORMAT.tools([declared]) == [{"functionDeclarations": [declared]}]
+    assert FORMAT.tools([]) == []
+    assert "parameters" not in FORMAT.tool(a_tool(input_schema=NOTHING), "x")
+    assert isinstance(FORMAT, Provider)
+    assert FORMAT.losses(WEATHER) == ()
+    assert FORMAT.bounds.owns_audio
+
+
+@pytest.mark.requirement("F2", "F3")
+def test_every_call_is_read() -> None:
+    as_the_sdk_names_it = {"tool_call": {"function_calls": CALL["toolCall"]["functionCalls"]}}
+    for message in (CALL, as_the_sdk_names_it):
+        assert FORMAT.calls(message) == (
+            Asked(id="f1", name="weather", arguments={"city": "Zürich"}),
+            Asked(id="f2", name="now"),
+        )
+        assert FORMAT.cancelled(message) == ()
+
+
+@pytest.mark.requirement("F2")
+def test_what_is_called_off_is_read() -> None:
+    for message in (CANCELLED, {"tool_call_cancellation": {"ids": ["f1", "f2"]}}):
+        assert FORMAT.cancelled(message) == ("f1", "f2")
+        assert FORMAT.calls(message) == ()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"setupComplete": {}},
+        {"serverContent": {"turnComplete": True}, "usageMetadata": {"totalTokenCount": 7}},
+        {"tool_call": None, "server_content": {"interrupted": True}},
+        {"somethingOfNextYear": {"new": True}},
+        {"toolCall": {}},
+    ],
+)
+def test_a_message_without_calls_has_none(message: JsonObject) -> None:
+    assert FORMAT.calls(message) == ()
+    assert FORMAT.cancelled(message) == ()
+
+
+@pytest.mark.requirement("F2")
+@pytest.mark.parametrize(
+    "message, path",
+    [
+        ({}, "message"),
+        ({"type": None}, "message"),
+        ([], "message"),
+        ({"type": "client_tool_call", "client_tool_call": {}}, "message"),
+        ({"toolCall": []}, "message"),
+        ({"toolCall": {"functionCalls": {"name": "x"}}}, "message.toolCall.functionCalls"),
+        ({"toolCall": {"functionCalls": ["x"]}}, "message.toolCall.functionCalls[0]"),
+        ({"toolCall": {"functionCalls": [{"id": "f1"}]}}, "message.toolCall.functionCalls[0].name"),
+        ({"toolCall": {"functionCalls": [{"id": 1, "name": "x"}]}}, "message.toolCall.functionCalls[0].id"),
+    ],
+)
+def test_what_is_no_message_is_refused_with_its_path(message: Any, path: str) -> None:
+    where, said = refusal(FORMAT, message)
+    assert where == path
+    assert path in said
+
+
+@pytest.mark.parametrize("ids", ["f1", [1]])
+def test_ids_that_are_no_texts_are_refused(ids: Any) -> None:
+    with pytest.raises(Exception, match=r"message\.toolCallCancellation\.ids must be a list of texts"):
+        FORMAT.cancelled({"toolCallCancellation": {"ids": ids}})
+
+
+@pytest.mark.requirement("F2", "G3")
+def test_results_say_how_it_ended_and_nothing_of_the_data() -> None:
+    phoned = Result(data={"will_hangup": True, "extension": "100", "log": ["raw"]}, message="Bye.")
+    answers = [answered(SUNNY, id="f1"), answered(GONE, id="f2", name="now"), answered(phoned, id="f3")]
+    assert FORMAT.results(answers) == [
+        {
+            "tool_response": {
+                "functionResponses": [
+                    {
+                        "id": "f1",
+                        "name": "weather",
+                        "response": {"status": "success", "message": "It is sunny — 21°."},
+                        "scheduling": "WHEN_IDLE",
+                    },
+                    {
+                        "id": "f2",
+                        "name": "now",
+                        "response": {"status": "error", "message": "I cannot reach it."},
+                        "scheduling": "WHEN_IDLE",
+                    },
+                    {
+                        "id": "f3",
+                        "name": "weather",
+                        "response": {
+                            "status": "success",
+                            "message": "Bye.",
+                            "will_hangup": True,
+                            "extension": "100",
+                        },
+                        "scheduling": "WHEN_IDLE",
+                    },
+                ]
+            }
+        }
+    ]
+    assert FORMAT.results([]) == []
+
+
+def spelled(result: Result, format: GeminiLive = FORMAT) -> JsonObject:
+    (message,) = format.results([answered(result)])
+    (answer,) = message["tool_response"]["functionResponses"]
+    return answer
+
+
+@pytest.mark.requirement("G4")
+@pytest.mark.parametrize(
+    "result, when", [(SUNNY, "WHEN_IDLE"), (GONE, "WHEN_IDLE"), (LOST, "INTERRUPT"), (QUIET, "SILENT")]
+)
+def test_when_the_model_hears_of_a_result_follows_from_it(result: Result, when: str) -> None:
+    assert spelled(result)["scheduling"] == when
+
+
+def test_vertex_is_told_neither_when_nor_of_which_call() -> None:
+    vertex = GeminiLive(vertex=True)
+    assert vertex.name == "gemini_live_vertex"
+    assert spelled(SUNNY, vertex) == {
+        "name": "weather",
+        "response": {"status": "success", "message": "It is sunny — 21°."},
+    }
+
+
+@pytest.mark.requirement("G3")
+def test_over_the_cap_there_is_a_status_and_a_short_message() -> None:
+    long = Result(data={"destination": "d" * CAP}, message="ö" * 2_000)
+    assert spelled(long)["response"] == {"status": "success", "message": "ö" * 800}
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@pytest.mark.requirement("G3")
+@settings(max_examples=60, deadline=None)
+@given(words=WORDS, times=st.integers(0, 25_000), flag=st.sampled_from(["will_hangup", "destination", "raw"]))
+def test_the_cap_is_never_passed(words: str, times: int, flag: str) -> None:
+    for result in (
+        Result(data={flag: words * times, "raw": [words] * 9}, message=words * 30),
+        Result(data=words * times, message=words * times),
+    ):
+        (message,) = FORMAT.results([answered(result)])
+        assert len(orjson.dumps(message)) <= CAP
+        said = message["tool_response"]["functionResponses"][0]["response"]
+        assert {"status", "message"} <= said.keys() <= {"status", "message", "will_hangup", "destination"}
+        assert (words * times).startswith(said["message"]) or (words * 30).startswith(said["message"])

@@ -1,0 +1,377 @@
+"""A provider's message: all its calls made, side by side or in order, and one reply to each."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.contracts.dialogues import DIALOGUES
+from tests.gateway.answers import Desk, read, said
+from tests.waiting import until
+from toolcrib.errors import Failed, Refused
+from toolcrib.formats import PROVIDERS
+from toolcrib.model import Call, Origin, Progress, Result, Voice
+from toolcrib.testing import a_caller, a_tool, echo
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F3")]
+
+READ, WRITE = a_tool("x:look", category="query"), a_tool("x:write")
+
+
+def code(reply: Any) -> str | None:
+    """The code a reply of Anthropic's holds."""
+    told = json.loads(reply.said)
+    return told["error"]["code"] if reply.failed else None
+
+
+class Gate:
+    """Calls that wait until they are let through, in whatever order."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.cancelled: list[str] = []
+        self._opened: dict[str, anyio.Event] = {}
+
+    def open(self, *names: str) -> None:
+        for name in names:
+            self._opened.setdefault(name, anyio.Event()).set()
+
+    async def __call__(self, call: Call) -> Result:
+        name = call.arguments["n"]
+        self.begun.append(name)
+        try:
+            await self._opened.setdefault(name, anyio.Event()).wait()
+        except anyio.get_cancelled_exc_class():
+            self.cancelled.append(name)
+            raise
+        self.ended.append(name)
+        return Result(data=name)
+
+
+async def alongside(work: Callable[[], Awaitable[None]], desk: Desk, *calls: Any, **more: Any) -> list[Any]:
+    """Answer a message while something else happens."""
+    found: list[Any] = []
+
+    async def answer() -> None:
+        found.extend(await desk.replies(*calls, **more))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer)
+        await work()
+    return found
+
+
+@pytest.mark.parametrize("format", PROVIDERS)
+async def test_every_provider_is_answered_in_its_own_words(format: str) -> None:
+    desk = Desk(a_tool("x:echo"), work=echo)
+    (reply,) = await desk.replies(said("call_1", city="Málaga ☂"), format=format)
+    assert (reply.id, reply.failed) == ("call_1", False)
+    assert [each.arguments for each in desk.calls] == [{"city": "Málaga ☂"}]
+    assert desk.calls[0].origin.provider == format
+
+
+@pytest.mark.parametrize("format", [name for name in PROVIDERS if DIALOGUES[name].parallel])
+async def test_parallel_calls_are_all_answered_in_the_order_they_were_asked(format: str) -> None:
+    desk = Desk(a_tool("x:echo", category="query"), work=echo)
+    calls = [said(f"call_{place}", n=place) for place in range(20)]
+    replies = await desk.replies(*calls, format=format)
+    assert [each.id for each in replies] == [each.id for each in calls]
+    assert not any(each.failed for each in replies)
+
+
+async def test_one_reply_a_call_whatever_happens() -> None:
+    async def work(call: Call) -> Result:
+        match call.arguments["n"]:
+            case "raises":
+                raise RuntimeError("password=hunter2")
+            case "fails":
+                raise Failed("TOOL_FAILED", "Not on a Sunday.")
+            case "hangs":
+                await anyio.sleep_forever()
+            case "is cancelled":
+                raise anyio.get_cancelled_exc_class()
+            case _:
+                pass
+        return Result(data="fine")
+
+    desk = Desk(
+        a_tool("x:do", category="query", timeout=0.01),
+        a_tool("x:secret", permissions=frozenset({"a:b"})),
+        work=work,
+    )
+    ways = ("is fine", "raises", "fails", "hangs", "is cancelled")
+    calls = [said(each, "do", n=each) for each in ways]
+    replies = await desk.replies(
+        *calls, said("unknown", "du"), said("denied", "secret"), said("nameless", ":x")
+    )
+    assert {each.id: code(each) for each in replies} == {
+        "is fine": None,
+        "raises": "EXECUTION_ERROR",
+        "fails": "TOOL_FAILED",
+        "hangs": "TIMEOUT",
+        "is cancelled": "CANCELLED",
+        "unknown": "TOOL_NOT_FOUND",
+        "denied": "PERMISSION_DENIED",
+        "nameless": "INVALID_TOOL_NAME",
+    }
+    assert all("hunter2" not in each.said for each in replies)
+    assert desk.connection.running == 0
+
+
+async def test_a_fault_of_ours_costs_one_reply_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(a_tool("x:echo"), a_tool("x:odd"), work=echo)
+    asked = desk.gateway.call
+
+    async def call(name: str, *others: Any, **more: Any) -> Result:
+        if name == "odd":
+            raise ZeroDivisionError
+        return await asked(name, *others, **more)
+
+    monkeypatch.setattr(desk.gateway, "call", call)
+    first, second = await desk.replies(said("a"), said("b", "odd"))
+    assert (code(first), code(second)) == (None, "EXECUTION_ERROR")
+
+
+async def test_arguments_that_cannot_be_read_are_told_where() -> None:
+    desk = Desk(a_tool("x:echo"), work=echo)
+    message = DIALOGUES["deepgram"].asks([said("a"), said("b")])
+    message["functions"][0]["arguments"] = '{"city": '
+    messages = await desk.connection.answer(message, "deepgram", a_caller())
+    first, second = read("deepgram", messages)
+    assert (first.failed, second.failed) == (True, False)
+    assert json.loads(first.said)["error"]["code"] == "INVALID_ARGUMENTS"
+    assert "line 1 column" in first.said
+    assert len(desk.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ({"deep": json.loads("[" * 80 + "]" * 80)}, "INVALID_ARGUMENTS"),
+        ({"long": "x" * (1 << 20)}, "PAYLOAD_TOO_LARGE"),
+        ({"large": 1 << 80}, "INVALID_ARGUMENTS"),
+    ],
+)
+async def test_arguments_have_bounds(arguments: dict[str, Any], expected: str) -> None:
+    desk = Desk(a_tool("x:echo"), work=echo)
+    (reply,) = await desk.replies(said("a", **arguments))
+    assert code(reply) == expected
+    assert desk.calls == []
+
+
+async def test_no_arguments_are_none() -> None:
+    desk = Desk(a_tool("x:echo"), work=echo)
+    for place, given in enumerate(("", "{}", None)):
+        message = DIALOGUES["deepgram"].asks([said(f"call_{place}")])
+        message["functions"][0]["arguments"] = given
+        (reply,) = read("deepgram", await desk.connection.answer(message, "deepgram", a_caller()))
+        assert not reply.failed
+    assert [each.arguments for each in desk.calls] == [{}, {}, {}]
+
+
+async def test_a_message_without_calls_has_no_answer() -> None:
+    desk = Desk(a_tool("x:echo"), work=echo)
+    turn = await desk.turn()
+    assert (turn.messages, turn.silent, turn.follow_ups) == ([], False, ())
+
+
+async def test_what_is_no_message_of_the_providers_is_refused_whole() -> None:
+    desk = Desk(a_tool("x:echo"), work=echo)
+    for message, name, path in (({}, "morse", "format"), ({"content": 5}, "anthropic", "message.content")):
+        with pytest.raises(Refused) as refused:
+            await desk.connection.answer(message, name, a_caller())
+        assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)
+    assert desk.connection.running == 0
+
+
+# --- in which order ---
+
+
+async def test_reads_run_side_by_side_and_changes_of_one_source_in_order() -> None:
+    gate = Gate()
+    desk = Desk(READ, WRITE, a_tool("y:change"), work=gate)
+    calls = [
+        *(said(n, "write", n=n) for n in ("first", "second")),
+        *(said(n, "look", n=n) for n in ("one", "two")),
+        said("other", "change", n="other"),
+    ]
+
+    async def work() -> None:
+        await until(lambda: len(gate.begun) == 4)
+        assert set(gate.begun) == {"first", "one", "two", "other"}
+        gate.open("two", "other", "one", "second", "first")
+
+    replies = await alongside(work, desk, *calls)
+    assert [each.id for each in replies] == ["first", "second", "one", "two", "other"]
+    assert gate.begun[-1] == "second"
+
+
+async def test_changes_keep_their_order_over_messages_and_when_one_is_taken_back() -> None:
+    gate = Gate()
+    desk = Desk(WRITE, work=gate)
+    deepgram = DIALOGUES["deepgram"]
+    assert deepgram.cancels is not None
+    async with anyio.create_task_group() as tasks:
+        for n in ("a", "b", "c"):
+            message = deepgram.asks([said(n, "write", n=n)])
+            tasks.start_soon(desk.connection.answer, message, "deepgram", a_caller())
+        await until(lambda: desk.connection.running == 3)
+        assert await desk.connection.answer(deepgram.cancels(["b"]), "deepgram", a_caller()) == []
+        await until(lambda: desk.connection.running == 2)
+        assert gate.begun == ["a"]
+        gate.open("a", "c")
+    assert (gate.begun, gate.ended, gate.cancelled) == (["a", "c"], ["a", "c"], [])
+
+
+async def test_a_failed_change_does_not_hold_up_the_next() -> None:
+    async def work(call: Call) -> Result:
+        if call.arguments["n"] == 1:
+            raise Failed("TOOL_FAILED", "no")
+        return Result(data="yes")
+
+    replies = await Desk(WRITE, work=work).replies(said("a", "write", n=1), said("b", "write", n=2))
+    assert [code(each) for each in replies] == ["TOOL_FAILED", None]
+
+
+# --- how long ---
+
+
+async def test_each_call_has_the_deadline_for_itself() -> None:
+    gate = Gate()
+    gate.open("quick")
+    desk = Desk(READ, WRITE, work=gate)
+    calls = (
+        said("quick", "look", n="quick"),
+        said("slow", "look", n="slow"),
+        said("change", "write", n="change"),
+        said("behind it", "write", n="behind it"),
+    )
+    replies = await desk.replies(*calls, deadline=anyio.current_time() + 0.2)
+    assert {each.id: code(each) for each in replies} == {
+        "quick": None,
+        "slow": "TIMEOUT",
+        "change": "OUTCOME_UNKNOWN",
+        "behind it": "TIMEOUT",
+    }
+    assert "nothing was done" in replies[-1].said
+    assert "behind it" not in gate.begun
+
+
+async def test_so_many_calls_and_no_more() -> None:
+    desk = Desk(READ, work=echo, most_calls=3)
+    replies = await desk.replies(*(said(str(n), "look") for n in range(5)))
+    assert [code(each) for each in replies] == [None, None, None, "OVERLOADED", "OVERLOADED"]
+    assert json.loads(replies[-1].said)["error"]["retryAfter"] == 1.0
+    assert code((await desk.replies(said("later", "look")))[0]) is None
+
+
+async def test_who_leaves_takes_the_calls_along() -> None:
+    gate = Gate()
+    desk = Desk(READ, WRITE, work=gate)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(
+            desk.turn, said("a", "look", n="a"), said("b", "write", n="b"), said("c", "write", n="c")
+        )
+        await until(lambda: len(gate.begun) == 2)
+        tasks.cancel_scope.cancel()
+    assert sorted(gate.cancelled) == ["a", "b"]
+    assert desk.connection.running == 0
+
+
+# --- what is taken back ---
+
+
+@pytest.mark.parametrize("format", [name for name in PROVIDERS if DIALOGUES[name].cancels])
+async def test_a_call_that_is_taken_back_ends_and_has_no_reply(format: str) -> None:
+    gate, dialogue = Gate(), DIALOGUES[format]
+    desk = Desk(READ, work=gate)
+    names = ("a", "b") if dialogue.parallel else ("b",)
+
+    async def work() -> None:
+        await until(lambda: len(gate.begun) == len(names))
+        assert dialogue.cancels is not None
+        assert await desk.connection.answer(dialogue.cancels(["b"]), format, a_caller()) == []
+        gate.open("a")
+
+    replies = await alongside(work, desk, *(said(n, "look", n=n) for n in names), format=format)
+    assert [each.id for each in replies] == [n for n in names if n != "b"]
+    assert gate.cancelled == ["b"]
+
+
+async def test_a_call_is_taken_back_after_it_has_ended_and_before_it_came() -> None:
+    gate = Gate()
+    desk = Desk(READ, work=gate)
+
+    async def work() -> None:
+        await until(lambda: len(gate.begun) == 2)
+        gate.open("a")
+        await until(lambda: desk.connection.running == 1)
+        desk.connection.cancel(["a", "early", ""])
+        gate.open("b")
+
+    replies = await alongside(work, desk, said("a", "look", n="a"), said("b", "look", n="b"))
+    assert [each.id for each in replies] == ["b"]
+    assert await desk.replies(said("early", "look", n="early")) == []
+    assert "early" not in gate.begun
+
+
+async def test_a_call_that_is_said_again_is_not_made_again() -> None:
+    desk = Desk(READ, work=echo)
+    assert len(await desk.replies(said("a", "look"), said("a", "look"))) == 2
+    assert await desk.replies(said("a", "look")) == []
+    assert len(await desk.replies(said("", "look"), format="gemini_live")) == 1
+    assert len((await desk.turn(said("", "look"), format="gemini_live")).messages) == 1
+    await desk.turn(*(said(str(n), "look") for n in range(2_000)))
+    assert len(await desk.replies(said("a", "look"))) == 1
+
+
+async def test_a_connection_that_is_closed_ends_what_runs() -> None:
+    gate = Gate()
+    desk = Desk(READ, work=gate)
+
+    async def work() -> None:
+        await until(lambda: len(gate.begun) == 1)
+        await desk.connection.close()
+
+    (reply,) = await alongside(work, desk, said("a", "look", n="a"))
+    assert (code(reply), gate.cancelled) == ("CANCELLED", ["a"])
+
+
+# --- what a voice needs ---
+
+
+@pytest.mark.requirement("G4")
+async def test_one_tool_that_wants_silence_silences_the_turn() -> None:
+    async def work(call: Call) -> Result:
+        n = call.arguments["n"]
+        return Result(data=n, voice=Voice(suppress=n == "b", follow_ups=("Again?", f"{n}?")))
+
+    desk = Desk(READ, work=work)
+    turn = await desk.turn(*(said(n, "look", n=n) for n in ("a", "b")))
+    assert turn.silent
+    assert turn.follow_ups == ("Again?", "a?", "b?")
+    replies = read("anthropic", turn.messages)
+    assert all(json.loads(each.said)["suppress_voice_response"] for each in replies)
+    assert not (await desk.turn(said("c", "look", n="c"))).silent
+
+
+async def test_the_calls_of_a_message_share_a_trace_and_who_asks_hears_of_progress() -> None:
+    heard: list[Progress] = []
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress)
+
+    async def work(call: Call) -> Result:
+        assert call.report is not None
+        await call.report(Progress(message=call.tool.name))
+        return Result(data=1)
+
+    desk = Desk(READ, WRITE, work=work)
+    await desk.turn(said("a", "look"), said("b", "write"), origin=Origin(agent_id="me"), report=report)
+    assert sorted(each.message or "" for each in heard) == ["x:look", "x:write"]
+    first, second = (each.origin for each in desk.calls)
+    assert (first.trace_id, first.correlation_id) == (second.trace_id, second.correlation_id)
+    assert (first.agent_id, first.provider) == ("me", "anthropic")

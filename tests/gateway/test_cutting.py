@@ -1,0 +1,146 @@
+"""Lists that are too long for their reader: what stays on them, and that what is cut may still be called."""
+
+import pytest
+
+from tests.gateway.answers import Desk, said
+from toolcrib.errors import Refused
+from toolcrib.formats import FORMATS, PROVIDERS
+from toolcrib.gateway import Cutting, Declared, Declaring
+from toolcrib.model import Tool
+from toolcrib.policy import Context
+from toolcrib.testing import a_caller, a_tool, echo
+
+pytestmark = pytest.mark.requirement("F8")
+
+MANY = tuple(a_tool(f"x:tool-{n:03d}", category="query") for n in range(200))
+WEATHER = a_tool("x:weather", description="Tells the weather of a town: rain, wind and sun.")
+MAIL = a_tool("x:mail", description="Sends a letter to somebody by electronic mail.")
+LAMP = a_tool("x:lamp", description="Switches the light of a room on or off.")
+
+
+def desk(*tools: Tool, used: dict[str, int] | None = None, **context: object) -> Desk:
+    return Desk(*tools, work=echo, contexts={"default": Context(**context)}, used=used)  # type: ignore[arg-type]
+
+
+def kept(desk: Desk, format: str = "rest", text: str = "", *, query: str = "") -> list[str]:
+    caller = a_caller()
+    found = desk.gateway.search(caller, query)
+    cut = Cutting(desk.gateway).cut(found, caller, format, text=text, ranked=bool(query))
+    return [tool.local for tool in cut]
+
+
+def declared(desk: Desk, format: str, style: str | None = None) -> Declared:
+    declaring, caller = Declaring(desk.gateway), a_caller()
+    return declaring.declare(
+        desk.gateway.tools(caller), caller, format, declaring.style(caller, format, style)
+    )
+
+
+def test_a_list_that_fits_is_left_alone() -> None:
+    assert kept(desk(WEATHER, MAIL)) == kept(desk(WEATHER, MAIL, max_tools=2)) == ["weather", "mail"]
+
+
+def test_pinned_tools_stay_then_what_fits_the_talk_then_what_is_used_most() -> None:
+    tools = (*MANY[:5], WEATHER, MAIL, LAMP)
+    used = {"x:tool-003": 5, "x:tool-001": 2, "x:mail": 1}
+    assert kept(desk(*tools, max_tools=2, used=used)) == ["tool-001", "tool-003"]
+    rain = "will it rain today?"
+    assert kept(desk(*tools, max_tools=2, used=used), text=rain) == ["tool-003", "weather"]
+    pinned = desk(*tools, max_tools=3, used=used, pinned=("x:lamp", "x:tool-004"))
+    assert kept(pinned, text=rain) == ["tool-004", "weather", "lamp"]
+    assert kept(pinned, text="  ") == ["tool-003", "tool-004", "lamp"]
+
+
+def test_pins_are_names_globs_tags_and_categories_and_never_more_than_fit() -> None:
+    tools = (*MANY[:3], a_tool("x:tagged", tags=("home",)), a_tool("y:other", aliases=("old",)))
+    for entry, name in (
+        ("tag:home", "tagged"),
+        ("y:*", "other"),
+        ("category:mutation", "tagged"),
+        ("old", "other"),
+    ):
+        assert kept(desk(*tools, max_tools=1, pinned=(entry,))) == [name]
+    assert kept(desk(*tools, max_tools=2, pinned=("*",))) == ["tool-000", "tool-001"]
+
+
+def test_a_search_is_cut_at_its_end() -> None:
+    crib = desk(LAMP, MAIL, WEATHER, max_tools=1, used={"x:lamp": 9})
+    assert kept(crib, query="weather lamp")[:1] == kept(desk(LAMP, MAIL, WEATHER), query="weather lamp")[:1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_provider_is_told_of_more_tools_than_it_takes(format: str) -> None:
+    spoken = PROVIDERS.get(format)
+    most = None if spoken is None else spoken.bounds.tools
+    tools = tuple(a_tool(f"x:tool-{n}", category="query") for n in range(600))
+    found = declared(desk(*tools), format)
+    assert found.total == 600
+    assert found.cut == (0 if most is None else 600 - most)
+    # Whatever wraps them, every tool that is kept is told of once.
+    assert str(found.tools).count("Does what x:tool-") == 600 - found.cut
+
+
+def test_the_least_of_context_provider_and_format_counts() -> None:
+    caller = a_caller()
+    assert Cutting(desk(WEATHER).gateway).most(caller, "rest") is None
+    assert Cutting(desk(WEATHER).gateway).most(caller, "openai_chat") == 128
+    assert Cutting(desk(WEATHER, max_tools=5).gateway).most(caller, "openai_chat") == 5
+    assert Cutting(desk(WEATHER, max_tools=500).gateway).most(caller, "openai_chat") == 128
+    assert Cutting(desk(WEATHER, provider="openai_chat").gateway).most(caller, "rest") == 128
+    assert (
+        Cutting(desk(WEATHER, provider="openai_chat").gateway).most(a_caller(context="gone"), "rest") is None
+    )
+
+
+async def test_what_is_cut_may_be_called_and_is_explained() -> None:
+    crib = desk(WEATHER, MAIL, max_tools=1, pinned=("x:mail",))
+    assert kept(crib) == ["mail"]
+    (reply,) = await crib.replies(said("a", "weather"))
+    assert not reply.failed
+    cutting, caller = Cutting(crib.gateway), a_caller()
+    assert cutting.why_cut(MAIL, caller) is None
+    why = cutting.why_cut(WEATHER, caller) or ""
+    assert why.startswith("is over the 1 tools that a list of default holds")
+
+
+# --- declarations ---
+
+
+def test_a_provider_is_told_why_a_tool_is_left_out() -> None:
+    schema = {"type": "object", "properties": {"what for?": {"type": "string"}, "b": {"type": "string"}}}
+    needs = a_tool("x:needs", input_schema={**schema, "required": ["what for?"]})
+    inside = a_tool(
+        "x:inside",
+        input_schema={
+            "type": "object",
+            "properties": {"list": {"type": "array", "items": needs.input_schema}},
+        },
+    )
+    may = a_tool("x:may", input_schema=schema)
+    found = declared(desk(needs, may, inside, WEATHER), "gemini")
+    reason = "needs a parameter with a name that gemini does not take: 'what for?'"
+    assert found.as_json()["withheld"] == [
+        {"name": name, "reason": reason} for name in ("x:needs", "x:inside")
+    ]
+    assert (found.total, found.cut) == (4, 0)
+    (tool,) = found.tools
+    assert [each["name"] for each in tool["functionDeclarations"]] == ["may", "weather"]
+    assert "what for?" not in str(tool)
+    assert set(declared(desk(needs, WEATHER), "openai_chat").as_json()) == {"tools", "total"}
+
+
+def test_names_that_a_provider_does_not_take_give_way_to_safe_ones() -> None:
+    crib = desk(a_tool("x:größe messen"), a_tool("x:plain-name"))
+    names = [each["name"] for each in declared(crib, "anthropic", "flat").tools]
+    assert names == ["gr_e_messen", "plain-name"]
+    assert [each["name"] for each in declared(crib, "rest", "flat").tools] == ["größe messen", "plain-name"]
+
+
+def test_styles() -> None:
+    crib = desk(WEATHER, style="flat")
+    declaring, caller = Declaring(crib.gateway), a_caller()
+    assert declaring.style(caller, "rest") == "flat"
+    assert declaring.style(caller, "rest", "qualified") == "qualified"
+    assert Declaring(desk(WEATHER).gateway).style(caller, "gemini") == "safe"
+    with pytest.raises(Refused, match="which gemini does not allow; use safe or flat"):
+        declaring.style(caller, "gemini", "qualified")

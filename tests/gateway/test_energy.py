@@ -1,0 +1,44 @@
+"""Callers are told when their energy opens or closes tools: as they spend, and as it comes back."""
+
+import pytest
+
+from tests.waiting import until
+from toolcrib.gateway.energy import Meter
+from toolcrib.interfaces import Purse
+from toolcrib.store.shared import open_shared
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F5")]
+
+
+async def test_a_crossing_is_told_down_and_up() -> None:
+    meter = Meter(open_shared("memory"), Purse(start=100, recover=2_000))
+    told: list[str] = []
+    meter.listen(told.append)
+    await meter.take("key:a", 10)
+    assert not told, "still high"
+    await meter.take("key:a", 85)
+    assert told == ["key:a"]
+    await until(lambda: len(told) >= 3)
+    assert meter.level("key:a") > 50
+    meter.close()
+
+
+async def test_nobody_falls_below_the_floor_and_each_has_its_own() -> None:
+    meter = Meter(open_shared("memory"), Purse(start=100, recover=0))
+    for _ in range(50):
+        await meter.take("key:a", 10)
+    assert meter.level("key:a") == -50
+    assert meter.level("key:b") == 100
+    assert meter.seconds_to("key:a", 10) is None
+    assert meter.seconds_to("key:b", 10) == 0
+    meter.close()
+
+
+async def test_it_comes_back_by_itself_and_never_over_the_top() -> None:
+    meter = Meter(open_shared("memory"), Purse(start=100, recover=1))
+    await meter.take("key:a", 30)
+    wait = meter.seconds_to("key:a", 100)
+    assert wait is not None
+    assert 29 < wait <= 30
+    assert meter.seconds_to("key:a", 1_000) == pytest.approx(wait, abs=0.5)
+    meter.close()

@@ -1,0 +1,72 @@
+"""Words are read once for everybody, and tell nobody of what they may not see."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.search.shelf import SHELF
+from toolcrib.model import Tool, fingerprint
+from toolcrib.search import Corpus, Index
+from toolcrib.search import corpus as module
+from toolcrib.testing import a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F8")]
+
+TOOLS = tuple(replace(tool, fingerprint=fingerprint(tool)) for tool in SHELF)
+
+
+def test_a_definition_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    weighed = module.weighed
+
+    def counted(tool: Tool) -> dict[str, float]:
+        read.append(tool.name)
+        return weighed(tool)
+
+    monkeypatch.setattr(module, "weighed", counted)
+    corpus = Corpus()
+    for _ in range(3):
+        Index(TOOLS, corpus)
+        Index(TOOLS[:4], corpus)
+    assert read == [tool.name for tool in TOOLS]
+    changed = replace(TOOLS[0], description="Other words.")
+    Index([replace(changed, fingerprint=fingerprint(changed)), *TOOLS[1:]], corpus)
+    assert len(read) == len(TOOLS) + 1
+
+
+def test_an_audience_learns_nothing_of_what_others_see() -> None:
+    shared = Corpus()
+    hidden = [a_tool(f"payroll:salary_{number}", description="Salaries of all.") for number in range(30)]
+    Index((*hidden, *TOOLS), shared)
+    alone, among = Index(TOOLS[:6]), Index(TOOLS[:6], shared)
+    for query in (
+        "salary",
+        "payroll:salary_1",
+        "create event",
+        "mail",
+        "sal",
+        "sallary",
+        "list files",
+        "all",
+    ):
+        assert among.rank(query) == alone.rank(query), query
+
+
+def test_what_is_of_the_past_is_dropped_once_it_is_most() -> None:
+    corpus = Corpus()
+    now = {tool.name: tool for tool in TOOLS}
+    Index(TOOLS, corpus)
+    assert corpus.renewed(now) is corpus
+    Index((a_tool(f"old:tool_{number}", exposed="") for number in range(1_100)), corpus)
+    assert len(corpus) == 1_112
+    assert corpus.renewed(now) is not corpus
+    assert len(corpus.renewed(now)) == 0
+
+
+async def test_a_catalog_is_read_ahead_once() -> None:
+    corpus = Corpus()
+    many = {tool.name: tool for tool in (*TOOLS, *(a_tool(f"m:t_{number}") for number in range(250)))}
+    await corpus.read(many)
+    assert len(corpus) == len(many)
+    await corpus.read(many)
+    assert Index(many.values(), corpus).find("forecast")[0].name == "weather:forecast"

@@ -1,0 +1,137 @@
+"""What is found, and in which order."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.search.shelf import SHELF
+from toolcrib.model import Tool
+from toolcrib.search import Index
+from toolcrib.testing import a_tool
+
+pytestmark = pytest.mark.requirement("F8")
+
+INDEX = Index(SHELF)
+
+
+def found(query: str, index: Index = INDEX) -> list[str]:
+    return [tool.name for tool in index.find(query)]
+
+
+@pytest.mark.parametrize(
+    "query, best",
+    [
+        ("create an event", "calendar:create_event"),
+        ("make an appointment in my calendar", "calendar:create_event"),
+        ("what is on the agenda", "calendar:create_event"),
+        ("events between dates", "calendar:list_events"),
+        ("send a mail", "mail:sendMessage"),
+        ("SEND MESSAGES", "mail:sendMessage"),
+        ("search mail", "mail:search_messages"),
+        ("reading files", "files:read_file"),
+        ("readfile", "files:read_file"),
+        ("tree of directories", "files:directory_tree"),
+        ("reviewers", "github:create_pull_request"),
+        ("icao airport weather", "weather:forecast"),
+        ("wether forcast", "weather:forecast"),
+        ("repo branc", "github:list_branches"),
+        ("ubersicht", "shop:getURLs"),
+        ("ÜBERSICHT", "shop:getURLs"),
+        ("category id", "shop:getURLs"),
+        ("notiere bitte", "com.example.notes:add"),
+        ("笔记", "com.example.notes:add"),
+        ("productivity", "com.example.notes:add"),
+    ],
+)
+def test_the_best_comes_first(query: str, best: str) -> None:
+    assert found(query)[0] == best
+
+
+def test_any_word_may_match_and_more_are_better() -> None:
+    assert found("calendar list")[0] == "calendar:list_events"
+    assert set(found("calendar list")) >= {"calendar:create_event", "github:list_branches"}
+    assert found("file astronomy") == found("file")
+
+
+def test_a_whole_name_comes_first_in_any_spelling() -> None:
+    longer = a_tool("files:read_file_read_file", description="read file read file read file")
+    index = Index((longer, *SHELF))
+    for query in ("read_file", "read-file", "READ_FILE", "files:read_file"):
+        assert found(query, index)[0] == "files:read_file"
+    assert index.rank("read_file")["files:read_file"] > 100
+
+
+def test_the_last_word_may_be_unfinished() -> None:
+    assert found("direc") == ["files:directory_tree"]
+    assert found("direc ") == [], "a space ends the word"
+    assert found("d") == [], "one letter begins too much"
+    assert "files:directory_tree" not in found("direc mail"), "only the last is being typed"
+
+
+def test_a_slip_is_forgiven_where_nobody_has_the_word() -> None:
+    for slip in ("calender", "calndar", "calenndar", "claendar"):
+        assert found(f"{slip} ")[:2] == ["calendar:create_event", "calendar:list_events"], slip
+    assert found("calxndxr ") == []
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\n"])
+def test_no_words_find_all_in_order(query: str) -> None:
+    assert INDEX.find(query) == SHELF
+    assert INDEX.find(query, 2) == SHELF[:2]
+    assert INDEX.rank(query) == {}
+
+
+@pytest.mark.parametrize("query", ["astronomy", "of the", "…", "\x00", "🙂"])
+def test_what_nobody_says_finds_nothing(query: str) -> None:
+    assert INDEX.find(query) == ()
+
+
+def test_equals_keep_their_order_and_a_limit_keeps_the_best() -> None:
+    twins = [a_tool(f"a:same_{number:03}", description="Alike.") for number in range(100)]
+    index = Index(twins)
+    assert found("same", index) == [tool.name for tool in twins]
+    assert [tool.name for tool in index.find("same", 3)] == [tool.name for tool in twins[:3]]
+    assert list(INDEX.rank("create calendar", 1)) == found("create calendar")[:1]
+
+
+def test_what_everybody_says_ranks_and_does_not_choose() -> None:
+    crowd = [a_tool(f"crowd:get_{number}", description="Get a part.") for number in range(200)]
+    index = Index((*crowd, a_tool("one:get_lamp", description="Get a lamp."), a_tool("one:lamp")))
+    assert found("get the lamp", index) == ["one:get_lamp", "one:lamp"]
+    assert len(found("get", index)) == 201, "where there is nothing else, it has to choose"
+    assert len(found("get part", index)) == 200
+
+
+def test_a_whole_conversation_may_be_asked_with() -> None:
+    talk = "Please be so kind. " * 2_000 + "Could you look up the weather at the airport for tomorrow?"
+    assert next(iter(INDEX.rank(talk))) == "weather:forecast"
+
+
+@given(st.text(max_size=40))
+def test_find_and_rank_agree_whatever_is_asked(query: str) -> None:
+    ranked = INDEX.rank(query)
+    assert list(ranked.values()) == sorted(ranked.values(), reverse=True)
+    if query.strip():
+        assert found(query) == list(ranked)
+
+
+@given(st.lists(st.sampled_from(SHELF), unique_by=lambda tool: tool.name), st.sampled_from(SHELF))
+def test_whoever_sees_a_tool_finds_it_by_its_name(seen: list[Tool], tool: Tool) -> None:
+    listed = [*(each for each in seen if each.name != tool.name), tool]
+    assert found(tool.name, Index(listed))[0] == tool.name
+    assert tool.name not in found(tool.name, Index(listed[:-1]))
+
+
+def test_a_definition_that_cannot_be_read_is_found_by_its_name() -> None:
+    odd = replace(
+        a_tool("odd:schema"),
+        input_schema={
+            "type": "object",
+            "properties": {"a": True, "b": {"items": [1], "properties": None, "description": 7}, "c": {}},
+        },
+        extensions={"activationPhrases": "none", "category": None},
+    )
+    assert found("schema", Index([odd])) == ["odd:schema"]
+    assert found("7", Index([odd])) == ["odd:schema"]

@@ -1,0 +1,94 @@
+"""A slow call is spoken of once, to those who listen, and not over a provider that speaks by itself."""
+
+import anyio
+import pytest
+
+from tests.waiting import until
+from toolcrib.model import Call, Origin, Progress, Result, Slow
+from toolcrib.steps.announce import Announce
+from toolcrib.testing import a_call, a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("G2")]
+SLOW = a_tool("tools:look", slow=Slow(threshold=0.01, message="One moment."))
+
+
+class _Ear:
+    """Hears what is reported."""
+
+    def __init__(self) -> None:
+        self.heard: list[Progress] = []
+
+    async def report(self, progress: Progress) -> None:
+        self.heard.append(progress)
+
+
+async def _run(ear: _Ear | None, *, step: Announce | None = None, call: Call | None = None) -> Result:
+    stage = (step or Announce()).fit(SLOW)
+    assert stage is not None
+
+    listening = ear or _Ear()
+
+    async def proceed(call: Call) -> Result:
+        del call
+        with anyio.move_on_after(0.2):
+            await until(lambda: bool(listening.heard))
+        return Result(data=1)
+
+    asked = call or a_call(SLOW)
+    return await stage(asked if ear is None else asked.but(report=ear.report), proceed)
+
+
+async def test_after_its_time_the_sentence_is_said_once() -> None:
+    ear = _Ear()
+    assert (await _run(ear)).data == 1
+    assert ear.heard == [Progress(message="One moment.", kind="waiting")]
+
+
+async def test_an_answer_in_time_is_all_there_is() -> None:
+    ear = _Ear()
+    stage = Announce().fit(a_tool("tools:look", slow=Slow(threshold=60, message="One moment.")))
+    assert stage is not None
+
+    async def proceed(call: Call) -> Result:
+        del call
+        return Result(data=1)
+
+    assert (await stage(a_call(SLOW).but(report=ear.report), proceed)).data == 1
+    assert not ear.heard
+
+
+async def test_who_cannot_be_told_is_not() -> None:
+    assert (await _run(None)).data == 1
+
+
+async def test_a_provider_that_speaks_itself_is_not_spoken_over() -> None:
+    ear = _Ear()
+    step = Announce(lambda origin: origin.provider == "openai_realtime")
+    await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_realtime")))
+    assert not ear.heard
+    await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_chat")))
+    assert len(ear.heard) == 1
+
+
+async def test_a_listener_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Progress] = []
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress)
+        raise ZeroDivisionError
+
+    stage = Announce().fit(SLOW)
+    assert stage is not None
+
+    async def proceed(call: Call) -> Result:
+        del call
+        await until(lambda: bool(heard))
+        return Result(data=1)
+
+    assert (await stage(a_call(SLOW).but(report=report), proceed)).data == 1
+    await until(lambda: "takes a while" in caplog.text)
+
+
+@pytest.mark.parametrize("slow", [None, Slow(threshold=0, message="never")])
+def test_a_tool_without_a_sentence_pays_nothing(slow: Slow | None) -> None:
+    assert Announce().fit(a_tool("tools:quick", slow=slow)) is None

@@ -1,0 +1,34 @@
+"""What a call costs is taken once, where energy counts, and from nobody else."""
+
+import pytest
+
+from toolcrib.model import Call, Result
+from toolcrib.steps.spend import Spend
+from toolcrib.testing import a_call, a_caller, a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F5")]
+
+
+async def _done(call: Call) -> Result:
+    return Result(data=call.id)
+
+
+async def test_a_call_costs_what_its_tool_does_where_that_counts() -> None:
+    taken: list[tuple[str, float]] = []
+
+    async def take(who: str, cost: float) -> None:
+        taken.append((who, cost))
+
+    step = Spend(lambda caller: caller.context == "small", lambda tool: tool.energy_cost or 1.0, take)
+    tool = a_tool("tools:dear", energy_cost=7.0)
+    stage = step.fit(tool)
+    assert stage is not None
+    for context in ("small", "default", "small"):
+        assert (await stage(a_call(tool, caller=a_caller(id="key:a", context=context)), _done)).data
+    assert taken == [("key:a", 7.0)] * 2
+
+
+def test_what_costs_nothing_pays_nothing() -> None:
+    async def take(who: str, cost: float) -> None: ...
+
+    assert Spend(bool, lambda _: 0.0, take).fit(a_tool("tools:free")) is None
