@@ -100,7 +100,8 @@ def rest_list() -> Ask:
 
 def rest_search() -> Ask:
     """Search ten thousand tools for five words that nearly all of them have, which is the dearest search."""
-    return Ask(path="/api/tools?q=look+up+how+many+parts&limit=10", method="GET", holds=b"look-up-0000")
+    path = "/api/tools?context=default&q=look+up+how+many+parts&limit=10"
+    return Ask(path=path, method="GET", holds=b"look-up-0000")
 
 
 def hub_call(server: str) -> Ask:

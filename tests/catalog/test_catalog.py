@@ -201,3 +201,17 @@ def test_names_never_change_because_another_source_came_or_went(order: list[str]
     kept = served(catalog)
     assert kept.items() <= full.items()
     assert {name.partition(":")[0] for name in kept} == set("abc") - away
+
+
+@pytest.mark.requirement("F8")
+def test_a_full_catalog_withholds_the_rest_and_never_what_finds_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolcrib.catalog.catalog.MOST_TOOLS", 3)
+    catalog = Catalog(["big", "crib"])
+    catalog.replace("big", an_offer(*(a_tool(f"big:tool_{number}") for number in range(3))))
+    assert catalog.snapshot.withheld == ()
+    catalog.replace("crib", an_offer(a_tool("crib:search_tools", family="core")))
+    assert list(served(catalog)) == ["big:tool_0", "big:tool_1", "crib:search_tools"]
+    (lost,) = catalog.snapshot.withheld
+    assert (lost.name, lost.reason) == ("big:tool_2", "the catalog holds 3 tools at most")

@@ -28,7 +28,7 @@ def fact(served: Serving, name: str) -> str:
 def test_what_it_prints(gateway: Serving) -> None:
     assert gateway.welcome.startswith(f"Toolcrib {VERSION} is listening on http://127.0.0.1:")
     assert fact(gateway, "MCP") == f"{gateway.url}/mcp"
-    assert fact(gateway, "Tools") == "27 from local, demo, flashcards, crib, apps"
+    assert fact(gateway, "Tools") == "28 from local, demo, flashcards, crib, apps"
     assert fact(gateway, "Admin key") == "in .toolcrib/admin.key"
     assert gateway.admin_key not in gateway.welcome
 

@@ -51,7 +51,7 @@ async def house(tmp_path: Path) -> AsyncGenerator[House, None]:
 
 async def test_status_says_what_runs_and_what_is_wrong(house: House) -> None:
     status = house.console.status()
-    assert status["tools"] == 9
+    assert status["tools"] == 10
     states = {each["id"]: each["state"] for each in status["sources"]}
     assert states == {"tools": "up", "local": "up", "crib": "up", "apps": "up"}
     assert any("tools:gone" in warning for warning in status["warnings"])

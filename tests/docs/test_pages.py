@@ -69,8 +69,8 @@ def test_the_gate_of_tables_can_fail() -> None:
 
 
 def test_what_is_not_served_yet_is_marked() -> None:
-    assert tables.is_later("mcp.servers.<name>.tools[].slow_response_message")
-    assert not tables.is_later("mcp.servers.<name>.tools[].name")
+    assert tables.is_later("openapi")
+    assert not tables.is_later("mcp.servers.<name>.tools[].slow_response_message")
     assert tables.is_later("limits.process")
     assert not tables.is_later("contexts.<name>.tools")
     assert not tables.is_later("limits.per_user")

@@ -142,6 +142,6 @@ def test_a_reader_saves_files_and_keeps_exports(tmp_path: Path) -> None:
 
 def test_the_gate_of_configs_can_fail() -> None:
     assert faults_of_yaml("limits: {per_user: often}\n")
-    assert faults_of_yaml("energy: {start: 50}\n")
+    assert faults_of_yaml("openapi: {a: {document: x}}\n")
     assert faults_of_yaml("server: {prot: 1}\n")
     assert faults_of_yaml("functions: [my_tools]\n") == []

@@ -1,7 +1,7 @@
 """Schemas to fit, values near them, and what a fitted schema means in plain JSON Schema."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ DRAFTS = (
 _TYPES = ("string", "integer", "number", "boolean", "null", "object", "array")
 _SCALARS = (None, True, False, 0, 1, 2, 3, 1.0, 1.5, -1, "", "x", "y", "long", "abcdef")
 _names = st.sampled_from(NAMES)
+_short = st.sampled_from(NAMES[:3])
 _small = st.integers(0, 3)
 _bound = st.sampled_from([-1, 0, 1, 1.5, 2, 3])
 
@@ -29,66 +30,62 @@ values = st.recursive(
 objects = st.dictionaries(_names, values, max_size=4)
 
 
-def _within(inner: st.SearchStrategy[Any]) -> Mapping[str, st.SearchStrategy[Any]]:
-    """Every keyword that refuses something, each with values of its own; some that refuse nothing."""
+def _of_one(inner: st.SearchStrategy[Any]) -> Mapping[str, st.SearchStrategy[Any]]:
+    """Keywords that look at a value itself, or at the same value again."""
     some = st.lists(inner, min_size=1, max_size=3)
-    named = st.dictionaries(_names, inner, max_size=3)
-    required = st.lists(_names, unique=True, max_size=2)
+    types = st.lists(st.sampled_from(_TYPES), min_size=1, max_size=3, unique=True)
     return {
-        "type": st.sampled_from(_TYPES)
-        | st.lists(st.sampled_from(_TYPES), min_size=1, max_size=3, unique=True),
+        "type": st.sampled_from(_TYPES) | types,
         "enum": st.lists(scalars | values, min_size=1, max_size=3),
         "const": scalars,
-        "minimum": _bound,
-        "maximum": _bound,
-        "exclusiveMinimum": _bound,
-        "exclusiveMaximum": _bound,
+        **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _bound),
         "multipleOf": st.sampled_from([1, 2, 3, 0.5]),
         "minLength": _small,
         "maxLength": _small,
         "pattern": st.sampled_from(["^x", "y$", "o"]),
+        **dict.fromkeys(("allOf", "anyOf", "oneOf"), some),
+        **dict.fromkeys(("not", "if", "then", "else"), inner),
+        "$ref": st.sampled_from(["#/$defs/one", "#/$defs/two", "#/definitions/three", "#", "#four"]),
+    }
+
+
+def _of_many(inner: st.SearchStrategy[Any]) -> Mapping[str, st.SearchStrategy[Any]]:
+    """Keywords that look at members and items."""
+    named = st.dictionaries(_names, inner, max_size=3)
+    required = st.lists(_names, unique=True, max_size=2)
+    return {
         "properties": named,
         "required": required,
         "additionalProperties": st.booleans() | inner,
         "patternProperties": st.dictionaries(st.sampled_from(["^a", "n"]), inner, max_size=2),
         "propertyNames": st.sampled_from([{}, {"pattern": "^[ab]"}, {"maxLength": 4}]),
-        "minProperties": _small,
-        "maxProperties": _small,
         "dependentRequired": st.dictionaries(_names, required, max_size=2),
         "dependentSchemas": named,
         "dependencies": st.dictionaries(_names, required | inner, max_size=2),
-        "unevaluatedProperties": st.booleans(),
-        "unevaluatedItems": st.booleans(),
+        **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems", "uniqueItems"), st.booleans()),
+        **dict.fromkeys(("minProperties", "maxProperties", "minItems", "maxItems"), _small),
         "items": inner,
-        "prefixItems": some,
-        "minItems": _small,
-        "maxItems": _small,
-        "uniqueItems": st.booleans(),
+        "prefixItems": st.lists(inner, min_size=1, max_size=3),
         "contains": inner,
-        "minContains": st.integers(0, 2),
-        "maxContains": st.integers(0, 2),
-        "allOf": some,
-        "anyOf": some,
-        "oneOf": some,
-        "not": inner,
-        "if": inner,
-        "then": inner,
-        "else": inner,
-        "$ref": st.sampled_from(["#/$defs/one", "#/$defs/two", "#/definitions/three", "#", "#four"]),
-        "title": st.just("Title"),
-        "description": st.sampled_from(["A thing.", "Another."]),
-        "default": scalars,
-        "format": st.sampled_from(["date-time", "uri", "int32"]),
-        "nullable": st.booleans(),
-        "examples": st.just([1]),
-        "$comment": st.just("why"),
-        "readOnly": st.booleans(),
-        "x-own": st.just({"any": "thing"}),
+        **dict.fromkeys(("minContains", "maxContains"), st.integers(0, 2)),
     }
 
 
+_NOTES: Mapping[str, st.SearchStrategy[Any]] = {
+    "title": st.just("Title"),
+    "description": st.sampled_from(["A thing.", "Another."]),
+    "default": scalars,
+    "format": st.sampled_from(["date-time", "uri", "int32"]),
+    "nullable": st.booleans(),
+    "examples": st.just([1]),
+    "$comment": st.just("why"),
+    "readOnly": st.booleans(),
+    "x-own": st.just({"any": "thing"}),
+}
+
+
 def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    words = _within(inner)
+    words = {**_of_one(inner), **_of_many(inner), **_NOTES}
     chosen = st.lists(st.sampled_from(sorted(words)), max_size=4, unique=True)
     return chosen.flatmap(lambda keys: st.fixed_dictionaries({key: words[key] for key in keys}))
 
@@ -120,9 +117,9 @@ def schemas(draw: st.DrawFn) -> JsonObject:
 
 def _objects(inner: st.SearchStrategy[Any], *, closed: bool) -> st.SearchStrategy[Any]:
     rest = st.just(value=False) if closed else st.booleans() | inner
-    required = {"required": st.lists(_names, unique=True, max_size=3)}
+    required = {"required": st.lists(_short, unique=True, max_size=3)}
     return st.fixed_dictionaries(
-        {"type": st.just("object"), "properties": st.dictionaries(_names, inner, max_size=3)},
+        {"type": st.just("object"), "properties": st.dictionaries(_short, inner, max_size=3)},
         optional=required if closed else {**required, "additionalProperties": rest, "minProperties": _small},
     ).map(lambda made: {**made, "additionalProperties": False} if closed else made)
 
@@ -163,6 +160,56 @@ def mild(draw: st.DrawFn, *, closed: bool = False) -> JsonObject:
     inner = st.recursive(_plain, lambda some: _mild(some, closed=closed), max_leaves=6)
     root: dict[str, Any] = draw(_objects(inner, closed=closed))
     return {**root, "$defs": {"one": draw(inner), "two": draw(inner)}}
+
+
+def _described(made: JsonObject) -> JsonObject:
+    return {**made, "description": "What it is."}
+
+
+def _allowed(inner: st.SearchStrategy[Any], *, bounds: bool) -> st.SearchStrategy[Any]:
+    arrays = st.fixed_dictionaries(
+        {"type": st.just("array"), "items": inner},
+        optional={"minItems": st.just(1), "maxItems": st.just(4)} if bounds else {},
+    )
+    return (arrays | allowed_objects(inner)).map(_described)
+
+
+def allowed_objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects that any provider takes."""
+    members = st.dictionaries(_short, inner, min_size=1, max_size=3)
+    return st.tuples(members, st.booleans()).map(
+        lambda made: {"type": "object", "properties": made[0]} | ({"required": [*made[0]]} if made[1] else {})
+    )
+
+
+def allowed(*, bounds: bool) -> st.SearchStrategy[Any]:
+    """Schemas that say only what every provider understands; with `bounds`, what Gemini does."""
+    texts = st.fixed_dictionaries(
+        {"type": st.just("string")}, optional={"minLength": st.just(2), "pattern": st.just("^x")}
+    )
+    unions = st.just(
+        {"anyOf": [_described({"type": "string"}), _described({"type": "integer", "minimum": 2})]}
+    )
+    plain = st.one_of(
+        st.sampled_from(["string", "integer", "number", "boolean"]).map(lambda kind: {"type": kind}),
+        st.just({"type": "string", "enum": ["x", "y"]}),
+    )
+    leaves = plain.map(_described) | (texts.map(_described) | unions if bounds else st.nothing())
+    return allowed_objects(st.recursive(leaves, lambda inner: _allowed(inner, bounds=bounds), max_leaves=5))
+
+
+def stands(schema: JsonObject, path: str, keyword: str) -> bool:
+    """Whether a keyword stands at a place of a schema."""
+    at: Any = schema
+    for step in path.split("/")[1:]:
+        at = _members(at)[step.replace("~1", "/").replace("~0", "~")]
+    return keyword in _members(at)
+
+
+def _members(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    return {str(at): each for at, each in enumerate(value)}
 
 
 def meant(schema: Any, dialect: Dialect) -> Any:

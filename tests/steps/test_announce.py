@@ -63,7 +63,7 @@ async def test_who_cannot_be_told_is_not() -> None:
 
 async def test_a_provider_that_speaks_itself_is_not_spoken_over() -> None:
     ear = _Ear()
-    step = Announce(lambda origin: origin.provider == "openai_realtime")
+    step = Announce(lambda call: call.origin.provider == "openai_realtime")
     await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_realtime")))
     assert not ear.heard
     await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_chat")))

@@ -85,6 +85,10 @@ def _context(section: ContextSection) -> Context:
         max_tools=section.max_tools,
         pinned=section.pinned,
         search=section.search,
+        min_energy=section.min_energy,
+        max_energy_cost=section.max_energy_cost,
+        urgent=section.urgent,
+        slow_response=section.slow_response,
     )
 
 

@@ -10,6 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolcrib.build.apps import AppRoom, ToolEvents, app_room, rereading
+from toolcrib.build.budget import Budget
 from toolcrib.build.convert import contexts_of, overrides_of
 from toolcrib.build.demo import Demonstration
 from toolcrib.build.keepers import Keeper, Watch, forget_replays
@@ -164,9 +165,10 @@ class _Parts:
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
         sequences = Sequences()
         journal = Journal(metrics, (*sinks, *self._sinks(), sequences))
-        steps = self._steps(journal, supervisor, breaker)
         contexts = Contexts(contexts_of(document))
-        policy = self._policy(contexts)
+        budget = Budget.of(document, contexts, self.shared)
+        steps = self._steps(journal, supervisor, breaker, budget)
+        policy = self._policy(contexts, budget)
         completion = Completion(journal.history.rate, sequences.followers)
         identity = await self._identity()
         gateway = _gateway(
@@ -174,6 +176,7 @@ class _Parts:
         )
         catalog.listen(gateway.adopt)
         self.shared.listen("users", lambda change: gateway.user_changed(change.about))
+        budget.meter.listen(gateway.caller_changed)
         config = self._config(catalog, contexts, gateway, supervisor, breaker)
         console = Console(
             gateway=gateway,
@@ -192,7 +195,7 @@ class _Parts:
             users=self._user_desk(catalog, policy),
         )
         await self.tasks.start(journal.run)
-        await self._start(supervisor, config, console)
+        await self._start(supervisor, config, console, budget)
         return self._house(console, identity, places)
 
     def _house(self, console: Console, identity: Identity, places: Places) -> House:
@@ -207,7 +210,9 @@ class _Parts:
             demonstration=shown if self.demo else None,
         )
 
-    def _steps(self, journal: Journal, supervisor: Supervisor, breaker: Breaker) -> tuple[Step, ...]:
+    def _steps(
+        self, journal: Journal, supervisor: Supervisor, breaker: Breaker, budget: Budget
+    ) -> tuple[Step, ...]:
         return order(
             self.document,
             journal,
@@ -216,6 +221,8 @@ class _Parts:
             breaker,
             replay=Replay(self.store.replays, new_mark(), is_gone),
             ready=self.room.sessions.ready,
+            silent=budget.silent,
+            spend=budget.spend(),
             wants=self.wants,
         )
 
@@ -250,9 +257,11 @@ class _Parts:
             phone_microphone=self.document.apps.phone_microphone,
         )
 
-    def _policy(self, contexts: Contexts) -> Policy:
+    def _policy(self, contexts: Contexts, budget: Budget) -> Policy:
         hardware = Hardware(phone_microphone=self.document.apps.phone_microphone)
-        return Policy((Installed(), contexts, Disabled(), hardware, Pinned(), Permissions(), Removed()))
+        return Policy(
+            (Installed(), contexts, Disabled(), hardware, budget.rule, Pinned(), Permissions(), Removed())
+        )
 
     def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
         wait = self.document.limits.parked_ms / 1000
@@ -276,8 +285,10 @@ class _Parts:
             redactor=self.redactor,
         )
 
-    async def _start(self, supervisor: Supervisor, config: Reloader, console: Console) -> None:
-        core = core_source(console.servers, console.gateway)
+    async def _start(
+        self, supervisor: Supervisor, config: Reloader, console: Console, budget: Budget
+    ) -> None:
+        core = core_source(console.servers, console.gateway, budget.meter)
         room = self.room
         for source in (*self.before, *self.after, core, room.source):
             supervisor.add(source)

@@ -19,6 +19,7 @@ from toolcrib.steps.recover import Recover
 from toolcrib.steps.replay import Replay
 from toolcrib.steps.retry import Retry
 from toolcrib.steps.shape import Shape
+from toolcrib.steps.spend import Spend
 from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 from toolcrib.supervisor import Supervisor
@@ -33,7 +34,8 @@ def order(
     *,
     replay: Replay,
     ready: Callable[[Call], Awaitable[bool]],
-    speaks_itself: Callable[[Origin], bool],
+    silent: Callable[[Call], bool],
+    spend: Spend,
     wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
@@ -47,7 +49,8 @@ def order(
         replay,
         Shape(limits.result_bytes),
         Cache(shared),
-        Announce(speaks_itself),
+        spend,
+        Announce(silent),
         Verify(),
         Retry(),
         breaker,

@@ -131,9 +131,10 @@ class Catalog:
     def _settled(self, stock: Sequence[Stock]) -> tuple[list[Tool], tuple[Withheld, ...]]:
         """Return the tools that are served, and all that are not."""
         offered = [tool for each in stock for tool in each.tools]
-        named, withheld = self._claims.settle(offered[:MOST_TOOLS])
+        over = _over(offered)
+        named, withheld = self._claims.settle([tool for tool in offered if tool.name not in over])
         full = f"the catalog holds {MOST_TOOLS} tools at most"
-        withheld += [Withheld(tool.name, tool.source, full) for tool in offered[MOST_TOOLS:]]
+        withheld += [Withheld(tool.name, tool.source, full) for tool in over.values()]
         withheld += [lost for each in stock for lost in each.withheld]
         return named, tuple(withheld)
 
@@ -154,6 +155,15 @@ class Catalog:
             if fresh:
                 named = ", ".join(fresh[:MOST_LINES]) + (", …" if len(fresh) > MOST_LINES else "")
                 log.warning("not what was trusted before, and %s: %s", outcome, named)
+
+
+def _over(offered: Sequence[Tool]) -> Mapping[str, Tool]:
+    """Return what there is no room for. Core tools are never crowded out: one of them finds the others."""
+    if len(offered) <= MOST_TOOLS:
+        return {}
+    others = [tool for tool in offered if tool.family != "core"]
+    room = MOST_TOOLS - (len(offered) - len(others))
+    return {tool.name: tool for tool in others[room:]}
 
 
 _OUTCOMES: Mapping[Mode, str] = {

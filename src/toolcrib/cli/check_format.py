@@ -103,7 +103,7 @@ def _of_module(named: str, format: str) -> tuple[Told, ...]:
 def _show(found: Sequence[Told], format: str) -> None:
     show_table(_COLUMNS, [row for each in found for row in each.rows()])
     exact = sum(each.exact for each in found)
-    say(f"{format}: {exact} of {len(found)} tools are declared so that they accept exactly what they accept.")
+    say(f"{format}: {exact} of {len(found)} tools are declared exactly as they are.")
     withheld = sum(each.reason is not None for each in found)
     if withheld:
         say(f"{withheld} cannot be declared at all.")

@@ -7,18 +7,7 @@ from toolcrib.config.values import BLANK, Amount, Text, WebAddress
 
 LATER: tuple[tuple[str, ...], ...] = (
     ("openapi",),
-    ("energy",),
     ("limits", "process"),
-    ("contexts", "*", "min_energy"),
-    ("contexts", "*", "max_energy_cost"),
-    ("contexts", "*", "urgent"),
-    ("overrides", "*", "energy_cost"),
-    ("overrides", "*", "slow_response_threshold_ms"),
-    ("overrides", "*", "slow_response_message"),
-    ("mcp", "servers", "*", "defaults", "slow_response_threshold_ms"),
-    ("mcp", "servers", "*", "defaults", "slow_response_message"),
-    ("mcp", "servers", "*", "tools", "slow_response_threshold_ms"),
-    ("mcp", "servers", "*", "tools", "slow_response_message"),
 )
 """What is not served yet; `*` stands for any key, and a list is looked through."""
 

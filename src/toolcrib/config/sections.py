@@ -99,6 +99,11 @@ class Context:
     min_energy: Annotated[Amount | None, BLANK, "energy a caller needs to be in this context"] = None
     max_energy_cost: Annotated[Amount | None, BLANK, "the dearest tool this context shows"] = None
     urgent: Annotated[bool, "shows everything whatever the energy"] = False
+    slow_response: Annotated[
+        bool | None,
+        BLANK,
+        "says that a call takes a while, or does not; without it, not where the provider speaks by itself",
+    ] = None
     description: Annotated[str | None, BLANK, "what the context is for, in a sentence"] = None
 
 

@@ -77,6 +77,7 @@ class Gateway:
         """What sources have besides tools; `servers` are those which may have something, up or not."""
         self._listeners: list[Callable[[], None]] = []
         self._acquaintances: list[Callable[[str], None]] = []
+        self._callers: list[Callable[[str], None]] = []
         self._present = present
 
     def adopt(self, snapshot: Snapshot) -> None:
@@ -104,6 +105,15 @@ class Gateway:
         """Pass on that something about a user has changed."""
         for hear in self._acquaintances:
             hear(user)
+
+    def listen_for_callers(self, hear: Callable[[str], None]) -> None:
+        """Hear the id of every caller to whom tools have opened or closed."""
+        self._callers.append(hear)
+
+    def caller_changed(self, caller: str) -> None:
+        """Pass on that a caller may see other tools now."""
+        for hear in self._callers:
+            hear(caller)
 
     async def present(self, caller: Caller) -> Caller:
         """Return a caller that has been here for a while with what is known of its user now."""

@@ -6,6 +6,7 @@ from toolcrib.interfaces import Reason, Rule
 from toolcrib.model import Caller, Tool
 from toolcrib.policy.contexts import Context, Contexts
 from toolcrib.policy.disabled import Disabled
+from toolcrib.policy.energy import Energy
 from toolcrib.policy.hardware import Hardware
 from toolcrib.policy.installed import Installed
 from toolcrib.policy.permissions import Permissions
@@ -16,6 +17,7 @@ __all__ = [
     "Context",
     "Contexts",
     "Disabled",
+    "Energy",
     "Hardware",
     "Installed",
     "Permissions",

@@ -27,6 +27,8 @@ class Context:
     min_energy: float | None = None
     max_energy_cost: float | None = None
     urgent: bool = False
+    slow_response: bool | None = None
+    """Whether it is said that a call takes a while; None where the provider decides that."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

@@ -2,7 +2,7 @@
 
 from toolcrib.interfaces import Loss
 
-MOST_NODES = 10_000
+MOST_NODES = 5_000
 """How many places a fitted schema is made of, at most: references that multiply are cut."""
 
 Origin = tuple[str, str]

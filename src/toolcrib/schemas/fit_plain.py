@@ -22,6 +22,7 @@ _SINGLE = frozenset({
     *("additionalProperties", "unevaluatedProperties", "propertyNames", "items", "unevaluatedItems"),
     *("contains", "not", "if", "then", "else"),
 })  # fmt: skip
+_DEFINED = "#/$defs/"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -35,7 +36,8 @@ class Plain:
         self._parameter = None if dialect.parameter is None else re.compile(dialect.parameter)
         self._names: dict[str, str] = {}
         """What each place that is referred to is called now, by its path."""
-        self._waiting: list[Spot] = []
+        self._places: dict[str, Spot] = {}
+        """The same places, by what they are called."""
         self._open: list[int] = [id(original.root.schema)]
         """The places that are being written, from the outside in, by identity."""
 
@@ -45,10 +47,26 @@ class Plain:
         told = self._told(root) if self._dialect.root_unions else self._alone(root)
         told = self._completed({**told, "type": "object"})
         definitions: Schema = {}
-        while self._waiting:
-            spot = self._waiting.pop()
-            definitions[self._names[spot.path]] = self.write(spot)
+        waiting = list(self._referring(told))
+        while waiting:
+            name = waiting.pop()
+            if name not in definitions:
+                definitions[name] = self.write(self._places[name])
+                waiting += self._referring(definitions[name])
         return {**told, "$defs": definitions} if definitions else told
+
+    def _referring(self, told: Any) -> Iterator[str]:
+        """Name the definitions that something refers to."""
+        waiting = [told]
+        while waiting:
+            at: Any = waiting.pop()
+            if is_object(at):
+                name = str(at.get("$ref")).removeprefix(_DEFINED)
+                if name in self._places:
+                    yield name
+                waiting += at.values()
+            elif isinstance(at, list):
+                waiting += cast("list[Any]", at)
 
     def write(self, spot: Spot) -> Any:
         """Write one place."""
@@ -119,12 +137,12 @@ class Plain:
         if spot.path not in self._names:
             last = _UNSAFE.sub("_", spot.path.rpartition("/")[2]) or "definition"
             name, count = last, 1
-            while name in self._names.values():
+            while name in self._places:
                 count += 1
                 name = f"{last}_{count}"
             self._names[spot.path] = name
-            self._waiting.append(spot)
-        return f"#/$defs/{self._names[spot.path]}"
+            self._places[name] = spot
+        return f"{_DEFINED}{self._names[spot.path]}"
 
     # --- what former drafts spell otherwise
 

@@ -39,6 +39,11 @@ _ASKS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "uniqueItems": lambda wanted: not wanted,
     "required": lambda names: not names,
 }
+_OWN = frozenset({
+    *("type", "enum", "const", "format", "properties", "additionalProperties", "items", "prefixItems"),
+    *("additionalItems", *_BOUNDS),
+})  # fmt: skip
+"""Keywords by which a place says something itself."""
 _NOTES = ("description", "title", "default", "examples")
 _SHAPELESS: dict[str, tuple[str, str]] = {
     "not": ("", "what it must not be is not said"),
@@ -128,6 +133,8 @@ class Reader:
     # --- what a place says itself
 
     def _own(self, spot: Spot, words: Schema) -> Shape:
+        if not _OWN & words.keys():
+            return anything(spot.path)
         branches = [Branch(kind, said) for kind, said in _typed(spot, words)]
         kinds = {branch.kind for branch in branches}
         asked = [*_bounds(spot, words), *self._parts(spot, words, kinds)]

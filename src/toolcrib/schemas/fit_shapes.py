@@ -115,6 +115,9 @@ def union(path: str, shapes: Iterable[Shape], *origins: Origin) -> Shape:
 
 def simplified(branches: Iterable[Branch]) -> tuple[Branch, ...]:
     """Leave out what is said twice, and put plain lists of values together."""
+    branches = tuple(branches)
+    if len({each.kind for each in branches}) == len(branches):
+        return branches
     kept: list[Branch] = []
     seen: set[Any] = set()
     for each in branches:

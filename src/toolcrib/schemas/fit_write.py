@@ -10,8 +10,10 @@ from toolcrib.schemas.fit_fold import folded
 from toolcrib.schemas.fit_ledger import Ledger, Origin
 from toolcrib.schemas.fit_original import Original
 from toolcrib.schemas.fit_shapes import Branch, Shape, distinct, simplified
-from toolcrib.schemas.places import Schema
+from toolcrib.schemas.places import Schema, is_object
 
+_SHOWN = ("title", "description", "default", "examples")
+_NOTED = (*_SHOWN, "format")
 _TYPES = frozenset({"type", "enum"})
 
 
@@ -38,13 +40,9 @@ class Writer:
 
     def write(self, shape: Shape, level: int) -> Schema:
         """Write one place, which is so deep within objects and arrays."""
-        branches = simplified(shape.branches)
-        if not branches:
-            self._ledger.lose(self._original.blame(shape.path), "no value will do, which is not said")
-            return self._any(shape, level)
         if shape.is_anything:
             return self._any(shape, level)
-        return self._chosen(shape, branches, level)
+        return self._chosen(shape, simplified(shape.branches), level)
 
     def _chosen(self, shape: Shape, branches: Sequence[Branch], level: int) -> Schema:
         rest = [each for each in branches if each.kind != "null"]
@@ -122,14 +120,11 @@ class Writer:
 
     def _noted(self, told: Schema, notes: Mapping[str, Any]) -> Schema:
         """Put what is noted beside what is said; it stands in front, where people look for it."""
-        known = {key: notes[key] for key in _NOTED if key in notes and self._dialect.knows(key)}
+        known = {key: notes[key] for key in _SHOWN if key in notes and self._dialect.knows(key)}
         given = {key: value for key, value in told.items() if key not in known or key == "description"}
         if "description" in told and "description" in known:
             known["description"] = _added(known["description"], told["description"])
         return {**given, **known}
-
-
-_NOTED = ("title", "description", "default", "examples")
 
 
 def _added(described: str, more: str) -> str:
@@ -143,8 +138,21 @@ def _put(one: Schema, told: list[Schema]) -> None:
             if other.keys() == _TYPES and other["type"] == one["type"]:
                 told[at] = {**other, "enum": distinct([*other["enum"], *one["enum"]])}
                 return
-    if one not in told:
+    if all(bare(one) != bare(other) for other in told):
         told.append(one)
+
+
+def bare(told: Schema) -> Schema:
+    """What a written schema says, without what is only noted."""
+    return {keyword: _bare_value(keyword, value) for keyword, value in told.items() if keyword not in _NOTED}
+
+
+def _bare_value(keyword: str, value: Any) -> Any:
+    if keyword == "properties":
+        return {name: bare(each) for name, each in value.items()}
+    if keyword in ("items", "additionalProperties") and is_object(value):
+        return bare(value)
+    return [bare(each) for each in value] if keyword == "anyOf" else value
 
 
 def _listed(told: list[Schema]) -> Schema | None:

@@ -6,20 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Origin, Progress, Report, Result, Tool
+from toolcrib.model import Call, Progress, Report, Result, Tool
 
 log = logging.getLogger(__name__)
 
 
-def _never(origin: Origin) -> bool:
+def _never(call: Call) -> bool:
+    del call
     return False
 
 
 @dataclass(frozen=True)
 class Announce:
-    """Says nothing to whoever cannot be told, and nothing where the provider itself does the talking."""
+    """Says nothing to whoever cannot be told, and nothing where it must be silent."""
 
-    speaks_itself: Callable[[Origin], bool] = _never
+    silent: Callable[[Call], bool] = _never
+    """Whether nobody is to say anything: the provider speaks by itself, or the operator wants it so."""
     _telling: set["asyncio.Task[None]"] = field(
         default_factory=set["asyncio.Task[None]"], init=False, repr=False
     )
@@ -32,7 +34,7 @@ class Announce:
         said = Progress(message=slow.message, kind="waiting")
 
         async def announce(call: Call, proceed: Handler) -> Result:
-            if call.report is None or self.speaks_itself(call.origin):
+            if call.report is None or self.silent(call):
                 return await proceed(call)
             loop = asyncio.get_running_loop()
             timer = loop.call_later(slow.threshold, self._tell, loop, call.report, said)

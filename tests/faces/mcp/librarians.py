@@ -50,6 +50,7 @@ class Session:
     def __init__(self) -> None:
         self.id, self.level = "s", cast("str | None", None)
         self.watched: set[str] = set()
+        self.found: dict[str, None] = {}
 
     async def ask(self, method: str, params: JsonObject, wire: Any) -> JsonObject:
         del params, wire

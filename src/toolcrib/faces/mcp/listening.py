@@ -43,20 +43,20 @@ class Listener:
     def __init__(
         self, changes: "Changes", caller: Caller, kinds: Sequence[Kind], session: Live | None = None
     ) -> None:
-        self._changes, self._caller, self._session = changes, caller, session
+        self._changes, self.caller, self._session = changes, caller, session
         self._marks: dict[Kind, bytes] = {kind: changes.mark(kind, caller, session) for kind in kinds}
         self._updated: dict[str, None] = {}
         self._bell = anyio.Event()
 
     def concerns(self, user: str) -> bool:
         """Whether it acts for a user; for one without a name any may be meant."""
-        return self._caller.user is not None and user in ("", self._caller.user)
+        return self.caller.user is not None and user in ("", self.caller.user)
 
     def shares(self, caller: Caller, session: Live | None) -> bool:
         """Whether what is found there is shown here."""
         if session is not None:
             return self._session is session
-        return self._session is None and owner_of(self._caller) == owner_of(caller)
+        return self._session is None and owner_of(self.caller) == owner_of(caller)
 
     def ring(self) -> None:
         """Wake up: something may have changed."""
@@ -72,7 +72,7 @@ class Listener:
         while True:
             await self._bell.wait()
             self._bell = anyio.Event()
-            self._caller = await self._changes.present(self._caller)
+            self.caller = await self._changes.present(self.caller)
             found = [*self._lists(), *self._resources()]
             if found:
                 return found
@@ -80,7 +80,7 @@ class Listener:
     def _lists(self) -> list[tuple[str, JsonObject]]:
         changed: list[tuple[str, JsonObject]] = []
         for kind, before in self._marks.items():
-            now = self._changes.mark(kind, self._caller, self._session)
+            now = self._changes.mark(kind, self.caller, self._session)
             if now != before:
                 self._marks[kind] = now
                 changed.append((f"notifications/{kind}/list_changed", {}))
@@ -101,6 +101,7 @@ class Changes:
         self.present = gateway.present
         gateway.listen(self._hear)
         gateway.listen_for_users(self._hear_of)
+        gateway.listen_for_callers(self._hear_from)
         materials.listen(self._resource)
 
     def mark(self, kind: Kind, caller: Caller, session: Live | None = None) -> bytes:
@@ -173,6 +174,11 @@ class Changes:
     def _hear(self) -> None:
         for listener in self._listeners:
             listener.ring()
+
+    def _hear_from(self, caller: str) -> None:
+        for listener in self._listeners:
+            if listener.caller.id == caller:
+                listener.ring()
 
     def _hear_of(self, user: str) -> None:
         for listener in self._listeners:

@@ -1,0 +1,74 @@
+"""Schemas made to be long in fitting: they are cut, and it is said where."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from toolcrib.model import JsonObject
+from toolcrib.schemas import check
+from toolcrib.schemas.dialects import DIALECTS, GEMINI, OPENAI_STRICT
+from toolcrib.schemas.fit import Dialect, fit
+from toolcrib.schemas.fit_ledger import MOST_NODES
+from toolcrib.schemas.fit_strict import strictly
+
+
+def acquainted(count: int) -> JsonObject:
+    """Definitions each of which refers to all others: put in place they have no end."""
+    members = {f"p{each}": {"$ref": f"#/$defs/d{each}"} for each in range(count)}
+    definitions = {f"d{each}": {"type": "object", "properties": members} for each in range(count)}
+    return check({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions}).schema
+
+
+def places(schema: Any) -> int:
+    """Count the properties of a schema, wherever they are."""
+    return sum(1 + places(each) for each in schema.get("properties", {}).values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_references_that_multiply_are_cut(dialect: Dialect) -> None:
+    schema = acquainted(8)
+    fitted = fit(schema, dialect)
+    assert places(fitted.schema) <= MOST_NODES
+    assert len(orjson.dumps(fitted.schema)) < 1_000_000
+    assert bool(fitted.losses) != dialect.references
+    assert len(fitted.losses) <= 200
+
+
+def test_a_long_way_through_references_is_cut() -> None:
+    definitions: JsonObject = {
+        f"d{each}": {"type": "object", "properties": {"in": {"$ref": f"#/$defs/d{each + 1}"}}}
+        for each in range(300)
+    }
+    definitions["d300"] = {"type": "string"}
+    schema = check({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions}).schema
+    fitted = fit(schema, GEMINI)
+    assert [loss.keyword for loss in fitted.losses] == ["$ref"]
+    assert "too deep" in fitted.losses[0].message
+    for dialect in DIALECTS.values():
+        assert places(fit(schema, dialect).schema) < 301
+
+
+def test_unions_that_are_multiplied_are_given_up() -> None:
+    kinds = [
+        {"anyOf": [{"type": "object", "required": [f"{group}{each}"]} for each in range(8)]}
+        for group in "abc"
+    ]
+    schema = check({"properties": {"x": {"allOf": kinds}}}).schema
+    fitted = fit(schema, Dialect(keywords=GEMINI.keywords))
+    assert [(loss.path, loss.keyword) for loss in fitted.losses] == [("#/properties/x", "allOf")]
+    assert len(fitted.schema["properties"]["x"]["anyOf"]) == 64
+
+
+def test_many_alternatives_are_not_compared_for_ever() -> None:
+    kinds = [{"type": "object", "required": [f"k{each}"]} for each in range(80)]
+    fitted = fit(check({"properties": {"x": {"oneOf": kinds}}}).schema, GEMINI)
+    assert ("#/properties/x", "oneOf") in {(loss.path, loss.keyword) for loss in fitted.losses}
+
+
+def test_a_large_schema_that_is_plain_is_fitted_whole() -> None:
+    members = {f"p{each}": {"type": "string"} for each in range(1_000)}
+    schema = check({"properties": members, "required": [*members], "additionalProperties": False}).schema
+    assert fit(schema, OPENAI_STRICT).losses == ()
+    assert strictly(schema) is not None
