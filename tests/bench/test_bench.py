@@ -245,7 +245,7 @@ def test_the_versions_measured_are_those_of_the_locks() -> None:
 
 
 def test_the_parts_can_be_asked_for_alone() -> None:
-    assert list(PARTS) == ["rest", "mcp", "list", "lookup", "contract", "gateways", "tools"]
+    assert list(PARTS) == ["rest", "mcp", "list", "lookup", "contract", "users", "gateways", "tools"]
 
 
 def test_commands_are_pinned_where_there_are_two_cores() -> None:

@@ -201,3 +201,29 @@ def test_names_never_change_because_another_source_came_or_went(order: list[str]
     kept = served(catalog)
     assert kept.items() <= full.items()
     assert {name.partition(":")[0] for name in kept} == set("abc") - away
+
+
+@pytest.mark.requirement("A4", "I1")
+@pytest.mark.parametrize(
+    "later", ["com_example.notes:note", "com.example:notes_note", "com.example-notes:note"]
+)
+def test_an_app_does_not_get_a_name_that_another_apps_tool_has(later: str) -> None:
+    catalog = Catalog(["apps"])
+    first, second = a_tool("com.example_notes:note", family="app"), a_tool(later, family="app")
+    catalog.replace("apps", an_offer(first))
+    for offered in ((first, second), (second, first)):
+        catalog.replace("apps", an_offer(*offered))
+        assert served(catalog) == {"com.example_notes:note": "com_example_notes_note"}
+        assert [lost.name for lost in catalog.snapshot.withheld] == [later]
+    catalog.replace("apps", an_offer(second))
+    assert served(catalog) == {later: "com_example_notes_note"}
+
+
+@pytest.mark.requirement("A4", "I1")
+def test_an_app_keeps_no_name_from_a_source_of_the_operators() -> None:
+    catalog = Catalog(["github", "apps"])
+    sly, real = a_tool("mcp.github:create", family="app"), a_tool("github:create", family="mcp")
+    catalog.replace("apps", an_offer(sly))
+    assert served(catalog) == {"mcp.github:create": "mcp_github_create"}
+    catalog.replace("github", an_offer(real))
+    assert served(catalog) == {"github:create": "mcp_github_create"}

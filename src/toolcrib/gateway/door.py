@@ -29,6 +29,7 @@ _PLAIN: dict[str, Any] = {
     "answers": {},
     "state": "",
     "idempotency_key": "",
+    "activated": False,
     "report": None,
     "channel": None,
     "meta": {},
