@@ -144,11 +144,11 @@ class Doors:
 
 @asynccontextmanager
 async def doors(
-    config: str = "", *, tools: Sequence[AnyTool] = (), demo: bool = False
+    config: str = "", *, tools: Sequence[AnyTool] = (), demo: bool = False, store: str = "sqlite://"
 ) -> AsyncGenerator[Doors]:
-    """Open a house that keeps nothing."""
+    """Open a house that keeps nothing, unless it is told where."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
-    document = replace(parse(config, "toolcrib.yaml", env), store="sqlite://")
+    document = replace(parse(config, "toolcrib.yaml", env), store=store)
     async with build(document, env=env, tools=tools, demo=demo) as house:
         server = Server(house)
         async with server.running():

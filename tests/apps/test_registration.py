@@ -56,6 +56,8 @@ def test_a_package_that_could_not_be_told_apart_is_refused(package: str) -> None
         ("publicUrl", "http://x:99999", "publicUrl"),
         ("publicUrl", "http://u:p@x", "publicUrl"),
         ("publicUrl", "http://x/?a=b", "publicUrl"),
+        ("publicUrl", "http://x/anything?", "publicUrl"),
+        ("publicUrl", "http://x/anything#", "publicUrl"),
         ("publicUrl", " http://x", "publicUrl"),
         ("publicUrl", "http://" + "x" * 3000, "publicUrl"),
         ("appType", "foreground", "appType"),

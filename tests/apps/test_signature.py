@@ -5,7 +5,18 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from toolcrib.apps.signature import LIFE, BadSignature, Signed, digest, sign, verify
+from toolcrib.apps.signature import HEADER as NAME
+from toolcrib.apps.signature import (
+    KEY_HEADER,
+    LIFE,
+    BadSignature,
+    Signed,
+    digest,
+    proof,
+    sign,
+    signing,
+    verify,
+)
 
 SECRET = digest("key of the app")
 BODY = b'{"name": "add_reminder"}'
@@ -62,3 +73,14 @@ def _text(data: bytes) -> str:
 
 def test_the_digest_is_plain_sha256() -> None:
     assert digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_what_is_sent_does_not_let_anybody_sign() -> None:
+    key = "key of the app"
+    headers = proof(digest(key), signing(key), user="ann", tool="add", body=b"{}", now=1.0)
+    assert headers[KEY_HEADER] == digest(key)
+    assert verify(signing(key), headers[NAME], body=b"{}", now=2.0) == Signed("ann", "add")
+    forged = sign(headers[KEY_HEADER], user="ann", tool="add", body=b"[]", now=1.0)
+    with pytest.raises(BadSignature):
+        verify(signing(key), forged, body=b"[]", now=2.0)
+    assert proof(None, None, user="ann", tool="add", body=b"{}", now=1.0) == {}

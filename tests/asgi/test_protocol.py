@@ -14,7 +14,7 @@ from tests.waiting import until
 from toolcrib import create_tool
 from toolcrib.asgi import protocol
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 Place = tuple[Doors, str, int]
 

@@ -146,6 +146,7 @@ async def test_the_admin_key_is_the_given_one_or_the_kept_one(tmp_path: Path) ->
             running.identity.caller(bearer)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("I1")
 async def test_a_key_made_or_ended_by_another_process_counts_within_moments(tmp_path: Path) -> None:
     def known(running: House, key: str) -> bool:

@@ -215,3 +215,29 @@ def test_a_full_catalog_withholds_the_rest_and_never_what_finds_the_others(
     assert list(served(catalog)) == ["big:tool_0", "big:tool_1", "crib:search_tools"]
     (lost,) = catalog.snapshot.withheld
     assert (lost.name, lost.reason) == ("big:tool_2", "the catalog holds 3 tools at most")
+
+
+@pytest.mark.requirement("A4", "I1")
+@pytest.mark.parametrize(
+    "later", ["com_example.notes:note", "com.example:notes_note", "com.example-notes:note"]
+)
+def test_an_app_does_not_get_a_name_that_another_apps_tool_has(later: str) -> None:
+    catalog = Catalog(["apps"])
+    first, second = a_tool("com.example_notes:note", family="app"), a_tool(later, family="app")
+    catalog.replace("apps", an_offer(first))
+    for offered in ((first, second), (second, first)):
+        catalog.replace("apps", an_offer(*offered))
+        assert served(catalog) == {"com.example_notes:note": "com_example_notes_note"}
+        assert [lost.name for lost in catalog.snapshot.withheld] == [later]
+    catalog.replace("apps", an_offer(second))
+    assert served(catalog) == {later: "com_example_notes_note"}
+
+
+@pytest.mark.requirement("A4", "I1")
+def test_an_app_keeps_no_name_from_a_source_of_the_operators() -> None:
+    catalog = Catalog(["github", "apps"])
+    sly, real = a_tool("mcp.github:create", family="app"), a_tool("github:create", family="mcp")
+    catalog.replace("apps", an_offer(sly))
+    assert served(catalog) == {"mcp.github:create": "mcp_github_create"}
+    catalog.replace("github", an_offer(real))
+    assert served(catalog) == {"github:create": "mcp_github_create"}

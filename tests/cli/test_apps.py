@@ -72,7 +72,7 @@ def test_published_and_listed_in_the_store(shell: Shell, tmp_path: Path) -> None
         [PACKAGE, "Reminders", "background", "DISPLAY", "2", "add-reminder"]
     ]
     (app,) = shell("apps", "list", "--json").json["apps"]
-    assert (app["package"], app["tools"]) == (PACKAGE, ["add-reminder"])
+    assert (app["packageName"], app["tools"]) == (PACKAGE, ["add-reminder"])
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def worn(model: str = "Even Realities G1") -> Glasses:
 
 
 def show(glasses: Glasses, text: str, *, now: float = 0, **more: object) -> list[str]:
-    data = {"package": PACKAGE, "view": "main", "layout": layouts.text_wall(text), **more}
+    data = {"packageName": PACKAGE, "view": "main", "layout": layouts.text_wall(text), **more}
     return glasses.take("display", data, now)
 
 
@@ -75,7 +75,7 @@ def test_glasses_without_a_display_say_what_they_miss() -> None:
 @pytest.mark.parametrize(
     "kind, data, line",
     [
-        ("speak", {"package": PACKAGE, "text": "Milk\nis added."}, "phone speaks: Milk is added."),
+        ("speak", {"packageName": PACKAGE, "text": "Milk\nis added."}, "phone speaks: Milk is added."),
         ("speak", {}, "phone speaks: "),
         ("speak", {"text": "", "stop": True}, "phone speaks: (breaks off)"),
         ("heard", {"text": "remind me"}, "you: remind me"),
@@ -91,7 +91,7 @@ def test_glasses_without_a_display_say_what_they_miss() -> None:
         ),
         (
             "app",
-            {"package": PACKAGE, "state": "stopped", "reason": "idle"},
+            {"packageName": PACKAGE, "state": "stopped", "reason": "idle"},
             f"app: {PACKAGE}, stopped, idle",
         ),
         (
@@ -115,7 +115,7 @@ def test_the_picture_holds_everything() -> None:
     glasses.take("display", {"view": "dashboard", "layout": card}, 0)
     for text in ("one", "two", "three", "four"):
         glasses.take("speak", {"text": text}, 0)
-    glasses.take("app", {"package": PACKAGE, "state": "running"}, 0)
+    glasses.take("app", {"packageName": PACKAGE, "state": "running"}, 0)
     drawn = [line for line, _ in picture(glasses, "remind me to call", 20)]
     assert drawn == [
         "ada wears Even Realities G1: 5 lines of 40 characters, phone speaks",

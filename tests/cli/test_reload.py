@@ -15,7 +15,7 @@ from tests.cli.conftest import Shell
 from tests.cli.processes import Serving, serving
 from tests.parts.ports import free_port
 
-pytestmark = pytest.mark.requirement("C5")
+pytestmark = [pytest.mark.requirement("C5"), pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN: dict[str, Any] = {

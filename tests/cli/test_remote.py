@@ -12,6 +12,8 @@ from tests.cli.conftest import Shell
 from tests.cli.processes import PATIENCE, Serving
 from toolcrib.errors import CODES
 
+pytestmark = pytest.mark.slow
+
 
 def until(true: Callable[[], bool]) -> None:
     """Ask again and again until it is so; what is asked takes its time, so nothing else need wait."""

@@ -16,6 +16,8 @@ import pytest
 from tests.cli.processes import COMMAND, PATIENCE, Serving, environment, finished, serving
 from toolcrib.version import VERSION
 
+pytestmark = pytest.mark.slow
+
 SECRET = "a-key-that-nobody-should-ever-see-printed"
 
 

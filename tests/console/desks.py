@@ -53,6 +53,7 @@ class Desks:
         for topic in ("apps", "users"):
             self.shared.listen(topic, self.changes.append)
         self.served: dict[str, AppRecord] = {}
+        self.room = 10_000
         self.keys: dict[str, str] = {}
         """The API keys that the made-up apps know."""
         self.sockets: list[MemorySocket] = []
@@ -66,6 +67,8 @@ class Desks:
             sessions=self.sessions,
             egress=Egress(),
             taken=lambda package: package == "taken.by.another",
+            served=lambda: list(self.served.values()),
+            room=lambda: self.room,
         )
         self.users = UserDesk(
             store=store,

@@ -6,6 +6,7 @@ import pytest
 
 from tests.console.desks import ADMIN, DEVELOPER, NOTES, NOTES_APP, OTHER, Desks, a_definition
 from toolcrib.apps.signature import digest
+from toolcrib.console import apps as desk
 from toolcrib.console.apps import spell_app
 from toolcrib.errors import Refused
 from toolcrib.observe import Redactor
@@ -66,6 +67,8 @@ async def test_what_others_see_of_an_app_is_not_where_it_is_and_whose(desks: Des
         ("notes", NOTES_APP, ["package"]),
         ("Com.Example", NOTES_APP, ["package"]),
         (f"com.{'x' * 128}", NOTES_APP, ["package"]),
+        (f"{NOTES}.", NOTES_APP, ["package"]),
+        ("com..example.notes", NOTES_APP, ["package"]),
         (NOTES, [], ["body"]),
         (NOTES, {}, ["name"]),
         (NOTES, {"name": "", "appType": "big", "url": "x"}, ["url", "name", "appType"]),
@@ -123,7 +126,7 @@ async def test_tools_are_stored_whole_or_not_at_all(desks: Desks) -> None:
     assert {"tools[1].name", "tools[1].inputSchema.type", "tools[2]"} <= set(faults(error))
     assert spell_app(await desks.apps.get(NOTES), DEVELOPER)["tools"] == ["add", "list"]
     stored = await desks.apps.define(NOTES, [good], DEVELOPER)
-    assert stored == {"package": NOTES, "version": 3, "tools": ["new"], "warnings": []}
+    assert stored == {"packageName": NOTES, "version": 3, "tools": ["new"], "warnings": []}
     assert [each.definition for each in desks.served[NOTES].tools] == [good]
 
 
@@ -177,5 +180,53 @@ async def test_an_app_that_is_removed_is_gone_for_everybody(desks: Desks) -> Non
 async def test_pages_of_apps(desks: Desks) -> None:
     for name in ("c.c", "a.a", "b.b"):
         await desks.apps.put(name, NOTES_APP, DEVELOPER)
-    assert [app.package for app in await desks.apps.page(limit=2)] == ["a.a", "b.b"]
-    assert [app.package for app in await desks.apps.page(after="b.b")] == ["c.c"]
+    assert [app.package for app in desks.apps.page(limit=2)] == ["a.a", "b.b"]
+    assert [app.package for app in desks.apps.page(after="b.b")] == ["c.c"]
+
+
+async def test_one_developer_does_not_fill_the_catalog(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MOST_APPS", 2)
+    monkeypatch.setattr(desk, "MOST_TOOLS", 3)
+    await desks.add()
+    await desks.apps.put("a.a", NOTES_APP, DEVELOPER)
+    with pytest.raises(Refused, match="2 apps at most") as error:
+        await desks.apps.put("b.b", NOTES_APP, DEVELOPER)
+    assert faults(error) == ["package"]
+    await desks.apps.put("b.b", NOTES_APP, OTHER)
+    with pytest.raises(Refused, match="3 at most") as error:
+        await desks.apps.define("a.a", [a_definition("one"), a_definition("two")], DEVELOPER)
+    assert faults(error) == ["tools"]
+    for caller, names in ((DEVELOPER, ("one",)), (ADMIN, ("one", "two"))):
+        await desks.apps.define("a.a", [a_definition(name) for name in names], caller)
+    await desks.apps.define("a.a", [a_definition("three"), a_definition("two")], DEVELOPER)
+
+
+async def test_tools_for_which_the_catalog_has_no_room_are_refused_where_they_are_sent_in(
+    desks: Desks,
+) -> None:
+    await desks.add()
+    desks.room = 1
+    for caller in (DEVELOPER, ADMIN):
+        with pytest.raises(Refused, match="the catalog is full") as error:
+            await desks.apps.define(NOTES, [a_definition(name) for name in "abcd"], caller)
+        assert faults(error) == ["tools"]
+    await desks.apps.define(NOTES, [a_definition(name) for name in "abc"], DEVELOPER)
+    desks.room = -5
+    await desks.apps.define(NOTES, [a_definition(name) for name in "ab"], DEVELOPER)
+
+
+async def test_a_developer_changes_things_so_often_and_not_more(desks: Desks) -> None:
+    await desks.add()
+    for _ in range(desk.CHANGES[0] - 2):
+        await desks.apps.define(NOTES, [], DEVELOPER)
+    for attempt in (
+        desks.apps.put(NOTES, NOTES_APP, DEVELOPER),
+        desks.apps.define(NOTES, [], DEVELOPER),
+        desks.apps.rotate(NOTES, DEVELOPER),
+        desks.apps.drop(NOTES, DEVELOPER),
+    ):
+        with pytest.raises(Refused, match="too many changes") as error:
+            await attempt
+        assert error.value.problem.code == "RATE_LIMITED"
+    await desks.apps.put("a.a", NOTES_APP, OTHER)
+    await desks.apps.drop(NOTES, ADMIN)

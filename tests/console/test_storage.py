@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.console.desks import CAMERA, CAMERA_APP, NOTES, Desks
-from toolcrib.console.storage import LONGEST_VALUE, MOST_BYTES, AppStorage
+from toolcrib.console.storage import LONGEST_VALUE, MOST_BYTES, MOST_KEYS, AppStorage
 from toolcrib.errors import Refused
 
 pytestmark = pytest.mark.anyio
@@ -61,3 +61,11 @@ async def test_values_are_bounded_alone_and_together(storage: AppStorage) -> Non
     assert sorted(outcomes) == [False] * 2 + [True] * 10
     kept = await storage.all(NOTES, "ann")
     assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_BYTES
+
+
+async def test_there_are_no_more_keys_than_so_many_however_small(storage: AppStorage) -> None:
+    await storage.put(NOTES, "ann", {f"{number:x}": "" for number in range(MOST_KEYS)})
+    with pytest.raises(Refused, match="keys") as error:
+        await storage.put(NOTES, "ann", {"more": ""})
+    assert error.value.problem.code == "PAYLOAD_TOO_LARGE"
+    await storage.put(NOTES, "ann", {"0": "changed"})

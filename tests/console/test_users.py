@@ -7,6 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from tests.console.desks import CAMERA, CAMERA_APP, NOTES, Desks
+from toolcrib.console.users import STARTS
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.testing import a_caller
 
@@ -208,3 +209,16 @@ async def test_users_that_cannot_be(desks: Desks, user: str) -> None:
 async def test_an_app_that_is_not_there_cannot_be_installed(desks: Desks) -> None:
     with pytest.raises(Refused, match=f"no app {NOTES}"):
         await desks.users.install("ann", NOTES, None)
+
+
+async def test_nobody_has_apps_started_over_and_over(desks: Desks) -> None:
+    await desks.add()
+    for user in ("ann", "bob"):
+        await desks.users.install(user, NOTES, None)
+        await desks.users.begin(user, worn=None, language=None, time_zone=None)
+    for _ in range(STARTS[0]):
+        await desks.users.start("ann", NOTES)
+    with pytest.raises(Refused, match="too many apps") as error:
+        await desks.users.start("ann", NOTES)
+    assert error.value.problem.code == "RATE_LIMITED"
+    assert (await desks.users.start("bob", NOTES))["state"] == "running"

@@ -33,11 +33,14 @@ class Room:
 
     def _source(self, family: Family) -> FakeSource:
         plain: dict[str, Any] = {"family": family, "input_schema": SCHEMA}
-        guarded = a_tool(f"{family}:guarded", permissions=frozenset({"cards:read", "decks:read"}), **plain)
+        guarded = a_tool(
+            f"{family}:{family}-guarded", permissions=frozenset({"cards:read", "decks:read"}), **plain
+        )
         limited = [
-            a_tool(f"{family}:limited-{face}", rate_limit=RateLimit(1, 3_600_000), **plain) for face in SERVED
+            a_tool(f"{family}:{family}-limited-{face}", rate_limit=RateLimit(1, 3_600_000), **plain)
+            for face in SERVED
         ]
-        return FakeSource([guarded, a_tool(f"{family}:open", **plain), *limited])
+        return FakeSource([guarded, a_tool(f"{family}:{family}-open", **plain), *limited])
 
     def ran(self, family: str) -> list[str]:
         """Which tools of a source have run."""
@@ -62,7 +65,7 @@ async def test_without_every_permission_nothing_runs(room: Room) -> None:
     for family in FAMILIES:
         for face in SERVED:
             for key in (none, other):
-                answer = await room.asker.ask(face, f"{family}:guarded", {"count": 1}, key=key)
+                answer = await room.asker.ask(face, f"{family}:{family}-guarded", {"count": 1}, key=key)
                 assert answer.code == "PERMISSION_DENIED", (family, face)
                 assert answer.error is not None
                 assert "cards:read" in answer.error["message"]
@@ -73,9 +76,9 @@ async def test_with_all_of_them_it_does(room: Room) -> None:
     reader = await room.asker.crib.key("reader", permissions=["cards:read", "decks:read"])
     for family in FAMILIES:
         for face in SERVED:
-            name = f"{family}:guarded"
+            name = f"{family}:{family}-guarded"
             assert await room.code(face, name, {"count": 1}, reader) is None, (family, face)
-        assert room.ran(family) == ["guarded"] * len(SERVED)
+        assert room.ran(family) == [f"{family}-guarded"] * len(SERVED)
 
 
 UNFIT: tuple[tuple[Any, str], ...] = (
@@ -92,13 +95,13 @@ async def test_what_lacks_or_does_not_fit_is_refused_and_nothing_runs(room: Room
     for number, family in enumerate(FAMILIES):
         for face in SERVED:
             arguments, path = UNFIT[(number + SERVED.index(face)) % len(UNFIT)]
-            answer = await room.asker.ask(face, f"{family}:open", arguments)
+            answer = await room.asker.ask(face, f"{family}:{family}-open", arguments)
             assert answer.error is not None
             assert (answer.code, answer.error["path"]) == ("INVALID_ARGUMENTS", path), (family, face)
             assert answer.error["class"] == "validation"
         assert room.ran(family) == []
     for arguments, path in UNFIT:
-        answer = await room.asker.ask("rest", "mcp:open", arguments)
+        answer = await room.asker.ask("rest", "mcp:mcp-open", arguments)
         assert answer.error is not None
         assert answer.error["path"] == path
     assert room.ran("mcp") == []
@@ -109,7 +112,7 @@ async def test_over_its_limit_nothing_runs_and_each_caller_has_its_own(room: Roo
     other = await room.asker.crib.key("other")
     for family in FAMILIES:
         for face in SERVED:
-            name = f"{family}:limited-{face}"
+            name = f"{family}:{family}-limited-{face}"
             assert await room.code(face, name, {"count": 1}) is None
             over = await room.asker.ask(face, name, {"count": 1})
             assert over.code == "RATE_LIMITED", (family, face)
@@ -122,7 +125,7 @@ async def test_over_its_limit_nothing_runs_and_each_caller_has_its_own(room: Roo
 async def test_who_may_not_use_a_tool_is_told_that_and_nothing_of_its_arguments(room: Room) -> None:
     none = await room.asker.crib.key("none")
     for face in SERVED:
-        answer = await room.asker.ask(face, "function:guarded", {"count": "wrong"}, key=none)
+        answer = await room.asker.ask(face, "function:function-guarded", {"count": "wrong"}, key=none)
         assert answer.code == "PERMISSION_DENIED"
         assert answer.error is not None
         assert "path" not in answer.error

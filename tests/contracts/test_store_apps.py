@@ -71,6 +71,7 @@ async def test_a_change_replaces_all_but_tools_owner_and_creation(store: Store) 
         owner="thief",
         app_type="system_dashboard",
         digest="e" * 64,
+        signing="f" * 64,
         tools=(an_app_tool("steal"),),
         version=50,
         created=9.0,

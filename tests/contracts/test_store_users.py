@@ -1,6 +1,7 @@
 """What every store must do with users: what they have installed and switched off, and who is here."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -124,10 +125,12 @@ async def test_tools_and_apps_are_switched_off_and_on(store: Store) -> None:
 
 
 @pytest.mark.requirement("D16")
-async def test_a_session_takes_the_place_of_the_last_one_and_ends_once(store: Store) -> None:
-    await store.users.begin(a_session())
-    bare = a_session(id="another", device=None, language=None, time_zone=None, started=9.0)
-    await store.users.begin(bare)
+async def test_a_session_that_lasts_is_changed_and_stays_the_same_one_until_it_ends(store: Store) -> None:
+    first = a_session()
+    assert await store.users.begin(first) == first
+    changed = a_session(id="another", device=None, language=None, time_zone=None, started=9.0)
+    bare = await store.users.begin(changed)
+    assert bare == replace(changed, id=first.id, started=first.started)
     await store.users.begin(a_session("u2"))
     user = await store.users.get("u1")
     assert user
@@ -135,6 +138,20 @@ async def test_a_session_takes_the_place_of_the_last_one_and_ends_once(store: St
     assert await store.users.end("u1") == bare
     assert await store.users.end("u1") is None
     assert [user.session for user in await store.users.page()] == [None, a_session("u2")]
+
+
+async def test_sessions_that_begin_at_once_are_one(store: Store) -> None:
+    ids: list[str] = []
+
+    async def begin(number: int) -> None:
+        ids.append((await store.users.begin(a_session(id=f"s{number}", started=float(number)))).id)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(begin, number)
+    ended = await store.users.end("u1")
+    assert ended
+    assert ids == [ended.id] * 8
 
 
 async def test_who_does_something_is_a_user_from_then_on_and_keeps_their_words(store: Store) -> None:

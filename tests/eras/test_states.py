@@ -13,7 +13,7 @@ from tests.servers.settings import LIMITS
 from tests.waiting import until
 from toolcrib.gateway import Seal
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1"), pytest.mark.slow]
 
 CAN_BE_ASKED: dict[str, Any] = {
     **ENVELOPE,

@@ -12,7 +12,7 @@ from tests.eras.place import ERAS, QUESTIONS, Era, Person, Place, gateway, over_
 from tests.eras.walks import WALKS, Cell
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B2", "D14")]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B2", "D14"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

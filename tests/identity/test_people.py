@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import anyio
 import anyio.lowlevel
 import pytest
 
@@ -73,6 +74,18 @@ async def test_one_reading_serves_every_call_and_gives_the_same_caller() -> None
     assert shelf.reads == 1
 
 
+async def test_what_is_known_of_a_user_is_read_no_more_often_than_callers_are() -> None:
+    shelf = _Shelf(RECORD)
+    people = People(shelf.read)
+    assert await people.record("u1") == RECORD
+    await people.present(ACTING)
+    assert await people.record("u1") == RECORD
+    assert shelf.reads == 1
+    shelf.record = None
+    people.forget("u1")
+    assert await people.record("u1") is None
+
+
 async def test_two_keys_that_act_for_one_user_keep_their_own_permissions() -> None:
     people = People(_Shelf(RECORD).read)
     other = Caller(id="user:u1", user="u1", key="other", permissions=frozenset({"a:b"}))
@@ -108,6 +121,38 @@ async def test_a_change_while_it_is_read_is_not_missed() -> None:
     people = People(read)
     assert (await people.present(ACTING)).apps == frozenset()
     assert shelf.reads == 2
+
+
+async def test_changes_of_others_keep_nobody_waiting() -> None:
+    shelf = _Shelf(RECORD)
+
+    async def read(user: str) -> UserRecord | None:
+        people.forget(f"u{2 + shelf.reads}")
+        return await shelf.read(user)
+
+    people = People(read)
+    assert (await people.present(ACTING)).session == "s1"
+    assert shelf.reads == 1
+
+
+async def test_many_who_ask_at_once_all_see_the_change_and_none_asks_for_ever() -> None:
+    shelf = _Shelf(RECORD)
+    people = People(shelf.read)
+    seen: list[int] = []
+
+    async def ask() -> None:
+        seen.append(len((await people.present(ACTING)).apps))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.lowlevel.checkpoint()
+            shelf.record = replace(RECORD, installs=())
+            people.forget("u1")
+            for _ in range(20):
+                tasks.start_soon(ask)
+    assert seen == [0] * 21
+    assert people.known(ACTING) is not None
 
 
 async def test_what_nobody_told_us_of_is_seen_after_a_while() -> None:

@@ -14,6 +14,8 @@ from toolcrib.local.mixers import MIXERS, PIPEWIRE, PULSEAUDIO, Loudness, Mixer,
 from toolcrib.local.volume import Speaker, Volume, control_volume
 from toolcrib.sdk import ToolResult
 
+pytestmark = pytest.mark.slow
+
 ALSA = tuple(mixer for mixer in MIXERS if mixer.name == "ALSA")
 
 

@@ -11,7 +11,13 @@ from toolcrib import hints, sdk
 HEAVY = ("aiohttp", "mcp", "rich", "sqlalchemy", "starlette", "uvicorn", "websockets", "yaml", "yarl")
 
 
-@pytest.mark.parametrize("imported", ["import toolcrib.sdk", "from toolcrib.sdk import AppServer"])
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "import toolcrib.sdk",
+        pytest.param("from toolcrib.sdk import AppServer", marks=pytest.mark.slow),
+    ],
+)
 def test_importing_the_sdk_loads_no_framework(imported: str) -> None:
     code = f"import sys; {imported}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

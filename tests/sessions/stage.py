@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import device
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import digest, signing
 from toolcrib.egress.posting import Reply
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
@@ -110,6 +110,8 @@ class Stage:
         """What apps do when they are told to stop."""
         self.before_user: Callable[[], Awaitable[object]] = checkpoint
         """What happens before a user is read."""
+        self.after_user: Callable[[], Awaitable[object]] = checkpoint
+        """What happens once a user has been read, and before anybody has what was."""
         self.sessions = Sessions(settings, find=self.apps.get, user=self.user, post=self, clock=lambda: NOW)
         self.sessions.address = "http://gateway.example:8080"
         self.add(PACKAGE)
@@ -118,7 +120,9 @@ class Stage:
 
     async def user(self, id: str) -> UserRecord | None:
         await self.before_user()
-        return self.users.get(id)
+        found = self.users.get(id)
+        await self.after_user()
+        return found
 
     async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
         message = orjson.loads(body)
@@ -133,6 +137,7 @@ class Stage:
         """Offer an app, and install it for a user who is here."""
         fields.setdefault("public_url", f"http://{package}.example")
         fields.setdefault("digest", digest(KEY))
+        fields.setdefault("signing", signing(KEY))
         self.apps[package] = AppRecord(package=package, name=package, owner="dev", **fields)
         glasses = dict(device(GLASSES).capabilities)
         fresh = UserRecord(id=user, session=SessionRecord(user=user, id="s1", device=glasses))
@@ -208,7 +213,7 @@ class Stage:
 
     async def path(self, package: str = PACKAGE) -> list[str]:
         """Return the states an app has been through, as the device heard of them."""
-        return [each["state"] for each in await self.told() if each.get("package") == package]
+        return [each["state"] for each in await self.told() if each.get("packageName") == package]
 
     async def listen(self) -> None:
         """Keep what a device of the user hears."""

@@ -5,7 +5,7 @@ import pytest
 
 from tests.sessions.stage import KEY, NOW, PACKAGE, USER, stage
 from tests.waiting import until
-from toolcrib.apps.signature import HEADER, KEY_HEADER, digest, verify
+from toolcrib.apps.signature import HEADER, KEY_HEADER, digest, signing, verify
 from toolcrib.errors import Refused, Unavailable
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_the_webhook_says_who_asks_where_to_connect_and_proves_it() -> Non
     assert posted.message["mentraOSWebsocketUrl"] == "ws://gateway.example:8080/app-ws"
     assert posted.message["augmentOSWebsocketUrl"] == posted.message["mentraOSWebsocketUrl"]
     assert posted.headers[KEY_HEADER] == digest(KEY)
-    signed = verify(digest(KEY), posted.headers[HEADER], body=posted.body, now=NOW + 1)
+    signed = verify(signing(KEY), posted.headers[HEADER], body=posted.body, now=NOW + 1)
     assert (signed.user, signed.tool) == (USER, "")
 
 

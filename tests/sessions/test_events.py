@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.errors import Refused
 from toolcrib.sessions import Event
-from toolcrib.sessions.events import MOST_LISTENERS, MOST_WAITING, Hub
+from toolcrib.sessions.events import MOST_BYTES, MOST_LISTENERS, MOST_WAITING, Hub
 
 pytestmark = pytest.mark.anyio
 
@@ -57,3 +57,16 @@ async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
         await stack.enter_async_context(hub.listen("v"))
     assert caught.value.problem.code == "OVERLOADED"
     assert len(hub) == 0
+
+
+async def test_pictures_do_not_gather_for_one_who_does_not_look() -> None:
+    hub, picture, sent = Hub(), "x" * (1 << 19), 100
+    async with hub.listen("u") as events:
+        for n in range(sent):
+            hub.tell("u", Event("display", {"n": n, "data": picture}))
+        lost = (await anext(events)).data["lost"]
+        assert lost >= sent - MOST_BYTES // len(picture)
+        heard = [(await anext(events)).data["n"] for _ in range(sent - lost)]
+        assert heard == list(range(lost, sent))
+        hub.tell("u", Event("display", {"n": "next", "data": picture}))
+        assert (await anext(events)).data["n"] == "next"

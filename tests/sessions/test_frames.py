@@ -41,8 +41,8 @@ async def test_what_an_app_shows_reaches_the_device() -> None:
         app.says(messages.display_event(SESSION, PACKAGE, text_wall("Eggs"), view="dashboard", now=NOW))
         shown = await here.told("display")
     assert shown == [
-        {"package": PACKAGE, "view": "main", "layout": text_wall("Milk"), "durationMs": 500},
-        {"package": PACKAGE, "view": "dashboard", "layout": text_wall("Eggs")},
+        {"packageName": PACKAGE, "view": "main", "layout": text_wall("Milk"), "durationMs": 500},
+        {"packageName": PACKAGE, "view": "dashboard", "layout": text_wall("Eggs")},
     ]
 
 
@@ -79,7 +79,7 @@ async def test_an_app_can_ask_for_silence() -> None:
     async with stage() as here:
         app = await running(here)
         app.says(messages.audio_stop_request(SESSION, PACKAGE, now=NOW))
-        assert await here.told("speak") == [{"package": PACKAGE, "text": "", "stop": True}]
+        assert await here.told("speak") == [{"packageName": PACKAGE, "text": "", "stop": True}]
 
 
 # --- progress ---
@@ -242,3 +242,16 @@ async def test_large_messages_count_for_several() -> None:
             app.says('{"type": "x"}'.ljust(1_000_000))
         await until(lambda: app.closed is not None)
         assert app.closed == (1008, "too many messages")
+
+
+async def test_one_that_comes_anew_may_say_no_more_for_that() -> None:
+    async with stage() as here:
+        app = await running(here)
+        for _ in range(int(flood.BURST) + 1):
+            app.says({"type": "x"})
+        await until(lambda: app.closed is not None)
+        again = await here.connect(SESSION)
+        for _ in range(int(flood.BURST) // 2):
+            again.says({"type": "x"})
+        await until(lambda: again.closed is not None)
+        assert again.closed == (1008, "too many messages")

@@ -191,8 +191,11 @@ async def test_a_store_that_does_not_answer_is_a_matter_of_the_connection() -> N
         async def broken() -> None:
             raise OSError("the store is down")
 
-        here.before_user = broken
-        problem = await failure(here, here.connects)
+        async def breaks(request: dict[str, Any]) -> int:
+            here.before_user = broken
+            return await here.connects(request)
+
+        problem = await failure(here, breaks)
     assert (problem.stage, problem.retryable) == ("connection", True)
     assert here.sockets[0].told[0]["code"] == "INTERNAL_ERROR"
     assert here.sockets[0].closed is not None

@@ -142,7 +142,7 @@ class Machine(RuleBasedStateMachine):
         self.drive(anyio.sleep(0.001))
         told = [event.data for event in self.here.events if event.kind == "app"]
         moves = [each for each in told if (each["state"], each.get("reason")) != ("running", "foreground")]
-        return {name: [each["state"] for each in moves if each["package"] == name] for name in PACKAGES}
+        return {name: [each["state"] for each in moves if each["packageName"] == name] for name in PACKAGES}
 
     @invariant()
     def every_change_is_one_of_the_ways(self) -> None:

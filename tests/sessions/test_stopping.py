@@ -218,7 +218,7 @@ async def test_an_app_that_asks_for_the_foreground_gets_it() -> None:
         await until(lambda: here.state(OTHER) == "stopped")
         assert here.sessions.states(USER)[PACKAGE].foreground
         said = [each for each in await here.told() if each.get("reason") == "foreground"]
-        assert [(each["package"], each["state"]) for each in said] == [
+        assert [(each["packageName"], each["state"]) for each in said] == [
             (OTHER, "running"),
             (PACKAGE, "running"),
             (OTHER, "stopping"),

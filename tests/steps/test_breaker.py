@@ -56,6 +56,15 @@ class Bench:
         return self
 
 
+async def test_an_app_that_does_not_start_for_one_user_is_there_for_the_others() -> None:
+    bench = Bench()
+    bench.error = Unavailable("TIMEOUT", "it did not connect", stage="timeout")
+    for _ in range(10):
+        assert await bench.call() == "TIMEOUT"
+    bench.error = None
+    assert await bench.call() == "good"
+
+
 @pytest.mark.parametrize("family", ["function", "core"])
 async def test_what_runs_in_this_process_has_none(family: str) -> None:
     assert Breaker().fit(a_tool(family=family)) is None

@@ -95,6 +95,7 @@ def _app(number: int) -> tuple[Any, ...]:
         hardware,
         "[]",
         f"{number:064x}",
+        f"{number + 1:064x}",
     )
     return (*about, 1, THEN + number, THEN + number)
 

@@ -76,7 +76,7 @@ class AppHouse:
     async def state(self, package: str, user: str = "ann") -> str:
         """Return how an app stands for a user."""
         found = await self.made("GET", f"/api/users/{quote(user, safe='')}")
-        return next(each["running"]["state"] for each in found["apps"] if each["package"] == package)
+        return next(each["running"]["state"] for each in found["apps"] if each["packageName"] == package)
 
 
 @asynccontextmanager

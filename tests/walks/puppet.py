@@ -39,6 +39,7 @@ class Puppet:
         self.sockets: list[aiohttp.ClientWebSocketResponse] = []
         self._session: aiohttp.ClientSession | None = None
         self._tasks: Any = None
+        self._site: web.TCPSite | None = None
 
     def kinds(self, kind: str) -> list[dict[str, Any]]:
         """Return the webhooks of a kind."""
@@ -59,6 +60,11 @@ class Puppet:
         await socket.send_json(first)
         self.heard.append(await socket.receive_json())
         self._tasks.start_soon(self._listen, socket)
+
+    async def deafen(self) -> None:
+        """Take no new connections; sockets that are open stay."""
+        assert self._site is not None
+        await self._site.stop()
 
     async def _listen(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:
@@ -85,8 +91,8 @@ class Puppet:
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
+            self._site = web.TCPSite(runner, "127.0.0.1", 0)
+            await self._site.start()
             self.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
             async with aiohttp.ClientSession() as self._session, anyio.create_task_group() as self._tasks:
                 yield self

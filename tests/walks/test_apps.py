@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.waiting import until
 from tests.walks.app_house import TOOL, app_house, contents, house_with
 from tests.walks.puppet import Puppet
-from toolcrib.apps.signature import HEADER, KEY_HEADER, verify
+from toolcrib.apps.signature import HEADER, KEY_HEADER, signing, verify
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PACKAGE = "com.example.notes"
@@ -74,8 +74,7 @@ async def test_the_signature_is_of_this_user_tool_and_body() -> None:
     async with house_with(PACKAGE) as (house, (puppet,)):
         puppet.tool = keeps
         assert (await house.call(NOTE)).status == 200
-        digest = hashlib.sha256(puppet.key.encode()).hexdigest()
-        signed = verify(digest, puppet.headers[0][HEADER], body=bodies[0], now=time())
+        signed = verify(signing(puppet.key), puppet.headers[0][HEADER], body=bodies[0], now=time())
     assert (signed.user, signed.tool) == ("ann", "note")
 
 
@@ -279,7 +278,7 @@ async def test_four_apps_on_the_glasses_that_were_drawn_and_on_the_real_ones() -
             for app in NEEDS.keys() - fit:
                 assert (await house.call(f"com.example.{app}:note")).code == "TOOL_NOT_FOUND"
         shown = await house.made("GET", "/api/users/ann")
-        why = {each["package"].rpartition(".")[2]: each["compatibility"] for each in shown["apps"]}
+        why = {each["packageName"].rpartition(".")[2]: each["compatibility"] for each in shown["apps"]}
         assert [each["type"] for each in why["navigation"]["missingRequired"]] == ["CAMERA", "GPS"]
         assert "a speaker" in why["music"]["message"]
         assert (why["reminder"]["isCompatible"], why["reminder"]["message"]) == (True, "")

@@ -206,7 +206,7 @@ async def test_what_is_wrong_with_the_request_itself() -> None:
         assert not good.webhooks, "nothing of this starts an app"
 
 
-@pytest.mark.requirement("D4")
+@pytest.mark.requirement("D6")
 async def test_numbers_are_what_json_schema_says() -> None:
     properties = {
         "whole": {"type": "integer", "description": "a whole number"},
@@ -219,6 +219,7 @@ async def test_numbers_are_what_json_schema_says() -> None:
         assert (await house.call(f"{GOOD}:note", {"whole": 1.0, "any": 2})).status == 200
 
 
+@pytest.mark.requirement("D9")
 async def test_a_socket_that_drops_does_not_spoil_an_answer_that_is_there() -> None:
     async def drops(puppet: Puppet, *_: Any) -> web.StreamResponse:
         await puppet.sockets[-1].close()
@@ -254,6 +255,7 @@ async def test_an_app_nobody_uses_is_stopped() -> None:
         assert [each["context"]["activatedForTool"] for each in good.calls] == [True, True]
 
 
+@pytest.mark.requirement("I5")
 async def test_addresses_apps_may_not_have() -> None:
     async with app_house("allow_private: []") as house:
         for url in ("http://127.0.0.1:7010", "http://169.254.169.254/", "http://[::1]/", "ftp://example.com"):

@@ -99,7 +99,7 @@ class Rig:
             crib.house.console.supervisor.add(source)
 
     def tool(self, family: Family, **fields: Any) -> Tool:
-        return a_tool(f"{family}:one", family=family, **fields)
+        return a_tool(f"{family}:one", family=family, expose_as=f"{family}_one", **fields)
 
     async def say(self, call: Call) -> Result:
         del call
@@ -112,7 +112,8 @@ class Rig:
         self.round += 1
         version, caller = f"1.0.{self.round}", a_caller(permissions=frozenset({"*"}))
         one = self.tool(family, version=version, **fields)
-        self.sources[family].offer([one, a_tool(f"{family}:other", family=family, tags=("a",))])
+        other = a_tool(f"{family}:other", family=family, expose_as=f"{family}_other", tags=("a",))
+        self.sources[family].offer([one, other])
         await until(lambda: self.crib.house.gateway.tool(one.name, caller).version == version)
 
     async def rest(self, family: str) -> Any:

@@ -38,6 +38,7 @@ async def filled(crib: Doors) -> None:
     worn = {"device": "Even Realities G1", "language": "de"}
     assert (await crib.ask("PUT", "/api/users/ada/session", body=worn)).status == 200
     assert (await crib.ask("PUT", "/api/users/ada/tools/com.example.notes/disabled")).status == 200
+    await crib.key("adas", user="ada")
     assert (await crib.ask("PUT", "/api/users/%3Cb%3Ebob%3C%2Fb%3E", body={})).status == 200
 
 
@@ -86,6 +87,8 @@ def test_apps_and_users_are_shown_with_what_is_wrong(page: "Page") -> None:
         assert "not compatible" in inside
         assert "a camera" in inside
         assert "switched off" in inside
+        assert "de" in page.locator("#user-rows .inside dd").all_text_contents()
+        assert "acts for ada" in text(page, "#key-rows")
         page.click("role=button[name='Details of ada']")
         page.wait_for_selector("#user-rows .inside", state="detached")
         assert "<b>bob</b>" in text(page, "#user-rows")
@@ -99,7 +102,7 @@ def test_apps_and_users_are_shown_with_what_is_wrong(page: "Page") -> None:
 
 def test_without_any_it_says_how_they_come(page: "Page") -> None:
     with opened(page, empty) as troubles:
-        assert "toolcrib apps publish" in text(page, "#app-rows")
+        assert "PUT /api/apps/{package} registers one" in text(page, "#app-rows")
         assert "No users yet" in text(page, "#user-rows")
         assert not page.is_visible("#app-more")
         assert troubles == []

@@ -75,7 +75,8 @@ def url_faults(given: object, path: str) -> Iterator[Fault]:
         parts, usable = None, False
     if parts is None or not usable or given != given.strip():
         yield Fault(path, "must be an address such as https://app.example.com")
-    elif parts.username is not None or parts.query or parts.fragment:
+    elif parts.username is not None or "?" in given or "#" in given:
+        # Even with nothing behind them: what we put behind the address would not be its path.
         yield Fault(path, "must hold no user, no password, no '?' and no '#'")
 
 

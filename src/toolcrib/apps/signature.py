@@ -37,12 +37,27 @@ class Signed:
 
 
 def digest(key: str) -> str:
-    """Hash an app's key: what we keep of it, show to the app, and sign with."""
+    """Hash an app's key: what we keep of it, and show to the app."""
     return sha256(key.encode()).hexdigest()
 
 
+def signing(key: str) -> str:
+    """Return what is signed with: another hash of the key, never sent, so nobody on the way has it."""
+    return keyed(key.encode(), b"toolcrib signature", "sha256").hex()
+
+
+def proof(
+    shown: str | None, secret: str | None, *, user: str, tool: str, body: bytes, now: float
+) -> dict[str, str]:
+    """Return the headers that prove who asks, for whom and what; an app without a key is shown nothing."""
+    headers = {} if shown is None else {KEY_HEADER: shown}
+    if secret is not None:
+        headers[HEADER] = sign(secret, user=user, tool=tool, body=body, now=now)
+    return headers
+
+
 def sign(secret: str, *, user: str, tool: str, body: bytes, now: float) -> str:
-    """Make the header's value; `secret` is the digest of the app's key."""
+    """Make the header's value; `secret` is what `signing` gives for the app's key."""
     claims = {"user": user, "tool": tool, "body": sha256(body).hexdigest(), "expires": now + LIFE}
     spoken = _VERSION + "." + _text(orjson.dumps(claims))
     return f"{spoken}.{_text(_mac(secret, spoken))}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from toolcrib.config import Document
 from toolcrib.egress import Egress
 from toolcrib.egress.posting import Post
+from toolcrib.identity import People
 from toolcrib.interfaces import AppRecord, Store
 from toolcrib.model import JsonObject
 from toolcrib.observe import Entry
@@ -19,8 +20,21 @@ class AppRoom:
     """Everything of apps that runs."""
 
     egress: Egress
+    people: People
     sessions: Sessions
     source: AppSource
+
+    async def reread(self) -> None:
+        """Read the apps again; one that another process has removed, moved or given another key is let go."""
+        before = self._places()
+        await self.source.refresh()
+        now = self._places()
+        for package, place in before.items():
+            if now.get(package) != place:
+                await self.sessions.forget(package)
+
+    def _places(self) -> dict[str, tuple[str | None, str | None]]:
+        return {app.package: (app.digest, app.public_url) for app in self.source.apps()}
 
 
 @asynccontextmanager
@@ -33,7 +47,8 @@ async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
     def find(package: str) -> AppRecord | None:
         return source.find(package)
 
-    sessions = Sessions(settings_of(document), find=find, user=store.users.get, post=post)
+    people = People(store.users.get)
+    sessions = Sessions(settings_of(document), find=find, user=people.record, post=post)
     source = AppSource(
         store.apps.all,
         sessions,
@@ -42,7 +57,7 @@ async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
         most_bytes=document.limits.result_bytes,
     )
     try:
-        yield AppRoom(egress=egress, sessions=sessions, source=source)
+        yield AppRoom(egress=egress, people=people, sessions=sessions, source=source)
     finally:
         await post.close()
 

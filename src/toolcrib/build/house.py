@@ -19,7 +19,7 @@ from toolcrib.build.reload import Reloader, pin_modes, placed
 from toolcrib.build.sources import ids, our_sources, own_sources
 from toolcrib.build.traces import exporting
 from toolcrib.build.watch import watch
-from toolcrib.catalog import Catalog
+from toolcrib.catalog import MOST_TOOLS, Catalog
 from toolcrib.config import Document, again, home
 from toolcrib.console import AppDesk, Console, Servers, UserDesk
 from toolcrib.core import core_source
@@ -191,7 +191,7 @@ class _Parts:
             ring=identity.ring,
             journal=journal,
             learn=self.redactor.learn,
-            apps=self._app_desk(supervisor),
+            apps=self._app_desk(supervisor, catalog),
             users=self._user_desk(catalog, policy),
         )
         await self.tasks.start(journal.run)
@@ -229,7 +229,7 @@ class _Parts:
     def _sinks(self) -> tuple[Sink, ...]:
         return UsageTally(self.store.usage), RecentCalls(self.store.calls), ToolEvents(self.room.sessions)
 
-    def _app_desk(self, supervisor: Supervisor) -> AppDesk:
+    def _app_desk(self, supervisor: Supervisor, catalog: Catalog) -> AppDesk:
         room = self.room
         return AppDesk(
             store=self.store,
@@ -239,6 +239,8 @@ class _Parts:
             sessions=room.sessions,
             egress=room.egress,
             taken=lambda package: any(each.id == package for each in supervisor.states()),
+            served=room.source.apps,
+            room=lambda: MOST_TOOLS - len(catalog.snapshot.tools),
         )
 
     def _user_desk(self, catalog: Catalog, policy: Policy) -> UserDesk:
@@ -295,7 +297,7 @@ class _Parts:
         await config.start()
         await self.tasks.start(room.sessions.run)
         await supervisor.start(self.tasks)
-        self._watch("apps", rereading(self.store.apps.mark, room.source.refresh))
+        self._watch("apps", rereading(self.store.apps.mark, room.reread))
         self.tasks.start_soon(forget_replays, self.store.replays)
         path = self.document.source
         if path is not None and self.document.reload.watch:
@@ -337,7 +339,7 @@ class _Parts:
 
         await reread()
         self._watch("keys", reread)
-        people = People(self.store.users.get)
+        people = self.room.people
         self.shared.listen("users", lambda change: people.forget(change.about))
         return Identity(
             ring,

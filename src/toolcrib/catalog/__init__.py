@@ -1,6 +1,6 @@
 """What tools there are, now: one immutable snapshot, replaced whole."""
 
-from toolcrib.catalog.catalog import Catalog
+from toolcrib.catalog.catalog import MOST_TOOLS, Catalog
 from toolcrib.catalog.doors import (
     BESIDE,
     DOORS,
@@ -22,6 +22,7 @@ __all__ = [
     "FOLLOW",
     "GET",
     "GET_COMPLETE",
+    "MOST_TOOLS",
     "READ",
     "READ_COMPLETE",
     "Catalog",

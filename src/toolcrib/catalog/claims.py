@@ -42,9 +42,15 @@ class Claims:
 
     def _owner(self, name: str, tool: Tool, wanted: Mapping[str, str]) -> str:
         owner = self._owners.get(name)
-        if owner is None or owner.partition(":")[0] not in self._known:
+        if owner is None or not self._holds(owner, tool, wanted):
             return tool.name
         return owner if wanted.get(owner, name) == name else tool.name
+
+    def _holds(self, owner: str, tool: Tool, wanted: Mapping[str, str]) -> bool:
+        """Whether an owner keeps its name from a tool: apps, which anybody adds, only from other apps."""
+        if owner.partition(":")[0] in self._known:
+            return True
+        return owner in wanted and tool.source not in self._known
 
     def _give_up(self, named: Iterable[str], wanted: Mapping[str, str], fresh: Mapping[str, str]) -> None:
         """Give up the names a tool had before it was exposed under another."""

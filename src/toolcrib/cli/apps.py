@@ -70,7 +70,7 @@ def publish(place: Place, *, module: str, as_json: bool) -> int:
         show_json(published)
         return 0
     names = ", ".join(published["tools"]) or "none"
-    say(f"{published['package']} has these tools now (version {published['version']}): {names}")
+    say(f"{published['packageName']} has these tools now (version {published['version']}): {names}")
     for warning in published["warnings"]:
         hint(f"Warning: {warning}")
     return 0
@@ -109,7 +109,7 @@ def _show_faults(problem: Problem, *, as_json: bool) -> None:
 def _row(app: JsonObject) -> tuple[str, ...]:
     needs = [each["type"] for each in app["hardwareRequirements"] if each["level"] == "REQUIRED"]
     return (
-        str(app["package"]),
+        str(app["packageName"]),
         str(app["name"]),
         str(app["appType"]),
         " ".join(needs) or "none",

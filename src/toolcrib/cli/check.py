@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 @click.option(
     "--run-mutations", is_flag=True, help="Run the examples of tools that may change something too."
 )
-@click.option("--user", metavar="ID", help="Run the examples for this user.")
+@click.option(
+    "--user",
+    metavar="ID",
+    help="Run the examples for this user; with --url, check what they may use, their apps too.",
+)
 @click.option("--publish", is_flag=True, help="Keep the definitions of MODULE, to hold later ones against.")
 @click.option(
     "--format", metavar="NAME", help="Say what a provider is not told of the tools, such as gemini."

@@ -54,7 +54,7 @@ class Look:
         """Ask a running gateway how it does, and hold its tools and their times to the checklist."""
 
         async def ask(desk: Desk) -> tuple[JsonObject, list[JsonObject], JsonObject]:
-            return await desk.status(), await desk.tools(View()), await desk.usage()
+            return await desk.status(), await desk.tools(View(user=self.user)), await desk.usage()
 
         self._heard(*at_desk(place, ask))
 
@@ -62,7 +62,8 @@ class Look:
         self.found.extend((*of_status(status), *of_degraded(tools)))
         families = {each["id"]: each["family"] for each in status["sources"]}
         for each in tools:
-            tool = tool_of(each, families.get(each["source"], "function"))
+            # All apps are one source there, and each tool names its app.
+            tool = tool_of(each, families.get(each["source"], "app"))
             used = usage["tools"].get(tool.name, {"calls": 0})
             p95 = used["p95"] if used["calls"] >= ENOUGH_CALLS else None
             self._known(tool, "running" if tool.family == "function" else "foreign", p95)

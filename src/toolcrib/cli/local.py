@@ -134,7 +134,7 @@ class LocalDesk:
     async def apps(self) -> Sequence[JsonObject]:
         """List the apps."""
         caller = self._crib.caller()
-        return [spell_app(app, caller) for app in await self._crib.house.console.apps.page(limit=_EVERY)]
+        return [spell_app(app, caller) for app in self._crib.house.console.apps.page(limit=_EVERY)]
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
         """Put these tools in the place of an app's."""

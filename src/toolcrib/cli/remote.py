@@ -155,7 +155,7 @@ class RemoteDesk:
         """List the apps, page by page."""
         found: list[JsonObject] = []
         while True:
-            after = found[-1]["package"] if found else None
+            after = found[-1]["packageName"] if found else None
             answer = await self._ask("GET", "/api/apps", query={"after": after, "limit": str(_PAGE)})
             found += answer["apps"]
             if len(answer["apps"]) < _PAGE:
@@ -186,7 +186,7 @@ class RemoteDesk:
             answer = await self._read(response)
         if response.status < 400:
             return answer
-        raise refusal(answer["error"], response.status)
+        raise refusal(answer["error"])
 
     @asynccontextmanager
     async def _sent(
@@ -270,7 +270,7 @@ def _set(fields: JsonObject) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def refusal(error: JsonObject, status: int) -> Refused:
+def refusal(error: JsonObject) -> Refused:
     """Return an error of the gateway's as it is raised here."""
     code = error.get("code")
     known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"

@@ -10,15 +10,21 @@ from typing import Any, cast
 import anyio
 
 from toolcrib.apps.definition import Fault, app_faults, requirements, stored, tool_faults, warnings
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import Egress
 from toolcrib.errors import Refused
-from toolcrib.interfaces import AppRecord, Change, Shared, Store
+from toolcrib.interfaces import AppRecord, Change, Demand, Shared, Store
 from toolcrib.model import Caller, Json, JsonObject
 from toolcrib.sessions import Sessions
 
 ADMIN, APPS = "crib:admin", "crib:apps"
 """`crib:apps` makes a developer, who has apps of their own; those of others are the admin's."""
+
+MOST_APPS = 50
+MOST_TOOLS = 2_000
+"""What one developer may have, so that all of them find room in one catalog; the admin may have more."""
+CHANGES = 100, 600.0
+"""So many changes a developer makes in so many seconds."""
 
 _PREFIX = "tcapp_"
 """What the log knows such a key by. Learning each would let developers crowd other secrets out."""
@@ -38,11 +44,16 @@ class AppDesk:
     egress: Egress
     taken: Callable[[str], bool]
     """Whether another source has this id."""
+    served: Callable[[], Sequence[AppRecord]]
+    """All apps that are served."""
+    room: Callable[[], int]
+    """How many more tools the catalog takes."""
     _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
 
-    async def page(self, *, after: str = "", limit: int = 100) -> Sequence[AppRecord]:
+    def page(self, *, after: str = "", limit: int = 100) -> Sequence[AppRecord]:
         """Return apps by package, from the first after `after` on."""
-        found = sorted((app for app in await self.store.apps.all() if app.package > after), key=_package)
+        # Of those that are served: to read them all from the store takes long, and anybody may ask.
+        found = sorted((app for app in self.served() if app.package > after), key=_package)
         return found[:limit]
 
     async def get(self, package: str) -> AppRecord:
@@ -56,6 +67,7 @@ class AppDesk:
         """Store an app; a new one comes with its API key, which is shown this once."""
         faults = (*_undotted(package), *app_faults(package, body))
         _refuse(f"{package[:200]} is not stored", faults or self._unsafe(body))
+        await self._wait_their_turn(caller)
         said = _said(cast("JsonObject", body))
         async with self._turn:
             before = await self.store.apps.get(package)
@@ -68,15 +80,17 @@ class AppDesk:
 
     async def rotate(self, package: str, caller: Caller) -> str:
         """Put another API key in place of an app's; the old one ends at once, and so do its sockets."""
+        await self._wait_their_turn(caller)
         key = _PREFIX + token_urlsafe(32)
         async with self._turn:
             app = await self.owned(package, caller)
-            await self._change(replace(app, digest=digest(key)))
+            await self._change(replace(app, digest=digest(key), signing=signing(key)))
         await self._changed(package, ended=True)
         return key
 
     async def drop(self, package: str, caller: Caller) -> None:
         """Remove an app, for everybody who has installed it."""
+        await self._wait_their_turn(caller)
         async with self._turn:
             await self.owned(package, caller)
             if not await self.store.apps.drop(package):
@@ -87,14 +101,17 @@ class AppDesk:
 
     async def define(self, package: str, tools: Json, caller: Caller) -> JsonObject:
         """Replace an app's tools whole, or, where any has a fault, none of them."""
-        app = await self.owned(package, caller)
-        _refuse(f"the tools of {package} are not stored", tool_faults(tools))
-        given = cast("list[JsonObject]", tools)
-        version = await self.store.apps.define(package, [stored(each) for each in given], time())
-        if version is None:
-            raise no_app(package)
-        await self._changed(package)
-        return {"package": package, "version": version, "tools": _names(given), "warnings": oddities(app)}
+        await self._wait_their_turn(caller)
+        async with self._turn:
+            app = await self.owned(package, caller)
+            _refuse(f"the tools of {package} are not stored", tool_faults(tools))
+            given = cast("list[JsonObject]", tools)
+            _refuse(f"the tools of {package} are not stored", self._crowded(app, len(given), caller))
+            version = await self.store.apps.define(package, [stored(each) for each in given], time())
+            if version is None:
+                raise no_app(package)
+            await self._changed(package)
+        return {"packageName": package, "version": version, "tools": _names(given), "warnings": oddities(app)}
 
     async def owned(self, package: str, caller: Caller) -> AppRecord:
         """Return an app that this caller may change."""
@@ -114,9 +131,12 @@ class AppDesk:
         if self.taken(package):
             message = f"{package} is the id of another source of tools; choose another name"
             raise Refused("ALREADY_EXISTS", message, path="package")
+        if len(self._all_of(caller.key)) >= MOST_APPS and not caller.may(ADMIN):
+            too_many = f"is one too many: a developer has {MOST_APPS} apps at most"
+            _refuse(f"{package} is not stored", [Fault("package", too_many)])
         key = _PREFIX + token_urlsafe(32)
-        made = {"owner": caller.key, "digest": digest(key), "created": said["updated"]}
-        app = AppRecord(package=package, **made, **said)
+        hashes = {"digest": digest(key), "signing": signing(key)}
+        app = AppRecord(package=package, owner=caller.key, created=said["updated"], **hashes, **said)
         if not await self.store.apps.add(app):
             raise Refused("ALREADY_EXISTS", f"somebody has just stored {package}", path="package")
         await self._changed(package)
@@ -135,6 +155,28 @@ class AppDesk:
             await self.sessions.forget(package)
         self.shared.publish(Change("apps", package))
 
+    async def _wait_their_turn(self, caller: Caller) -> None:
+        """Bound how often a developer changes something: each time all apps are read again."""
+        if caller.may(ADMIN):
+            return
+        wait = await self.shared.take((Demand(f"key:{caller.key}:apps", *CHANGES),))
+        if wait > 0:
+            message = f"too many changes of apps with this key; try again in {wait:.1f} s"
+            raise Refused("RATE_LIMITED", message, retry_after=wait)
+
+    def _all_of(self, owner: str) -> Sequence[AppRecord]:
+        return [app for app in self.served() if app.owner == owner]
+
+    def _crowded(self, app: AppRecord, count: int, caller: Caller) -> Sequence[Fault]:
+        """Say why there is no room for an app's tools: not in the catalog, or not for one developer."""
+        more = count - len(app.tools)
+        if more > max(0, self.room()):
+            return (Fault("tools", "do not all fit: the catalog is full; the operator must make room"),)
+        others = sum(len(each.tools) for each in self._all_of(app.owner) if each.package != app.package)
+        if more > 0 and others + count > MOST_TOOLS and not caller.may(ADMIN):
+            return (Fault("tools", f"are too many: a developer has {MOST_TOOLS:,} at most, in all apps"),)
+        return ()
+
     def _unsafe(self, body: Json) -> Sequence[Fault]:
         """Say why the gateway must not connect to where an app says it is."""
         url = cast("JsonObject", body).get("publicUrl")
@@ -145,7 +187,7 @@ class AppDesk:
 def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
     """Spell an app: all but its secrets for those who may change it, for others what users see."""
     public: JsonObject = {
-        "package": app.package,
+        "packageName": app.package,
         "name": app.name,
         "appType": app.app_type,
         "hardwareRequirements": [each.as_json() for each in app.hardware],
@@ -175,9 +217,11 @@ def no_app(package: str) -> Refused:
 
 
 def _undotted(package: str) -> Sequence[Fault]:
-    """Ask for a dot, so that an app is never taken for a source that an operator names in a word."""
+    """Ask for words with dots between them."""
+    # In one word operators name their sources; and a dot too many is a name that looks like another's.
     said = "must be a domain turned round, such as com.example.notes"
-    return () if "." in package.strip(".") else (Fault("package", said),)
+    words = package.split(".")
+    return () if len(words) > 1 and all(words) else (Fault("package", said),)
 
 
 def _check_owner(app: AppRecord, caller: Caller) -> None:

@@ -13,6 +13,8 @@ LONGEST_VALUE = 100_000
 """Characters of one value, as apps' own kits bound it."""
 MOST_BYTES = 1 << 20
 """Of all keys and values an app keeps for one user."""
+MOST_KEYS = 10_000
+"""However little they take: each is a row."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ class AppStorage:
             size = sum(len(key.encode()) + len(value.encode()) for key, value in kept.items())
             if size > MOST_BYTES:
                 message = f"{package} would keep {size:,} bytes for this user, the limit is {MOST_BYTES:,}"
+                raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
+            if len(kept) > MOST_KEYS:
+                message = f"{package} would keep {len(kept):,} keys for this user, the limit is {MOST_KEYS:,}"
                 raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
             if not await self.data.put(package, user, values):
                 message = f"this user has not installed {package}, so nothing is kept for them"

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from toolcrib.apps.hardware import BadDevice, check_compatibility, device
 from toolcrib.console.apps import no_app
 from toolcrib.errors import Refused
-from toolcrib.interfaces import AppRecord, Change, Install, SessionRecord, Shared, Store, UserRecord
+from toolcrib.interfaces import AppRecord, Change, Demand, Install, SessionRecord, Shared, Store, UserRecord
 from toolcrib.model import Caller, Device, Json, JsonObject, Tool
 from toolcrib.policy import Policy
 from toolcrib.sessions import Event, Sessions
@@ -21,6 +21,8 @@ from toolcrib.sessions import Event, Sessions
 LONGEST_USER = 200
 SETTINGS_BYTES = 64 << 10
 """The most a user can set in one app."""
+STARTS = 30, 60.0
+"""So many apps a user starts in so many seconds. What calls start is bounded with the calls."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}")
 
 
@@ -91,14 +93,22 @@ class UserDesk:
         if package in user.disabled:
             message = f"{id} has switched {package} off; switch it on first"
             raise Refused("INVALID_REQUEST", message, path="package")
+        await self._wait_their_turn(id)
         await self.sessions.start(id, package)
-        return {"package": package, **self._state(id, package)}
+        return {"packageName": package, **self._state(id, package)}
+
+    async def _wait_their_turn(self, id: str) -> None:
+        """Bound how often a user has apps started: each time something is sent to where a developer says."""
+        wait = await self.shared.take((Demand(f"user:{id}:starts", *STARTS),))
+        if wait > 0:
+            message = f"{id[:LONGEST_USER]} has started too many apps; try again in {wait:.1f} s"
+            raise Refused("RATE_LIMITED", message, retry_after=wait)
 
     async def stop(self, id: str, package: str) -> JsonObject:
         """Stop an app of a user; whether it ran is in the answer."""
         _installed(await self._known(id), package)
         stopped = await self.sessions.stop(id, package)
-        return {"package": package, "stopped": stopped, **self._state(id, package)}
+        return {"packageName": package, "stopped": stopped, **self._state(id, package)}
 
     # --- what is switched off ---
 
@@ -142,16 +152,15 @@ class UserDesk:
         _check(id, language, time_zone)
         wearing = None if worn is None else _device(worn)
         user = await self.store.users.get(id)
-        before = None if user is None else user.session
-        session = SessionRecord(
+        given = SessionRecord(
             user=id,
-            id=str(uuid4()) if before is None else before.id,
+            id=str(uuid4()),
             device=None if wearing is None else wearing.capabilities,
             language=language or (None if user is None else user.language),
             time_zone=time_zone or (None if user is None else user.time_zone),
-            started=time() if before is None else before.started,
+            started=time(),
         )
-        await self.store.users.begin(session)
+        session = await self.store.users.begin(given)
         self._changed(id)
         self.sessions.begin(session, wearing)
         return spell_session(session)
@@ -227,7 +236,7 @@ class UserDesk:
         needs = () if app is None else app.hardware
         compatible = check_compatibility(needs, worn, phone_microphone=self.phone_microphone)
         return {
-            "package": install.package,
+            "packageName": install.package,
             "name": install.package if app is None else app.name,
             "appType": None if app is None else app.app_type,
             "installedAt": install.at,

@@ -44,7 +44,8 @@ class People:
     ) -> None:
         self._read, self._clock = read, clock
         self._known: dict[str, _Person] = {}
-        self._changes = 0
+        self._reading: dict[str, object] = {}
+        """Those who are being read, each with a mark that is taken away when they change meanwhile."""
 
     def known(self, caller: Caller) -> Caller | None:
         """Return a caller with all that is known of its user; None where that must be read first."""
@@ -57,23 +58,35 @@ class People:
 
     async def present(self, caller: Caller) -> Caller:
         """Return a caller with all that is known of its user, read where need be."""
-        found = self.known(caller)
-        if found is not None or caller.user is None:
-            return found or caller
-        while True:
-            before = self._changes
-            record = await self._read(caller.user)
-            if before == self._changes:  # else what was read may be of the time before
-                break
-        return self._keep(caller.user, record).acting(caller)
+        return caller if caller.user is None else (await self._person(caller.user)).acting(caller)
+
+    async def record(self, user: str) -> UserRecord | None:
+        """Return all there is of a user, read where need be."""
+        return (await self._person(user)).record
 
     def forget(self, user: str) -> None:
         """Read this user again when next asked for; without a name, every user."""
-        self._changes += 1
         if user:
             self._known.pop(user, None)
+            self._reading.pop(user, None)
         else:
             self._known.clear()
+            self._reading.clear()
+
+    async def _person(self, user: str) -> _Person:
+        while True:
+            found = self._known.get(user)
+            if found is not None and found.until >= self._clock():
+                return found
+            mark = self._reading.setdefault(user, object())
+            try:
+                record = await self._read(user)
+            finally:
+                unchanged = self._reading.get(user) is mark
+                if unchanged:
+                    del self._reading[user]
+            if unchanged:  # else what was read may be of the time before, or another has kept it
+                return self._keep(user, record)
 
     def _keep(self, user: str, record: UserRecord | None) -> _Person:
         self._known.pop(user, None)

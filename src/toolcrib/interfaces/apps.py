@@ -33,6 +33,8 @@ class AppRecord:
     permissions: tuple[str, ...] = ()
     digest: str | None = field(default=None, repr=False)
     """sha256 of its API key, in hex. A secret itself: it is what we show to the app."""
+    signing: str | None = field(default=None, repr=False)
+    """What is signed with for it: another hash of its key, which is never sent."""
     tools: tuple[AppTool, ...] = ()
     version: int = 1
     """Counts up with every change of the app or its tools."""
@@ -147,8 +149,8 @@ class Users(Protocol):
         """Switch it on again; False where it was not off."""
         ...
 
-    async def begin(self, session: SessionRecord) -> None:
-        """Store a session in the place of the user's last one."""
+    async def begin(self, session: SessionRecord) -> SessionRecord:
+        """Store a session, and return it as it is now; one that lasts keeps its id and when it began."""
         ...
 
     async def end(self, id: str) -> SessionRecord | None:

@@ -21,8 +21,6 @@ from toolcrib.sessions.starting import spoken, worn
 
 log = logging.getLogger(__name__)
 
-MOST_STRANGERS = 1_000
-"""How many connections may be open that have not said whose they are."""
 _NOBODY = digest("")
 """What the key of an app that does not exist is compared with, so that it takes as long."""
 _NOTHING: JsonObject = {}
@@ -51,14 +49,11 @@ class Door:
     ) -> None:
         self._settings, self._lives, self._clock = settings, lives, clock
         self._find, self._user = find, user
-        self.strangers = 0
 
     async def enter(self, socket: Socket) -> Life | None:
         """Let an app in, and say so; None where it was sent away, and told why."""
-        if self.strangers >= MOST_STRANGERS:
-            await socket.close(1013, "too many connections; try again later")
-            return None
-        self.strangers += 1
+        # How many may wait here to say whose they are is for the face to bound: it sends the oldest away,
+        # so that no number of silent ones keeps an app out.
         try:
             return await self._known(socket)
         except _Refused as refused:
@@ -67,8 +62,6 @@ class Door:
                 await socket.send(messages.encode(said))
             await socket.close(refused.close, str(refused))
             return None
-        finally:
-            self.strangers -= 1
 
     async def _known(self, socket: Socket) -> Life:
         init = await self._first(socket)
@@ -121,7 +114,7 @@ class Door:
 
     async def _ack(self, life: Life) -> str:
         try:
-            user = await self._user(life.user)
+            user = await self._latest(life)
         except Exception as error:  # boundary: whatever the store raises, the app is told and sent away
             log.exception("app %s could not be let in", life.package)
             message = f"{life.package} connected, and its session could not be read; try again"
@@ -138,6 +131,14 @@ class Door:
             language=spoken(user),
         )
         return messages.encode(said)
+
+    async def _latest(self, life: Life) -> UserRecord | None:
+        """Read a user; once more where something changes meanwhile, which it could not be told yet."""
+        while True:
+            before = life.changes
+            user = await self._user(life.user)
+            if life.changes == before:
+                return user
 
     def _came_and_left(self) -> None:
         """Remember a connection that ended without a word, where only one app can have been meant."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import anyio
+import orjson
 
 from toolcrib.errors import Refused
 
@@ -16,6 +17,8 @@ MOST_LISTENERS = 16
 """How many may listen to one user at once."""
 MOST_WAITING = 512
 """How many events may wait for one listener."""
+MOST_BYTES = 8 << 20
+"""How large they may be together: pictures are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +33,23 @@ class Listener:
     """The events of one user from now on. One that is too slow loses the oldest, and is told how many."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Event] = deque()
-        self._lost = 0
+        self._waiting: deque[tuple[Event, int]] = deque()
+        self._lost = self._bytes = 0
         self._stir = anyio.Event()
 
-    def hear(self, event: Event) -> None:
-        """Take an event in."""
-        if len(self._waiting) >= MOST_WAITING:
-            self._waiting.popleft()
+    def hear(self, event: Event, size: int) -> None:
+        """Take an event of so many bytes in."""
+        self._waiting.append((event, size))
+        self._bytes += size
+        while len(self._waiting) > MOST_WAITING or self._bytes > MOST_BYTES:
+            self._take()
             self._lost += 1
-        self._waiting.append(event)
         self._stir.set()
+
+    def _take(self) -> Event:
+        event, size = self._waiting.popleft()
+        self._bytes -= size
+        return event
 
     def __aiter__(self) -> "Listener":
         return self
@@ -53,7 +62,7 @@ class Listener:
         if self._lost:
             lost, self._lost = self._lost, 0
             return Event("app", {"lost": lost})
-        return self._waiting.popleft()
+        return self._take()
 
 
 class Hub:
@@ -79,8 +88,12 @@ class Hub:
 
     def tell(self, user: str, event: Event) -> None:
         """Pass an event on to all who listen."""
-        for listener in self._listeners.get(user, ()):
-            listener.hear(event)
+        listeners = self._listeners.get(user)
+        if not listeners:
+            return
+        size = len(orjson.dumps(dict(event.data)))
+        for listener in listeners:
+            listener.hear(event, size)
 
     def hears(self, user: str) -> bool:
         """Whether anyone listens."""

@@ -10,7 +10,7 @@ _BYTES = 4_096
 
 
 class Bucket:
-    """One connection's allowance."""
+    """One app's allowance, for one user."""
 
     def __init__(self) -> None:
         self._left, self._at = BURST, anyio.current_time()

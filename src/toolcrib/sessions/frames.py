@@ -9,7 +9,6 @@ from toolcrib.apps.bad import BadMessage
 from toolcrib.apps.hearing import Foreground, Play, Release, Show, Silence, Subscribe, Working, heard
 from toolcrib.sessions.calls import Calls
 from toolcrib.sessions.events import Event, Hub
-from toolcrib.sessions.flood import Bucket
 from toolcrib.sessions.life import Life
 from toolcrib.sessions.settings import Settings
 from toolcrib.sessions.socket import Socket
@@ -54,13 +53,13 @@ class Frames:
             await socket.close(*trouble)
 
     async def _listen(self, life: Life, socket: Socket) -> tuple[int, str] | None:
-        bucket, garbled = Bucket(), 0
+        garbled = 0
         while (frame := await socket.receive()) is not None:
             if life.socket is not socket:
                 return None
             if len(frame) > self._settings.frame_bytes:
                 return 1009, "the message is too large"
-            if not bucket.take(len(frame)):
+            if not life.allowance.take(len(frame)):
                 return 1008, "too many messages"
             life.touch()
             try:
@@ -90,7 +89,7 @@ class Frames:
         life.streams = said.streams
 
     async def _show(self, life: Life, said: Show) -> None:
-        data: dict[str, Any] = {"package": life.package, "view": said.view, "layout": said.layout}
+        data: dict[str, Any] = {"packageName": life.package, "view": said.view, "layout": said.layout}
         if said.duration_ms is not None:
             data["durationMs"] = said.duration_ms
         self._hub.tell(life.user, Event("display", data))
@@ -102,7 +101,7 @@ class Frames:
         elif not self._hub.hears(life.user):
             error = "no device is listening"
         else:
-            data = {"package": life.package, "text": said.text, "volume": said.volume}
+            data = {"packageName": life.package, "text": said.text, "volume": said.volume}
             self._hub.tell(life.user, Event("speak", data))
         answer = messages.audio_play_response(
             life.session, request=said.request, success=error is None, error=error, now=self._clock()
@@ -111,7 +110,7 @@ class Frames:
             await life.socket.send(messages.encode(answer))
 
     async def _silence(self, life: Life, said: Silence) -> None:
-        self._hub.tell(life.user, Event("speak", {"package": life.package, "text": "", "stop": True}))
+        self._hub.tell(life.user, Event("speak", {"packageName": life.package, "text": "", "stop": True}))
 
     async def _release(self, life: Life, said: Release) -> None:
         # One that is asked to come while it is here gives up what it has, and opens it anew.

@@ -9,6 +9,7 @@ import anyio
 from toolcrib.apps.messages import session_id
 from toolcrib.model import Problem
 from toolcrib.sessions.attempt import Attempt, refusal
+from toolcrib.sessions.flood import Bucket
 from toolcrib.sessions.socket import Socket
 
 State = Literal["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]
@@ -62,8 +63,12 @@ class Life:
         """Where it is connected; only while it runs."""
         self.streams: tuple[str, ...] = ()
         """What it has subscribed to."""
+        self.changes = 0
+        """How often there was something to tell it of its user, connected or not."""
         self.attempt = Attempt()
         """What those wait for who need it."""
+        self.allowance = Bucket()
+        """How much it may say, over whichever connection: one that comes anew has no more for that."""
         self.over = anyio.Event()
         self.touch()
 

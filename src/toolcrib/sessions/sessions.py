@@ -48,7 +48,7 @@ class Sessions:
         self._calls = Calls(self._hub)
         self._webhooks = Webhooks(post, clock)
         self._background = Background()
-        self._starting = Starting(settings, self._webhooks, self._background, find)
+        self._starting = Starting(settings, self._webhooks, self._background, find=find, user=user)
         self._door = Door(settings, self._lives, find=find, user=user, clock=clock)
         self._frames = Frames(settings, self._hub, self._calls, to_front=self._to_front, clock=clock)
 
@@ -153,7 +153,7 @@ class Sessions:
         self._tell_state(life, reason)
 
     def _tell_state(self, life: Life, reason: str | None) -> None:
-        said = {"package": life.package, "state": life.state}
+        said = {"packageName": life.package, "state": life.state}
         self._hub.tell(life.user, Event("app", said if reason is None else {**said, "reason": reason}))
 
     async def _stop(self, life: Life, reason: str) -> bool:
@@ -208,6 +208,7 @@ class Sessions:
         """Take note of a user's new or changed session: apps are told, and stop where they no longer fit."""
         capabilities = None if device is None else device.capabilities
         for life in self._lives.of(session.user):
+            life.changes += 1
             if not self._starting.fits(life.package, device):
                 self._background.begin(partial(self._stop, life, "hardware"))
             else:
@@ -220,6 +221,7 @@ class Sessions:
         """Tell an app that runs what its user has set."""
         life = self._lives.get(user, package)
         if life is not None:
+            life.changes += 1
             said = messages.settings_update(life.session, package, settings, now=self._clock())
             self._background.begin(partial(self._send, life, said))
 

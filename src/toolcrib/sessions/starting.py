@@ -1,7 +1,7 @@
 """Gets an app to run: asks it by webhook, waits for its connection, and asks again for one that was lost."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
@@ -16,7 +16,7 @@ from toolcrib.sessions.attempt import Attempt, refusal, too_late, unavailable
 from toolcrib.sessions.background import Background
 from toolcrib.sessions.life import Life
 from toolcrib.sessions.settings import Settings
-from toolcrib.sessions.webhook import Webhooks
+from toolcrib.sessions.webhook import Webhooks, why
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +32,12 @@ class Starting:
         settings: Settings,
         webhooks: Webhooks,
         background: Background,
+        *,
         find: Callable[[str], AppRecord | None],
+        user: Callable[[str], Awaitable[UserRecord | None]],
     ) -> None:
-        self._settings, self._webhooks, self._find = settings, webhooks, find
-        self._background = background
+        self._settings, self._webhooks, self._background = settings, webhooks, background
+        self._find, self._user = find, user
 
     def check(self, package: str, worn: Device | None) -> AppRecord:
         """Return an app that may be started; raise what is in the way of it before anything is sent."""
@@ -87,16 +89,36 @@ class Starting:
         # is hung up on may take that for a reason to stop.
         found: Problem | None = None
         with anyio.move_on_after(self._settings.webhook):
-            found = await self._posted(attempt, app, life.user, tries)
+            found = await self._unwanted(life, app) or await self._posted(attempt, app, life.user, tries)
             attempt.answered()
         attempt.recalled = False
         if found is not None:
             self._fail(life, attempt, attempt.reason(found))
 
+    async def _unwanted(self, life: Life, app: AppRecord) -> Problem | None:
+        """Say why an app is not started after all: its user may have given it up since it was called.
+
+        Whoever takes an app away stores that first and stops it then. What is stored now is therefore the
+        last word: if it changes later, this very start is stopped.
+        """
+        name = app.package
+        try:
+            user = await self._user(life.user)
+        except Exception:  # boundary: whatever the store raises, those who wait are told
+            log.exception("app %s is not started: its user could not be read", name)
+            message = f"{name} was not started: its user could not be read; try again"
+            return refusal("webhook", message, retryable=True)
+        if user is None or user.session is None:
+            return refusal("webhook", f"{name} was not started: its user has left", retryable=False)
+        if name in user.disabled or all(each.package != name for each in user.installs):
+            message = f"{name} was not started: its user has it no more, or has switched it off"
+            return refusal("webhook", message, retryable=False)
+        return self._unfit(app, worn(user))
+
     async def _posted(self, attempt: Attempt, app: AppRecord, user: str, tries: int) -> Problem | None:
         name = app.package
         try:
-            status = await self._webhooks.come(app, user)
+            reply = await self._webhooks.come(app, user)
         except Forbidden as error:
             log.warning("the webhook of app %s is not called: %s", name, error)
             return refusal("webhook", f"{name} is at an address that may not be called", retryable=False)
@@ -107,9 +129,11 @@ class Starting:
             return await self._posted(attempt, app, user, tries - 1)
         except (HungUp, NotHttp):
             return refusal("webhook", f"the webhook of {name} broke off without an answer", retryable=True)
+        status = reply.status
         if status < 400:
             return None
-        return refusal("webhook", f"the webhook of {name} answered {status}", retryable=status >= 500)
+        message = f"the webhook of {name} answered {status}{why(reply)}"
+        return refusal("webhook", message, retryable=status >= 500)
 
     def _fail(self, life: Life, attempt: Attempt, found: Problem) -> None:
         if attempt.open:

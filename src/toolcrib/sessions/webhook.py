@@ -1,20 +1,24 @@
 """What is posted to an app's webhook: come, and go."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
 import anyio
 
 from toolcrib.apps import messages
-from toolcrib.apps.signature import HEADER, KEY_HEADER, sign
+from toolcrib.apps.complaint import complaint
+from toolcrib.apps.signature import proof
 from toolcrib.egress.posting import Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import JsonObject
+from toolcrib.schemas.untrusted import BadJson, parse
 
 STOP_SECONDS = 3.0
 """How long an app may take to be told that it is to stop."""
 _MOST_BYTES = 64 << 10
+_TAKEN = Reply(200, "", b"")
+_LONGEST_WORDS = 300
 _REASONS = ("user_disabled", "system_stop", "error")
 """Why apps are stopped, in words they know."""
 
@@ -28,7 +32,7 @@ class Sends(Protocol):
 
 
 class Webhooks:
-    """Posts, signed with the hash of the app's own key."""
+    """Posts, signed with what only we and the app can know of its key."""
 
     def __init__(self, post: Sends, clock: Callable[[], float]) -> None:
         self._post, self._clock = post, clock
@@ -37,8 +41,8 @@ class Webhooks:
         self._leaving: dict[str, anyio.Event] = {}
         """Sessions that are being told to stop: what comes next for them must not overtake that."""
 
-    async def come(self, app: AppRecord, user: str) -> int:
-        """Ask an app to open a session with a user; return the status it answers with."""
+    async def come(self, app: AppRecord, user: str) -> Reply:
+        """Ask an app to open a session with a user; return what it answers."""
         session = messages.session_id(user, app.package)
         if (leaving := self._leaving.get(session)) is not None:
             await leaving.wait()
@@ -64,17 +68,24 @@ class Webhooks:
             if self._leaving.get(session) is leaving:
                 del self._leaving[session]
 
-    async def _send(self, app: AppRecord, user: str, message: JsonObject) -> int:
+    async def _send(self, app: AppRecord, user: str, message: JsonObject) -> Reply:
         body = messages.encode(message).encode()
-        headers: dict[str, str] = {}
-        if app.digest is not None:
-            signature = sign(app.digest, user=user, tool="", body=body, now=self._clock())
-            headers = {KEY_HEADER: app.digest, HEADER: signature}
+        headers = proof(app.digest, app.signing, user=user, tool="", body=body, now=self._clock())
         try:
             url = f"{(app.public_url or '').rstrip('/')}/webhook"
-            return (await self._post.send(url, body, headers, most_bytes=_MOST_BYTES)).status
+            return await self._post.send(url, body, headers, most_bytes=_MOST_BYTES)
         except TooLarge:
-            return 200  # errors are cut, never too large; and what an app says here nobody reads
+            return _TAKEN  # errors are cut, never too large; and what an app says otherwise nobody reads
+
+
+def why(reply: Reply) -> str:
+    """Return an app's own words for not coming, to be put after ours; nothing where it has none."""
+    try:
+        said = parse(reply.body)
+    except BadJson:
+        return ""
+    found = complaint(cast("JsonObject", said))[0] if type(said) is dict else ""
+    return f": {found[:_LONGEST_WORDS]}" if found else ""
 
 
 def known(reason: str) -> str:

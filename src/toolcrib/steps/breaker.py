@@ -73,7 +73,9 @@ class _Circuit:
         self._probing: Call | None = None
 
     def judge(self, error: ToolcribError, call: Call) -> Verdict:
-        """Say what an error tells of the source."""
+        """Say what an error tells of the source; that an app did not start is between it and one user."""
+        if error.problem.stage is not None:
+            return "neither"
         if isinstance(error, Lost) or error.problem.code in _AT_FAULT:
             hurried = call.deadline is not None and self._settings.clock() >= call.deadline
             return "neither" if hurried else "bad"

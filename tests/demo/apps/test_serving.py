@@ -5,7 +5,7 @@ import pytest
 from tests.demo.stage import stage
 from toolcrib.apps.definition import tool_faults
 from toolcrib.apps.phrases import phrases
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import digest, signing
 from toolcrib.demo.apps.serving import APPS
 from toolcrib.model import JsonObject
 
@@ -42,7 +42,7 @@ def test_a_record_says_everything_but_the_key() -> None:
         ("SPEAKER", "REQUIRED"),
         ("DISPLAY", "OPTIONAL"),
     ]
-    assert record.digest == digest("a key")
+    assert (record.digest, record.signing) == (digest("a key"), signing("a key"))
     assert "a key" not in repr(record)
 
 

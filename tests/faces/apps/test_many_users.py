@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.asgi.sockets import sockets
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import Egress
 from toolcrib.egress.posting import Post
 from toolcrib.faces.apps import AppSockets
@@ -42,7 +42,14 @@ async def user(id: str) -> UserRecord:
 @asynccontextmanager
 async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
     """Sessions with their sockets, and an app that listens at an address."""
-    record = AppRecord(package=PACKAGE, name="Echo", owner="test", public_url=address, digest=digest(KEY))
+    record = AppRecord(
+        package=PACKAGE,
+        name="Echo",
+        owner="test",
+        public_url=address,
+        digest=digest(KEY),
+        signing=signing(KEY),
+    )
     post = Post(Egress(guarded=False))
     sessions = Sessions(Settings(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
     counted = AppSockets(sessions.accept)

@@ -22,7 +22,7 @@ from toolcrib.model import Call, Result
 from toolcrib.policy import Context, Contexts, Policy
 from toolcrib.testing import Recordings, a_caller, a_tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PICTURE: dict[str, Any] = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 SOUND: dict[str, Any] = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}

@@ -22,7 +22,7 @@ from tests.faces.mcp.wire import (
 from toolcrib.faces.mcp import http
 from toolcrib.testing import a_tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 def said(response: httpx2.Response) -> tuple[int, str]:

@@ -20,23 +20,23 @@ async def test_the_life_of_an_app(crib: Doors) -> None:
     assert shown.json == again.json
     assert key.encode() not in shown.body
     rotated = (await crib.ask("POST", f"/api/apps/{NOTES}/key/rotate")).json
-    assert rotated["package"] == NOTES
+    assert rotated["packageName"] == NOTES
     assert rotated["apiKey"] != key
-    assert (await crib.ask("GET", "/api/apps?limit=1")).json["apps"][0]["package"] == NOTES
+    assert (await crib.ask("GET", "/api/apps?limit=1")).json["apps"][0]["packageName"] == NOTES
     assert (await crib.ask("GET", f"/api/apps?after={NOTES}")).json == {"apps": []}
-    assert (await crib.ask("DELETE", f"/api/apps/{NOTES}")).json == {"package": NOTES, "removed": True}
+    assert (await crib.ask("DELETE", f"/api/apps/{NOTES}")).json == {"packageName": NOTES, "removed": True}
     assert (await crib.ask("GET", f"/api/apps/{NOTES}")).code == "NOT_FOUND"
 
 
 async def test_tools_are_stored_and_read_as_they_were_defined(crib: Doors) -> None:
     await register(crib)
     assert (await crib.ask("GET", f"/api/apps/{NOTES}/tools")).json == {
-        "package": NOTES,
+        "packageName": NOTES,
         "version": 2,
         "tools": [TOOL],
     }
     stored = await crib.ask("POST", f"/api/apps/{NOTES}/tools", body={"tools": [{**TOOL, "name": "new"}]})
-    assert stored.json == {"package": NOTES, "version": 3, "tools": ["new"], "warnings": []}
+    assert stored.json == {"packageName": NOTES, "version": 3, "tools": ["new"], "warnings": []}
 
 
 async def test_every_fault_is_named_by_its_path_and_nothing_is_stored(crib: Doors) -> None:

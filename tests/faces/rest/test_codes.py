@@ -10,13 +10,10 @@ from toolcrib.errors import CODES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D5")]
 
-LATER = {
-    "NO_SESSION": "users have no sessions yet",
-    "APP_NOT_AVAILABLE": "there are no apps yet",
-    "NETWORK_ERROR": "nothing is called over the network yet",
-    "HTTP_ERROR": "nothing is called over the network yet",
-}
 ELSEWHERE = {
+    "APP_NOT_AVAILABLE": "tests/walks/test_apps_gone_wrong.py has an app that does not come",
+    "HTTP_ERROR": "tests/walks/test_apps_gone_wrong.py has an app that answers 500",
+    "NETWORK_ERROR": "tests/walks/test_apps_promised.py has an app that moved away",
     "CANCELLED": "whoever would read it has left; tests/test_server.py reads it in the list of calls",
     "IN_PROGRESS": "tests/faces/rest/test_idempotency.py keeps a call running for it",
     "EXECUTION_ERROR": "tests/test_server.py breaks a handler for it",
@@ -66,6 +63,7 @@ PROVOKED: dict[str, Provoke] = {
     "TOOL_NOT_FOUND": lambda crib: crib.call("ad"),
     "TOOL_REMOVED": lambda crib: crib.call("old"),
     "UNAUTHENTICATED": lambda crib: crib.call("add", {"a": 1}, key=None),
+    "NO_SESSION": lambda crib: crib.call("add", {"a": 1}, headers={"x-user-id": "nobody-here"}),
     "PERMISSION_DENIED": permission_denied,
     "SCOPE_DENIED": scope_denied,
     "ORIGIN_REFUSED": lambda crib: crib.call("add", headers={"origin": "http://evil.example"}),
@@ -82,7 +80,7 @@ PROVOKED: dict[str, Provoke] = {
 
 
 def test_every_code_is_provoked_or_has_a_reason_why_not() -> None:
-    groups = (PROVOKED.keys(), LATER.keys(), ELSEWHERE.keys())
+    groups = (PROVOKED.keys(), ELSEWHERE.keys())
     assert set().union(*groups) == set(CODES)
     assert sum(map(len, groups)) == len(CODES)
 

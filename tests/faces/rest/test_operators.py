@@ -151,6 +151,7 @@ async def test_a_key_that_is_not_there(crib: Doors, method: str, path: str) -> N
         {"contexts": None},
         {"contexts": ["default"], "home": "default"},
         {"actAs": True},
+        {"user": "ann"},
     ],
 )
 async def test_a_keeper_of_keys_hands_out_no_more_than_it_has(crib: Doors, more: dict[str, Any]) -> None:
@@ -165,3 +166,18 @@ async def test_a_keeper_of_keys_hands_out_no_more_than_it_has(crib: Doors, more:
         assert (await crib.ask(method, path, key=keeper)).code == "SCOPE_DENIED"
     assert (await crib.ask("DELETE", "/api/keys/small", key=keeper)).status == 200
     assert (await crib.ask("DELETE", "/api/keys/nobody", key=keeper)).code == "NOT_FOUND"
+
+
+@pytest.mark.requirement("I1")
+async def test_a_developers_key_is_made_anew_by_the_admin_and_by_themselves(crib: Doors) -> None:
+    """Whose an app is goes by the name of the key: who gets the key gets the apps."""
+    developer = await crib.key("developer", permissions=["crib:apps", "crib:keys"])
+    for name, permissions in (("keeper", ["crib:apps", "crib:keys"]), ("all", ["crib:*"])):
+        await crib.key(name, permissions=permissions)
+    for name in ("keeper", "all"):
+        reply = await crib.ask("POST", f"/api/keys/{name}/rotate", key=developer)
+        assert (reply.status, reply.code) == (403, "SCOPE_DENIED")
+    again = await crib.ask("POST", "/api/keys/developer/rotate", key=developer)
+    assert again.status == 200
+    assert (await crib.ask("POST", "/api/keys/keeper/rotate")).status == 200
+    assert (await crib.ask("DELETE", "/api/keys/keeper", key=again.json["key"])).status == 200

@@ -13,7 +13,8 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.waiting import until
 from toolcrib.apps import messages
-from toolcrib.apps.signature import HEADER, KEY_HEADER, digest, sign
+from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import proof as headers_of
 from toolcrib.model import JsonObject
 from toolcrib.sdk import AppContext, AppServer
 
@@ -111,9 +112,8 @@ def proof(
     body: bytes, *, user: str, tool: str = "", key: str = KEY, now: float | None = None
 ) -> dict[str, str]:
     """The headers of a gateway's request."""
-    secret = digest(key)
     at = time() if now is None else now
-    return {KEY_HEADER: secret, HEADER: sign(secret, user=user, tool=tool, body=body, now=at)}
+    return headers_of(digest(key), signing(key), user=user, tool=tool, body=body, now=at)
 
 
 def call_body(tool: str, arguments: Any = None, *, user: str = USER, **context: Any) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from time import time
 
 import anyio
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
 
 from tests.sdk.app.cloud import PACKAGE, USER, Cloud, an_app, cloud
 from tests.waiting import until
@@ -194,3 +197,23 @@ async def test_an_app_that_never_gets_ready_holds_nothing_up() -> None:
         assert ended == ["replaced"]
         await gateway.stop()
         assert ended == ["replaced", "user_disabled"]
+
+
+async def test_no_redirect_leads_the_apps_key_elsewhere() -> None:
+    app, _ = noted()
+    shown: list[str] = []
+
+    async def elsewhere(socket: ServerConnection) -> None:
+        shown.extend([str(frame) async for frame in socket])
+
+    async with cloud(app) as gateway, serve(elsewhere, "127.0.0.1", 0) as stranger:
+        port = next(iter(stranger.sockets)).getsockname()[1]
+
+        def redirects(socket: ServerConnection, request: Request) -> Response:
+            return Response(302, "Found", Headers({"Location": f"ws://127.0.0.1:{port}/app-ws"}))
+
+        async with serve(elsewhere, "127.0.0.1", 0, process_request=redirects) as crooked:
+            at = next(iter(crooked.sockets)).getsockname()[1]
+            answer = await gateway.begin(url=f"ws://127.0.0.1:{at}/app-ws")
+    assert answer.status == 500
+    assert shown == []

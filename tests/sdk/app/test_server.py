@@ -3,12 +3,14 @@
 from io import BytesIO
 from typing import Any
 
+import anyio
 import orjson
 import pytest
 
 from tests.sdk.app.cloud import KEY, PACKAGE, USER, Cloud, an_app, call_body, cloud, one, proof
 from toolcrib.apps.signature import HEADER, KEY_HEADER, digest
 from toolcrib.sdk import AppContext, AppServer, BusinessRuleError, ToolContext, ToolResult, create_tool
+from toolcrib.sdk.app import http
 from toolcrib.sdk.app.http import BODY_BYTES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -182,6 +184,21 @@ async def test_large_bodies_are_not_read() -> None:
             assert (response.status, (await response.json())["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
         async with gateway.http.post(f"{gateway.app}/tool", data=pieces()) as response:
             assert response.status == 413
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.2)
+    never = anyio.Event()
+
+    async def pieces() -> Any:
+        yield b"{"
+        await never.wait()
+
+    async with cloud(reminders()) as gateway:
+        with anyio.fail_after(5):
+            async with gateway.http.post(f"{gateway.app}/tool", data=pieces()) as response:
+                assert (response.status, (await response.json())["error"]["code"]) == (400, "INVALID_REQUEST")
+        never.set()
 
 
 async def test_health_and_what_is_not_there() -> None:

@@ -8,7 +8,7 @@ import anyio
 from aiohttp import web
 
 from toolcrib.apps.definition import tool_of
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import Egress
 from toolcrib.egress.posting import Post
 from toolcrib.interfaces import Offer
@@ -36,6 +36,7 @@ def record(package: str = TODO, url: str | None = None, **fields: Any) -> AppRec
     """An app with one tool, unless more is said."""
     fields.setdefault("tools", (AppTool(definition=definition()),))
     fields.setdefault("digest", digest(KEY))
+    fields.setdefault("signing", None if fields["digest"] is None else signing(KEY))
     return AppRecord(package=package, name=package, owner="dev", public_url=url, **fields)
 
 

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from toolcrib.apps.complaint import LONGEST_MESSAGE
 from toolcrib.egress.posting import Forbidden, Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable
 from toolcrib.formats.mcp import encode as as_mcp
 from toolcrib.formats.rest import as_json
 from toolcrib.model import Hints, Problem, Result, Voice
-from toolcrib.sources.apps.answers import LONGEST_MESSAGE, MOST_FOLLOW_UPS, error_of, result_of
+from toolcrib.sources.apps.answers import MOST_FOLLOW_UPS, error_of, result_of
 from toolcrib.testing import a_tool
 
 TOOL = a_tool("com.example.todo:add", family="app")

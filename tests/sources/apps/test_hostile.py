@@ -23,6 +23,7 @@ from tests.sources.apps.registered import (
     sourced,
     tool_in,
 )
+from toolcrib.apps.signature import KEY_HEADER
 from toolcrib.errors import ToolcribError
 from toolcrib.interfaces.apps import AppRecord
 from toolcrib.model import Call, Problem, Result, Tool
@@ -251,3 +252,19 @@ async def test_a_call_is_made_once_whatever_becomes_of_it() -> None:
     async with beside(fail) as (source, app):
         assert (await problem_of(source, app, category="query")).code == "HTTP_ERROR"
     assert asked == 1
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize("well", [True, False])
+async def test_what_an_app_was_shown_is_not_passed_on_where_it_repeats_it(*, well: bool) -> None:
+    async def repeats(request: web.Request) -> web.StreamResponse:
+        return web.json_response(
+            {"success": well, "content": dict(request.headers), "error": request.headers[KEY_HEADER]}
+        )
+
+    async with beside(repeats) as (source, app):
+        result = await answered(source, call_to(app))
+    assert app.digest is not None
+    assert (result.problem is None) is well
+    assert "[redacted]" in str(result)
+    assert app.digest not in str(result)

@@ -27,7 +27,7 @@ from tests.sources.apps.registered import (
     sourced,
     tool_in,
 )
-from toolcrib.apps.signature import HEADER, KEY_HEADER, Signed, digest, verify
+from toolcrib.apps.signature import HEADER, KEY_HEADER, Signed, digest, signing, verify
 from toolcrib.egress import Egress
 from toolcrib.egress.posting import Post
 from toolcrib.errors import Refused, Unavailable
@@ -243,7 +243,7 @@ async def test_the_headers_prove_who_asks_for_whom_and_what() -> None:
             await source.call(call_to(app, id=CALL, origin=origin))
     headers, body = heard.requests[0].headers, heard.bodies[0]
     assert headers[KEY_HEADER] == digest(KEY)
-    assert verify(digest(KEY), headers[HEADER], body=body, now=NOW + 59) == Signed("ann@example.com", "add")
+    assert verify(signing(KEY), headers[HEADER], body=body, now=NOW + 59) == Signed("ann@example.com", "add")
     assert headers["traceparent"] == "00-0af7651916cd43dd8448eb211c80319c-800000000000c0de-01"
     assert headers["Content-Type"] == "application/json"
 

@@ -18,6 +18,7 @@ from toolcrib.sources.mcp import guard as module
 from toolcrib.sources.mcp.guard import descendants
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.requirement("C1"),
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc to see who is alive"),
 ]

@@ -29,6 +29,8 @@ from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Garbled, Refusal, Status, Unsent
 from toolcrib.sources.mcp.http import Http
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 async def official_url() -> AsyncGenerator[str]:

@@ -20,7 +20,7 @@ from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio import Stdio
 from toolcrib.testing import a_call, a_caller, a_tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CURIOUS = (sys.executable, "-S", str(Path(__file__).with_name("curious.py")))
 ELICIT: JsonObject = {"method": "elicitation/create", "params": FORM}

@@ -18,7 +18,7 @@ from toolcrib.sources.mcp.faults import Cut, Garbled, TooLarge, Unsent
 
 __all__ = ["under"]
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MESSAGES = "toolcrib.sources.mcp"
 

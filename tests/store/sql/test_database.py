@@ -21,7 +21,7 @@ from toolcrib.store import open_store
 from toolcrib.store.sql import engine
 from toolcrib.store.sql.store import SqlStore
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SECRET = "hunter2"
 HASTY = ("PRAGMA busy_timeout = 50", *engine.PRAGMAS[1:])

@@ -66,7 +66,7 @@ def shape(connection: Connection) -> list[tuple[str, ...]]:
     )
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("history", [True, False], ids=["by migrations", "at once"])
 async def test_both_ways_lead_to_the_tables_of_the_code(
     kind: str, history: bool, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
@@ -159,6 +159,7 @@ print([name for name in ("alembic", "sqlalchemy.dialects.postgresql", "asyncpg")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
 async def test_a_start_loads_no_more_than_it_needs(tmp_path: Path, first: bool) -> None:
     url = f"sqlite:///{tmp_path}/toolcrib.db"

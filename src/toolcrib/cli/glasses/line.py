@@ -52,7 +52,7 @@ class Line(RemoteDesk):
         headers = {"Accept": "text/event-stream"}
         async with self._sent("GET", f"{self._path}/events", headers=headers) as response:
             if response.status >= 400:
-                raise refusal((await self._read(response))["error"], response.status)
+                raise refusal((await self._read(response))["error"])
             yield OPEN
             async with aclosing(events_in(response)) as events:
                 async for event in events:

@@ -68,7 +68,7 @@ class Glasses:
         return min(times, default=None)
 
     def _show(self, data: JsonObject, now: float) -> list[str]:
-        view, package = _text(data.get("view")) or MAIN, _text(data.get("package"))
+        view, package = _text(data.get("view")) or MAIN, _text(data.get("packageName"))
         layout = fields(data.get("layout"))
         if self.screen is None:
             return [f"no display: {package} shows a {_text(layout.get('layoutType'))}"]
@@ -90,7 +90,7 @@ def _told(kind: str, data: JsonObject) -> str:
     """Put an event of a tool, an app or the line in a few words."""
     if "lost" in data:
         return f"{kind}: {_text(data['lost'])} events were lost, this terminal is too slow"
-    who = _text(data.get("tool")) or _text(data.get("package"))
+    who = _text(data.get("tool")) or _text(data.get("packageName"))
     total, done = data.get("total"), data.get("done")
     far = f"{_count(done)} of {_count(total)}" if total is not None and done is not None else ""
     why = next((_text(data[each]) for each in ("message", "reason", "code") if data.get(each)), "")

@@ -9,7 +9,7 @@ from time import time
 import anyio
 from anyio.abc import TaskStatus
 
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import digest, signing
 from toolcrib.demo.apps.music import music_app
 from toolcrib.demo.apps.photo import photo_app
 from toolcrib.demo.apps.reminder import reminder_app
@@ -46,6 +46,7 @@ class DemoApp:
             app_type=self.app_type,
             hardware=self.hardware,
             digest=digest(key),
+            signing=signing(key),
             tools=tuple(AppTool(definition=each) for each in server.get_tool_definitions()),
             created=now,
             updated=now,

@@ -27,8 +27,8 @@ _REQUIREMENT = object_of(
 _APP_TYPE: Schema = {"enum": list(get_args(AppType))}
 
 _APP = object_of(
-    ("package", "name", "appType", "hardwareRequirements", "permissions", "version", "tools"),
-    package=TEXT,
+    ("packageName", "name", "appType", "hardwareRequirements", "permissions", "version", "tools"),
+    packageName=TEXT,
     name=TEXT,
     appType=_APP_TYPE,
     hardwareRequirements=list_of(ref("Requirement")),
@@ -62,8 +62,8 @@ _RUNNING = object_of(
 )
 
 _INSTALLED = object_of(
-    ("package", "name", "installedAt", "settings", "disabled", "compatibility", "running"),
-    package=TEXT,
+    ("packageName", "name", "installedAt", "settings", "disabled", "compatibility", "running"),
+    packageName=TEXT,
     name=TEXT,
     appType={"enum": [*get_args(AppType), None]},
     installedAt=MOMENT,
@@ -127,17 +127,23 @@ APP_SHAPES: dict[str, Schema] = {
     "App": _APP,
     "Apps": object_of(("apps",), apps=list_of(ref("App"))),
     "NewApp": _NEW_APP,
-    "Removed": object_of(("removed",), package=TEXT, id=TEXT, removed=FLAG),
-    "AppKey": object_of(("package", "apiKey"), package=TEXT, apiKey=_SHOWN_ONCE),
+    "Removed": object_of(("removed",), packageName=TEXT, id=TEXT, removed=FLAG),
+    "AppKey": object_of(("packageName", "apiKey"), packageName=TEXT, apiKey=_SHOWN_ONCE),
     "NewTools": only_of(("tools",), tools={**OBJECTS, "description": "all of the app's tools"}),
     "StoredTools": object_of(
-        ("package", "version", "tools", "warnings"), package=TEXT, version=COUNT, tools=TEXTS, warnings=TEXTS
+        ("packageName", "version", "tools", "warnings"),
+        packageName=TEXT,
+        version=COUNT,
+        tools=TEXTS,
+        warnings=TEXTS,
     ),
-    "AppTools": object_of(("package", "version", "tools"), package=TEXT, version=COUNT, tools=OBJECTS),
+    "AppTools": object_of(
+        ("packageName", "version", "tools"), packageName=TEXT, version=COUNT, tools=OBJECTS
+    ),
     "Running": _RUNNING,
     "Installed": _INSTALLED,
     "NewInstall": only_of(settings=OBJECT_OR_NULL),
-    "Started": {"allOf": [object_of(("package",), package=TEXT, stopped=FLAG), ref("Running")]},
+    "Started": {"allOf": [object_of(("packageName",), packageName=TEXT, stopped=FLAG), ref("Running")]},
     "Session": _SESSION,
     "NewSession": only_of(
         device={"type": ["string", "object", "null"], "description": "a model's name, or capabilities"},

@@ -26,7 +26,7 @@ class AppRoutes:
         asked = request.query("after", "limit")
         check_reader(request.caller)
         limit = count(asked, "limit", default=100, most=MOST)
-        found = await self._desk.page(after=text(asked, "after") or "", limit=limit)
+        found = self._desk.page(after=text(asked, "after") or "", limit=limit)
         return json_answer({"apps": [spell_app(app, request.caller) for app in found]})
 
     async def get(self, request: Request) -> Answer:
@@ -45,13 +45,15 @@ class AppRoutes:
         request.query()
         package = request.params["package"]
         await self._desk.drop(package, request.caller)
-        return json_answer({"package": package, "removed": True})
+        return json_answer({"packageName": package, "removed": True})
 
     async def rotate(self, request: Request) -> Answer:
         """Put another key in place of an app's."""
         request.query()
         package = request.params["package"]
-        return json_answer({"package": package, "apiKey": await self._desk.rotate(package, request.caller)})
+        return json_answer(
+            {"packageName": package, "apiKey": await self._desk.rotate(package, request.caller)}
+        )
 
     async def define(self, request: Request) -> Answer:
         """Store an app's tools."""
@@ -63,7 +65,7 @@ class AppRoutes:
     async def tools(self, request: Request) -> Answer:
         """Show an app's tools as they were defined."""
         app = await self._seen(request)
-        told: JsonObject = {"package": app.package, "version": app.version}
+        told: JsonObject = {"packageName": app.package, "version": app.version}
         return json_answer({**told, "tools": [each.definition for each in app.tools]})
 
     async def _seen(self, request: Request) -> AppRecord:

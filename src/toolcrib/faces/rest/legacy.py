@@ -12,7 +12,7 @@ from toolcrib.apps.phrases import phrases
 from toolcrib.asgi import Answer, Request, Route, json_answer, patience, result_answer
 from toolcrib.asgi.answer import Header
 from toolcrib.console import AppDesk
-from toolcrib.errors import Refused, ToolcribError, spell
+from toolcrib.errors import Refused, ToolcribError
 from toolcrib.faces.rest.apps import check_reader
 from toolcrib.faces.rest.fields import needed, refused, text
 from toolcrib.faces.rest.terms import gives, takes
@@ -124,7 +124,7 @@ def replied(result: Result) -> Answer:
     """Spell a result as the old routes did."""
     problem, plain = result.problem, result_answer(result)
     if problem is not None:
-        body: Json = {"status": "error", "message": problem.message, "error": spell(problem)}
+        body: Json = {**as_json(result), "message": problem.message}
     elif result.ask is not None:
         body = {"status": "error", "message": "the tool asks first, which this route cannot pass on"}
     else:

@@ -1,14 +1,15 @@
 """What happened, how much, why, and who holds keys: one's own for every caller, all of it for operators."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolcrib.asgi import Answer, Request, json_answer
 from toolcrib.console import Console
+from toolcrib.console.apps import APPS
 from toolcrib.errors import Refused
 from toolcrib.faces.rest.fields import count, day, flag, moment, needed, only, refused, text, texts
 from toolcrib.identity import Identity
-from toolcrib.model import Caller
+from toolcrib.model import Caller, permits
 
 ADMIN, KEYS, CALLS, EXPLAIN, STATUS = "crib:admin", "crib:keys", "crib:calls", "crib:explain", "crib:status"
 """Roles are permissions: `crib:admin` opens every route, each of the others what its name says."""
@@ -80,7 +81,7 @@ class Operators:
 
     async def rotate_key(self, request: Request) -> Answer:
         """Put another key in place of one."""
-        name = await self._reachable(request)
+        name = await self._reachable(request, anew=True)
         return json_answer(await self._console.rotate_key(name))
 
     async def revoke_key(self, request: Request) -> Answer:
@@ -89,13 +90,15 @@ class Operators:
         await self._console.revoke_key(name)
         return json_answer({"name": name, "revoked": True})
 
-    async def _reachable(self, request: Request) -> str:
+    async def _reachable(self, request: Request, *, anew: bool = False) -> str:
         """Return the name of the key a request is about; one that may do more than the caller is refused."""
-        name = request.params["name"]
+        name, caller = request.params["name"], request.caller
         for key in await self._console.keys():
             if key["name"] == name:
                 reach = (key["permissions"], key["contexts"])
-                _within(request.caller, *reach, act_as=key["actAs"], user=key["user"])
+                _within(caller, *reach, act_as=key["actAs"], user=key["user"])
+                if anew and name != caller.key:
+                    _not_a_developers(caller, key["permissions"])
         return name
 
 
@@ -121,6 +124,13 @@ def _of_user(query: Mapping[str, str]) -> Mapping[str, str]:
     if "caller" in query:
         raise refused("user", "and caller say the same in two ways; give one of them")
     return {"caller": f"user:{user}"}
+
+
+def _not_a_developers(caller: Caller, permissions: Sequence[str]) -> None:
+    """Refuse to hand out the key of a developer: their apps belong to whoever has it."""
+    if not caller.may(ADMIN) and permits(frozenset(permissions), APPS):
+        message = f"this is a developer's key, and their apps go with it; it takes the permission {ADMIN}"
+        raise Refused("SCOPE_DENIED", message, path="name")
 
 
 def _within(caller: Caller, permissions: Any, contexts: Any, *, act_as: bool, user: str | None) -> None:

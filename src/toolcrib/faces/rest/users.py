@@ -58,7 +58,7 @@ class UserRoutes:
         """Take an app away."""
         user, package = managed(request), request.params["package"]
         await self._desk.uninstall(user, package)
-        return json_answer({"package": package, "removed": True})
+        return json_answer({"packageName": package, "removed": True})
 
     async def start(self, request: Request) -> Answer:
         """Start an app."""

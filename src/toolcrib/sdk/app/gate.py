@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
-from toolcrib.apps.signature import HEADER, KEY_HEADER, BadSignature, Signed, digest, verify
+from toolcrib.apps.signature import HEADER, KEY_HEADER, BadSignature, Signed, digest, signing, verify
 from toolcrib.errors import Refused
 
 Headers = Mapping[bytes, bytes]
@@ -21,7 +21,8 @@ class Gate:
     """Checks what came with a request against the app's own key, in constant time."""
 
     def __init__(self, key: str, *, gateway: str | None, signed: bool, clock: Callable[[], float]) -> None:
-        self._digest, self._signed, self._clock = digest(key), signed, clock
+        self._digest, self._secret = digest(key), signing(key)
+        self._signed, self._clock = signed, clock
         self._gateway = None if gateway is None else _origin(gateway)
         if gateway is not None and self._gateway is None:
             raise ValueError("gateway is the address of a gateway, such as https://gateway.example")
@@ -44,7 +45,7 @@ class Gate:
         if header is None:
             raise _refusal(f"{HEADER} is missing; a gateway that does not sign needs signed=False")
         try:
-            return verify(self._digest, header.decode("latin-1"), body=body, now=self._clock())
+            return verify(self._secret, header.decode("latin-1"), body=body, now=self._clock())
         except BadSignature as error:
             raise _refusal(str(error)) from error
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 
+import anyio
 import orjson
 
 from toolcrib.errors import CODES, Refused
@@ -11,6 +12,8 @@ from toolcrib.model import JsonObject
 from toolcrib.sdk.app.answers import failed
 
 BODY_BYTES = 1 << 20
+BODY_SECONDS = 10.0
+"""How long a request's body may take to come: who sends it is known only once it has."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,7 +66,13 @@ class Doors:
                 raise Refused("METHOD_NOT_ALLOWED", "this address is not asked this way")
             raise Refused("NOT_FOUND", "there is nothing at this address")
         headers: Headers = dict(scope["headers"])
-        return await door(headers, await _body(headers, receive))
+        try:
+            with anyio.fail_after(BODY_SECONDS):
+                body = await _body(headers, receive)
+        except TimeoutError:
+            said = f"the body did not come within {BODY_SECONDS:g} s"
+            raise Refused("INVALID_REQUEST", said) from None
+        return await door(headers, body)
 
 
 def json_reply(value: JsonObject, status: int = 200) -> Reply:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -19,6 +20,7 @@ PAUSES = (1.0, 2.0, 4.0)
 """Seconds before each attempt to open a broken connection again."""
 FRAME_BYTES = 1 << 20
 
+_PORTS = {"ws": 80, "wss": 443}
 _NORMAL, _LEAVING, _REFUSED = 1000, 1001, 1008
 _FINAL = frozenset({_NORMAL, _LEAVING, _REFUSED})
 """Closed with one of these, a connection was meant to end."""
@@ -123,8 +125,17 @@ class Link:
     async def _open(self) -> None:
         from websockets.asyncio.client import connect
 
+        parts = urlsplit(self._url)
         socket = await connect(
-            self._url, max_size=FRAME_BYTES, compression=None, proxy=None, open_timeout=None, close_timeout=1
+            self._url,
+            # Said apart, so that no redirect leads elsewhere: what comes next is the app's key.
+            host=parts.hostname,
+            port=parts.port or _PORTS[parts.scheme],
+            max_size=FRAME_BYTES,
+            compression=None,
+            proxy=None,
+            open_timeout=None,
+            close_timeout=1,
         )
         try:
             await socket.send(messages.encode(self._hello()))

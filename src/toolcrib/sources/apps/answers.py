@@ -4,32 +4,27 @@ Apps answer in two shapes, and both are read wherever they come: `{success, cont
 `{status, reply}`.
 """
 
-import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 import orjson
 
 from toolcrib import hints
+from toolcrib.apps.complaint import complaint, part, words
 from toolcrib.egress.posting import Forbidden, Reply, TooLarge
 from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable, problem
 from toolcrib.model import Hints, Json, JsonObject, Problem, Result, Tool, Voice
 from toolcrib.schemas.untrusted import BadJson, parse
 
-LONGEST_MESSAGE = 2_000
-"""The most characters of an app's own words in an error or a sentence to speak."""
 MOST_FOLLOW_UPS = 32
 
-_LONGEST_CODE = 100
 _IN_CHARGE = frozenset({"GIVE_APP_CONTROL_OF_TOOL_RESPONSE", "GIVE_APP_CONTROL_OF_TOOL_REPONSE"})
 """What an older app replies where it speaks to the user itself; early ones misspell it."""
 _IT_ANSWERS = "The app answers the user itself."
 _SILENT = "the app says that it failed, but not why"
 _UNSAFE = "it may have taken effect, so check before trying again"
 _SAFE = "it is safe to try again"
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_PAGE = re.compile(r"<(?:!doctype|html|head|body|pre)\b", re.IGNORECASE)
 _BLANK = Result()
 
 
@@ -83,7 +78,7 @@ def _object(reply: Reply, tool: Tool) -> JsonObject:
 
 def _succeeded(said: JsonObject) -> Result:
     """The data is what a program reads, the content what a model reads; most apps give one of them."""
-    content, data, message = said.get("content"), said.get("data"), _words(said.get("message"))
+    content, data, message = said.get("content"), said.get("data"), words(said.get("message"))
     blank = _BLANK.but(message=message, voice=_voice(said), hints=_hints(said))
     if content is None:
         content, data = (data, None) if data is not None else (message, None)
@@ -106,27 +101,20 @@ def _failed(said: JsonObject) -> Result:
 
 
 def _problem(said: JsonObject) -> Problem:
-    words, code = _complaint(said)
-    retryable = _part(said, "error").get("retryable") is True
+    why, code = complaint(said)
+    retryable = part(said, "error").get("retryable") is True
     if code == "HANDLER_ERROR":
-        return problem("HANDLER_ERROR", words or _SILENT, retryable=retryable)
-    return problem("TOOL_FAILED", words or _SILENT, tool_code=code, retryable=retryable)
-
-
-def _complaint(said: JsonObject) -> tuple[str, str | None]:
-    """An app's own words for what went wrong, and its own code, where it has them, in either shape."""
-    fault = _part(said, "error")
-    words = _words(fault.get("message")) or _words(said.get("error")) or _words(said.get("message"))
-    return words, _words(fault.get("code"))[:_LONGEST_CODE] or None
+        return problem("HANDLER_ERROR", why or _SILENT, retryable=retryable)
+    return problem("TOOL_FAILED", why or _SILENT, tool_code=code, retryable=retryable)
 
 
 # What goes along with them: whatever of it is not as it should be is as good as not there
 
 
 def _voice(said: JsonObject) -> Voice:
-    wishes = _part(said, "mentraExtensions")
+    wishes = part(said, "mentraExtensions")
     asked = wishes.get("suggestedFollowUps")
-    texts = map(_words, cast("list[Json]", asked)[:MOST_FOLLOW_UPS]) if isinstance(asked, list) else ()
+    texts = map(words, cast("list[Json]", asked)[:MOST_FOLLOW_UPS]) if isinstance(asked, list) else ()
     return Voice(suppress=wishes.get("suppressVoiceResponse") is True, follow_ups=tuple(filter(None, texts)))
 
 
@@ -140,33 +128,20 @@ def _hints(said: JsonObject) -> Hints | None:
         return None
 
 
-def _part(said: JsonObject, key: str) -> Mapping[str, Any]:
-    value = said.get(key)
-    return cast("JsonObject", value) if isinstance(value, Mapping) else {}
-
-
-def _words(value: Json) -> str:
-    """An app's words as one line that fits; none where they are no text, or a page."""
-    if not isinstance(value, str) or _PAGE.search(value):
-        return ""
-    text = _BLANKS.sub(" ", value[: 2 * LONGEST_MESSAGE]).strip()
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
-
-
 # Errors
 
 
 def _status(reply: Reply, tool: Tool) -> ToolcribError:
     status = reply.status
     if status < 400:
-        words = "it redirects elsewhere, and redirects are not followed; its publicUrl must be where it is"
-        return Unavailable("HTTP_ERROR", f"{tool.source}: {words} (HTTP {status})", retryable=False)
+        why = "it redirects elsewhere, and redirects are not followed; its publicUrl must be where it is"
+        return Unavailable("HTTP_ERROR", f"{tool.source}: {why} (HTTP {status})", retryable=False)
     try:
         value = parse(reply.body)
     except BadJson:
         value = None
-    words, code = _complaint(cast("JsonObject", value)) if type(value) is dict else ("", None)
-    message = f"{tool.source}: {words or 'the app did not answer properly'} (HTTP {status})"
+    why, code = complaint(cast("JsonObject", value)) if type(value) is dict else ("", None)
+    message = f"{tool.source}: {why or 'the app did not answer properly'} (HTTP {status})"
     if status < 500:
         return Unavailable("HTTP_ERROR", message, retryable=False, tool_code=code)
     advice = _SAFE if _is_safe(tool) else _UNSAFE

@@ -3,9 +3,10 @@
 import orjson
 
 from toolcrib.apps.messages import stamp
-from toolcrib.apps.signature import HEADER, KEY_HEADER, sign
+from toolcrib.apps.signature import proof
 from toolcrib.errors import Refused
 from toolcrib.formats.traceparent import traceparent
+from toolcrib.interfaces import AppRecord
 from toolcrib.model import Call, JsonObject
 
 _TRACE = "traceparent"
@@ -38,12 +39,10 @@ def body_of(call: Call, now: float) -> bytes:
     )
 
 
-def headers_of(call: Call, body: bytes, digest: str | None, now: float) -> dict[str, str]:
-    """Prove that it is us who asks, for whom and what; an app without a key is shown nothing."""
-    headers: dict[str, str] = {}
-    if digest is not None:
-        signed = sign(digest, user=call.caller.user or "", tool=call.tool.local, body=body, now=now)
-        headers = {KEY_HEADER: digest, HEADER: signed}
+def headers_of(call: Call, body: bytes, app: AppRecord, now: float) -> dict[str, str]:
+    """Prove that it is us who asks, for whom and what, as part of which trace."""
+    user, tool = call.caller.user or "", call.tool.local
+    headers = proof(app.digest, app.signing, user=user, tool=tool, body=body, now=now)
     trace = traceparent(call)
     if trace is not None:
         headers[_TRACE] = trace

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import anyio
 
 from toolcrib.apps.definition import tool_faults, tool_of
-from toolcrib.egress.posting import Post, TooLarge
+from toolcrib.egress.posting import Post, Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Link, Offer, Withheld
@@ -20,6 +20,7 @@ from toolcrib.sources.apps.request import body_of, headers_of
 
 _MOST_BYTES = 8 << 20
 _ALONE = "tools[0]"
+_MASK = b"[redacted]"
 
 
 class Following(Protocol):
@@ -91,6 +92,10 @@ class AppSource:
         app = self._apps.get(package)
         return None if app is None else app.record
 
+    def apps(self) -> Sequence[AppRecord]:
+        """Return all apps as they were read last."""
+        return [app.record for app in self._apps.values()]
+
     async def call(self, call: Call) -> Result:
         """Post the call to its app and read what that answers. Whether to try again is for others to say."""
         app = self._apps.get(call.tool.source)
@@ -98,13 +103,13 @@ class AppSource:
             raise _nowhere(call.tool, known=app is not None)
         now = self._clock()
         body = body_of(call, now)
-        headers = headers_of(call, body, app.record.digest, now)
+        headers = headers_of(call, body, app.record, now)
         with self._sessions.following(call):
             try:
                 reply = await self._post.send(app.url, body, headers, most_bytes=self._most_bytes)
             except (NoConnection, HungUp, NotHttp, TooLarge) as error:
                 raise error_of(error, call.tool) from error
-        return result_of(reply, call.tool)
+        return result_of(_discreet(reply, app.record.digest), call.tool)
 
     async def check(self) -> None:
         """Read the apps again."""
@@ -159,6 +164,13 @@ def _is_sound(tool: Tool) -> bool:
         (tool.extensions, dict),
     )
     return all(isinstance(value, kind) for value, kind in given)
+
+
+def _discreet(reply: Reply, digest: str | None) -> Reply:
+    """Take out of an answer what an app was shown: whoever has it can ask the app for anybody."""
+    if digest is None or (shown := digest.encode()) not in reply.body:
+        return reply
+    return replace(reply, body=reply.body.replace(shown, _MASK))
 
 
 def _nowhere(tool: Tool, *, known: bool) -> Unavailable:

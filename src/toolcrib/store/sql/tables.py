@@ -172,6 +172,7 @@ apps = Table(
     Column("hardware", Document, nullable=False),
     Column("permissions", Document, nullable=False),
     Column("digest", Words),
+    Column("signing", Words),
     Column("version", BigInteger, nullable=False),
     Column("created", Double, nullable=False),
     Column("updated", Double, nullable=False),

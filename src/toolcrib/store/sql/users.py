@@ -102,13 +102,14 @@ class SqlUsers:
             done = await connection.execute(delete(disabled).where(off))
             return done.rowcount == 1
 
-    async def begin(self, session: SessionRecord) -> None:
-        """Store a session in the place of the user's last one."""
+    async def begin(self, session: SessionRecord) -> SessionRecord:
+        """Store a session, and return it as it is now; one that lasts keeps its id and when it began."""
         insert = self.database.insert(sessions).values(asdict(session))
-        new = {name: insert.excluded[name] for name in SESSION if name != "user"}
+        new = {name: insert.excluded[name] for name in ("device", "language", "time_zone")}
+        begun = insert.on_conflict_do_update(index_elements=[sessions.c.user], set_=new).returning(sessions)
         async with self.database.write() as connection:
             await self._have(connection, session.user, session.started)
-            await connection.execute(insert.on_conflict_do_update(index_elements=[sessions.c.user], set_=new))
+            return SessionRecord(**(await connection.execute(begun)).mappings().one())
 
     async def end(self, id: str) -> SessionRecord | None:
         """End a user's session, and return it; None where there is none."""

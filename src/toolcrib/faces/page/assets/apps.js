@@ -14,7 +14,7 @@ export function panels({ draw, ask, at, show, tried, emptyRow, moment }) {
 
   function appRow(app) {
     return draw('tr', {},
-      wide(draw('b', {}, app.name), draw('div', { class: 'quiet mono' }, app.package)),
+      wide(draw('b', {}, app.name), draw('div', { class: 'quiet mono' }, app.packageName)),
       wide(draw('span', { class: 'mono' }, app.tools.join(', ') || 'none')),
       cell(app.appType.replace('_', ' ')), wide(needs(app.hardwareRequirements)),
       cell(app.owner ?? ''), draw('td', { class: 'number' }, String(app.version)))
@@ -36,9 +36,11 @@ export function panels({ draw, ask, at, show, tried, emptyRow, moment }) {
   }
 
   function details(user) {
+    const language = user.session?.language ?? user.language
     const facts = [
       ['session', user.session ? `since ${moment(user.session.startedAt)}` : 'none'],
       ['device', user.device ? `${user.device.model}, with ${user.device.has.join(', ').toLowerCase() || 'no hardware'}` : 'none'],
+      ...(language ? [['language', language]] : []),
       ['switched off', user.disabled.join(', ') || 'nothing'],
     ]
     return [
@@ -80,7 +82,7 @@ export function panels({ draw, ask, at, show, tried, emptyRow, moment }) {
     return { redraw, refresh: async () => take([], (await page())[`${name}s`]) }
   }
 
-  const apps = growing('app', 6, appRow, 'package', 'No apps yet. The command toolcrib apps publish brings one here.')
+  const apps = growing('app', 6, appRow, 'packageName', 'No apps yet. PUT /api/apps/{package} registers one.')
   const users = growing('user', 6, userRow, 'id', 'No users yet. They come with their first session or app.')
   return () => Promise.all([apps.refresh(), users.refresh()])
 }

@@ -373,10 +373,15 @@ async function refreshKeys() {
   const { keys } = await ask('/api/keys')
   at('key-rows').replaceChildren(...keys.map(key => draw('tr', { class: key.revoked ? 'gone' : '' },
     draw('td', {}, draw('b', {}, key.name)),
-    draw('td', { class: 'wide' }, [...key.permissions, ...(key.actAs ? ['may act for users'] : [])].join(', ') || 'none'),
+    draw('td', { class: 'wide' }, keyReach(key)),
     draw('td', {}, key.home), draw('td', {}, moment(key.created)),
     draw('td', { class: 'number' }, key.revoked ? 'revoked' : keyActions(key.name)))))
   if (!keys.length) emptyRow('key-rows', 5, 'No keys yet. The admin key is not listed here.')
+}
+
+function keyReach(key) {
+  const acts = key.user ? [`acts for ${key.user}`] : key.actAs ? ['may act for users'] : []
+  return [...key.permissions, ...acts].join(', ') || 'none'
 }
 
 function keyActions(name) {

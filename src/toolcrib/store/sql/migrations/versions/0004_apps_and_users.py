@@ -32,6 +32,7 @@ def _apps() -> None:
         sa.Column("hardware", sa.Text, nullable=False),
         sa.Column("permissions", sa.Text, nullable=False),
         sa.Column("digest", WORDS),
+        sa.Column("signing", WORDS),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("created", sa.Double, nullable=False),
         sa.Column("updated", sa.Double, nullable=False),

@@ -1,0 +1,215 @@
+"""Developers, apps and strangers who want what is not theirs, at a gateway that listens: they get nothing."""
+
+from collections.abc import AsyncGenerator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.doors import ADMIN, Doors
+from tests.waiting import until
+from tests.walks.app_house import QUICK, TOOL, AppHouse, app_house, house_with
+from tests.walks.puppet import Puppet
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I1")]
+
+MINE, OTHERS = "com.example.mine", "com.example.others"
+NOWHERE = "http://127.0.0.1:9"
+CACHED = f'{QUICK}overrides:\n  "{MINE}:note": {{category: query, cache_ttl: 60}}\n'
+LOOK_ALIKES = (
+    "ann",
+    "Ann",
+    "ann ",
+    "ann/session",
+    "..",
+    "a/../ann",
+    "аnn",
+    "ａｎｎ",
+    "admin",
+    "user:ann",
+    "%",
+    "*",
+)
+
+
+async def test_no_two_apps_are_called_by_one_name_on_any_list() -> None:
+    async with app_house() as house:
+        developers = [await house.crib.key(each, permissions=["crib:apps"]) for each in ("first", "second")]
+        packages = ("com.example_notes", "com_example.notes")
+        for key, package in zip(developers, packages, strict=True):
+            body: Any = {"name": "Notes", "publicUrl": NOWHERE}
+            await house.made("PUT", f"/api/apps/{package}", body, key=key)
+            await house.made("POST", f"/api/apps/{package}/tools", {"tools": [TOOL]}, key=key)
+            await house.install("ann", package)
+        await house.session()
+        assert await house.names() == {f"{packages[0]}:note"}
+        safe = await house.made("GET", "/api/tools?style=safe", headers={"x-user-id": "ann"})
+        names = [tool["name"] for tool in safe["tools"]]
+        assert len(names) == len(set(names))
+
+
+async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
+    async with app_house() as house:
+        crib = house.crib
+        first = await crib.key("first", permissions=["crib:apps"])
+        second = await crib.key("second", permissions=["crib:apps", "crib:keys"])
+        place = f"/api/apps/{MINE}"
+        await house.made("PUT", place, {"name": "Mine", "publicUrl": NOWHERE}, key=first)
+        for method, target, body in (
+            ("PUT", place, {"name": "Taken over"}),
+            ("DELETE", place, None),
+            ("POST", f"{place}/key/rotate", None),
+            ("POST", f"{place}/tools", {"tools": [TOOL]}),
+            ("POST", "/api/keys/first/rotate", None),
+        ):
+            assert (await crib.ask(method, target, key=second, body=body)).code == "SCOPE_DENIED", target
+        await crib.ask("DELETE", "/api/keys/first")
+        again = {"name": "first", "permissions": ["crib:apps"]}
+        for key in (ADMIN, second):
+            assert (await crib.ask("POST", "/api/keys", body=again, key=key)).code == "ALREADY_EXISTS"
+        assert (await house.made("GET", place))["owner"] == "first"
+
+
+async def test_names_that_look_alike_are_other_people() -> None:
+    async with app_house() as house:
+        keys: dict[str, str] = {}
+        for number, user in enumerate(LOOK_ALIKES):
+            keys[user] = await house.crib.key(f"key{number}", user=user)
+            begun = await house.made("PUT", f"/api/users/{quote(user, safe='')}/session", {}, key=keys[user])
+            assert begun["userId"] == user
+        for user, key in keys.items():
+            for other in LOOK_ALIKES:
+                reply = await house.crib.ask("GET", f"/api/users/{quote(other, safe='')}", key=key)
+                assert (reply.status, user) == ((200, other) if user == other else (403, user))
+
+
+class Strangers:
+    """Who connects to where apps do."""
+
+    def __init__(self, house: AppHouse, http: aiohttp.ClientSession) -> None:
+        self._http, self._url = http, f"{house.url.replace('http', 'ws')}/app-ws"
+
+    async def told(self, session: str, package: str, key: str) -> str:
+        """Say who one is; the code of the answer."""
+        async with self._http.ws_connect(self._url) as socket:
+            first = {"sessionId": session, "packageName": package, "apiKey": key}
+            await socket.send_json({"type": "tpa_connection_init", **first})
+            answer = await socket.receive_json()
+        return str(answer.get("code") or answer["type"])
+
+
+@pytest.fixture
+async def two() -> AsyncGenerator[tuple[AppHouse, Puppet, Puppet, Strangers]]:
+    """One app for ann, another for bob, both running."""
+    async with house_with(MINE, OTHERS) as (house, (mine, others)), aiohttp.ClientSession() as http:
+        await house.made("DELETE", f"/api/users/ann/apps/{OTHERS}")
+        await house.install("bob", OTHERS)
+        await house.session("bob")
+        await house.made("POST", f"/api/users/ann/apps/{MINE}/start")
+        await house.made("POST", f"/api/users/bob/apps/{OTHERS}/start")
+        yield house, mine, others, Strangers(house, http)
+
+
+async def test_no_app_has_a_session_but_its_own(two: tuple[AppHouse, Puppet, Puppet, Strangers]) -> None:
+    house, mine, others, strangers = two
+    for session, package, key, code in (
+        (f"bob-{OTHERS}", OTHERS, mine.key, "INVALID_API_KEY"),
+        (f"bob-{OTHERS}", MINE, mine.key, "APP_NOT_STARTED"),
+        (f"bob-{MINE}", MINE, mine.key, "APP_NOT_STARTED"),
+        (f"-{MINE}", MINE, mine.key, "APP_NOT_STARTED"),
+        (f"ann-{MINE}", MINE, sha256(mine.key.encode()).hexdigest(), "INVALID_API_KEY"),
+    ):
+        assert await strangers.told(session, package, key) == code, (session, package)
+    await house.made("POST", f"/api/users/ann/apps/{MINE}/stop")
+    assert await strangers.told(f"ann-{MINE}", MINE, mine.key) == "APP_NOT_STARTED"
+    await house.made("POST", f"/api/apps/{OTHERS}/key/rotate")
+    assert await strangers.told(f"bob-{OTHERS}", OTHERS, others.key) == "INVALID_API_KEY"
+    assert [await house.state(MINE), await house.state(OTHERS, "bob")] == ["stopped", "stopped"]
+
+
+async def test_an_app_speaks_for_itself_and_to_its_user_whatever_it_says(
+    two: tuple[AppHouse, Puppet, Puppet, Strangers],
+) -> None:
+    house, mine, _, _ = two
+    forged = {"sessionId": f"bob-{OTHERS}", "packageName": OTHERS, "userId": "bob"}
+    sessions = house.crib.house.sessions
+    async with sessions.listen("ann") as ann, sessions.listen("bob"):
+        for frame in (
+            {"type": "tool_progress", "callId": "any", "done": 1},
+            {"type": "display_event", "layout": {"layoutType": "text_wall", "text": "forged"}},
+            {"type": "ownership_release", "reason": "user_logout"},
+        ):
+            await mine.sockets[-1].send_json({**frame, **forged})
+        shown = await anext(ann)
+        assert (shown.kind, shown.data["packageName"]) == ("display", MINE)
+        assert (await anext(ann)).data == {"packageName": MINE, "state": "stopped", "reason": "user_logout"}
+    assert await house.state(OTHERS, "bob") == "running"
+
+
+async def test_what_an_app_answered_one_user_is_told_to_no_other() -> None:
+    async def personal(puppet: Puppet, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        return web.json_response({"success": True, "content": {"for": call["userId"]}})
+
+    async with house_with(MINE, config=CACHED) as (house, (puppet,)):
+        puppet.tool = personal
+        await house.install("bob", MINE)
+        await house.session("bob")
+        for once in ({}, {"idempotency-key": "the-same-for-both"}):
+            for user in ("ann", "bob", "ann"):
+                key = await _key_of(house.crib, user)
+                reply = await house.crib.call(f"{MINE}:note", {"text": str(once)}, key=key, headers=once)
+                assert reply.json["data"] == {"for": user}
+        assert len(puppet.calls) == 4
+
+
+async def _key_of(crib: Doors, user: str) -> str:
+    made = await crib.ask("POST", f"/api/keys/of-{user}/rotate")
+    return made.json["key"] if made.status == 200 else await crib.key(f"of-{user}", user=user)
+
+
+async def test_neither_the_key_of_an_app_nor_its_hash_nor_a_signature_is_seen_anywhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+
+    async def tells(puppet: Puppet, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        return web.json_response(
+            {"success": False, "error": f"I was sent {request.headers['X-App-API-Key']}"}
+        )
+
+    async with house_with(MINE) as (house, (puppet,)):
+        puppet.tool = tells
+        asked = (
+            *("/api/apps", f"/api/apps/{MINE}", f"/api/apps/{MINE}/tools", "/api/users", "/api/users/ann"),
+            *("/api/status", "/api/calls", "/api/usage", "/api/keys", "/metrics", "/openapi.json"),
+            f"/api/explain?name={MINE}:note&user=ann",
+        )
+        replies = [await house.call(f"{MINE}:note"), *[await house.crib.ask("GET", each) for each in asked]]
+        told = [reply.body.decode() for reply in replies]
+        wrong = {"authorization": f"Bearer {OTHERS}:{puppet.key}"}
+        told.append(str(await house.crib.ask("GET", "/api/sdk/simple-storage/ann", key=None, headers=wrong)))
+        told.append(repr(house.crib.house.console.apps.find(MINE)))
+        mac = puppet.headers[-1]["X-Toolcrib-Signature"].rpartition(".")[2]
+    for secret in (puppet.key, sha256(puppet.key.encode()).hexdigest(), mac):
+        assert not [text for text in (*told, caplog.text) if secret in text]
+
+
+@pytest.mark.parametrize("method, ending", [("POST", "/key/rotate"), ("DELETE", "")])
+async def test_an_old_key_is_of_no_use_to_the_other_gateways_either(
+    tmp_path: Path, method: str, ending: str
+) -> None:
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    async with (
+        app_house(store=store) as house,
+        app_house(store=store) as other,
+        Puppet(MINE).running() as mine,
+    ):
+        await house.admit(mine)
+        await house.session()
+        await house.made("POST", f"/api/users/ann/apps/{MINE}/start")
+        await other.made(method, f"/api/apps/{MINE}{ending}")
+        await until(lambda: not house.crib.house.sessions.running(), within=20)
