@@ -35,8 +35,8 @@ async def house(
 
 
 STEPS = (
-    "record recover deadline limit validate replay shape cache verify retry breaker activate "
-    "bulkhead begin attempt"
+    "record recover deadline limit validate replay shape cache spend announce verify retry "
+    "breaker activate bulkhead begin attempt"
 )
 
 

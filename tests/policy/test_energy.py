@@ -28,7 +28,7 @@ def _seen(context: str, level: float) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("level", "band"),
+    "level,band",
     [
         (100, "high"),
         (50.1, "high"),

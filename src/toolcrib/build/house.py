@@ -160,10 +160,9 @@ class _Parts:
         """Put everything in its place and start what runs."""
         document, store = self.document, self.store
         catalog = await self._catalog()
-        supervisor, breaker = Supervisor(catalog), Breaker()
+        supervisor, breaker, sequences = Supervisor(catalog), Breaker(), Sequences()
         places = Places(document.limits.parked, document.limits.parked_per_user)
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
-        sequences = Sequences()
         journal = Journal(metrics, (*sinks, *self._sinks(), sequences))
         contexts = Contexts(contexts_of(document))
         budget = Budget.of(document, contexts, self.shared)
