@@ -171,13 +171,9 @@ class Server:
 
     async def _meet(self, request: Request, route: Route) -> None:
         """Fill in what is known of the user a caller acts for."""
-        caller = self._identity.people.known(request.caller)
-        if caller is None:
-            caller = await self._identity.people.present(request.caller)
-        if route.present and not caller.session:
-            message = "this user has no session; begin one with PUT /api/users/{id}/session"
-            raise Refused("NO_SESSION", message)
-        request.caller = caller
+        people = self._identity.people
+        meet = people.here if route.present else people.present
+        request.caller = await meet(request.caller)
 
     def _credential(self, request: Request, route: Route) -> Credential:
         headers = request.headers

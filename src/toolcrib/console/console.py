@@ -9,10 +9,10 @@ from toolcrib.catalog import Catalog
 from toolcrib.console.apps import AppDesk
 from toolcrib.console.origin import changes, origin
 from toolcrib.console.servers import Servers
-from toolcrib.console.users import UserDesk, check_user
+from toolcrib.console.users import UserDesk
 from toolcrib.errors import Refused
 from toolcrib.gateway import Cutting, Gateway
-from toolcrib.identity import KeyRing, digest, new_key
+from toolcrib.identity import KeyRing, check_user, digest, new_key
 from toolcrib.interfaces import Change, KeyRecord, Reason, Shared, SourceState, Step, Store
 from toolcrib.model import Caller, Tool
 from toolcrib.names import near

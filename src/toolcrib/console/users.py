@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo
 from toolcrib.apps.hardware import BadDevice, check_compatibility, device
 from toolcrib.console.apps import no_app
 from toolcrib.errors import Refused
+from toolcrib.identity import LONGEST_USER, check_user
 from toolcrib.interfaces import AppRecord, Change, Demand, Install, SessionRecord, Shared, Store, UserRecord
 from toolcrib.model import Caller, Device, Json, JsonObject, Tool
 from toolcrib.policy import Policy
 from toolcrib.sessions import Event, Sessions
 
-LONGEST_USER = 200
 SETTINGS_BYTES = 64 << 10
 """The most a user can set in one app."""
 STARTS = 30, 60.0
@@ -245,13 +245,6 @@ class UserDesk:
             "compatibility": compatible.as_json(),
             "running": self._state(user.id, install.package),
         }
-
-
-def check_user(id: str, path: str) -> None:
-    """Refuse what cannot be the id of a user."""
-    if not id or len(id) > LONGEST_USER or not id.isprintable():
-        message = f"a user's id has 1 to {LONGEST_USER} printable characters"
-        raise Refused("INVALID_REQUEST", message, path=path)
 
 
 def spell_session(session: SessionRecord) -> JsonObject:

@@ -20,13 +20,14 @@ __all__ = [
     "SignIn",
     "TrustHeader",
     "admin_key",
+    "check_user",
     "derive",
     "digest",
     "new_key",
 ]
 
 ADMIN = Caller(id="admin", key="admin", permissions=frozenset({"*"}), act_as=True)
-_LONGEST_USER = 200
+LONGEST_USER = 200
 _MOST_SEEN = 4096
 
 
@@ -100,11 +101,15 @@ class Identity:
         if not caller.act_as:
             message = "this key may not act for others; name no user, or use a key that may"
             raise Refused("SCOPE_DENIED", message, path="user")
-        if not user or len(user) > _LONGEST_USER or not user.isprintable():
-            raise Refused(
-                "INVALID_REQUEST", f"a user has 1 to {_LONGEST_USER} printable characters", path="user"
-            )
+        check_user(user, "user")
         return replace(caller, id=f"user:{user}", user=user)
+
+
+def check_user(id: str, path: str) -> None:
+    """Refuse what cannot be the id of a user."""
+    if not id or len(id) > LONGEST_USER or not id.isprintable():
+        message = f"a user's id has 1 to {LONGEST_USER} printable characters"
+        raise Refused("INVALID_REQUEST", message, path=path)
 
 
 async def _nobody(user: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from toolcrib.apps.hardware import device
+from toolcrib.errors import Refused
 from toolcrib.interfaces import UserRecord
 from toolcrib.model import Caller
 
@@ -63,6 +64,14 @@ class People:
     async def record(self, user: str) -> UserRecord | None:
         """Return all there is of a user, read where need be."""
         return (await self._person(user)).record
+
+    async def here(self, caller: Caller) -> Caller:
+        """Return a caller as `present` does, and refuse where its user has no session."""
+        found = await self.present(caller)
+        if not found.session:
+            message = "this user has no session; begin one with PUT /api/users/{id}/session"
+            raise Refused("NO_SESSION", message)
+        return found
 
     def forget(self, user: str) -> None:
         """Read this user again when next asked for; without a name, every user."""

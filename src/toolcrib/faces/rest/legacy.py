@@ -70,11 +70,7 @@ class Legacy:
         acting = caller if user is None else self._identity.acting_for(caller, user)
         if acting.user is None:
             raise refused("userId", "must say whom the tool is called for")
-        found = await self._identity.people.present(acting)
-        if not found.session:
-            message = "this user has no session; begin one with PUT /api/users/{id}/session"
-            raise Refused("NO_SESSION", message)
-        return found
+        return await self._identity.people.here(acting)
 
     def routes(self) -> tuple[Route, ...]:
         """Return the table of these routes."""
