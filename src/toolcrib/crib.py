@@ -162,6 +162,7 @@ class Crib:
         context: str | None = None,
         user: str | None = None,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
         connection: Answering | None = None,
     ) -> list[JsonObject]:
@@ -177,6 +178,7 @@ class Crib:
             context=context,
             user=user,
             timeout=timeout,
+            idempotency_key=idempotency_key,
             on_progress=on_progress,
             connection=connection,
         )
@@ -190,6 +192,7 @@ class Crib:
         context: str | None = None,
         user: str | None = None,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
         connection: Answering | None = None,
     ) -> Turn:
@@ -202,6 +205,7 @@ class Crib:
             origin=Origin(agent_id="library", face="library"),
             deadline=None if timeout is None else anyio.current_time() + timeout,
             report=None if on_progress is None else _reporting(on_progress),
+            idempotency_key=check_key(idempotency_key, "idempotency_key"),
         )
         return replace(turn, messages=cast("list[JsonObject]", own(turn.messages)))
 

@@ -12,6 +12,8 @@ SHORT = 800
 CONTROL = ("will_hangup", "transferred", "transfer_mode", "extension", "destination")
 """What telephones look for in an answer, whatever else is left out of it."""
 _CUT = "…"
+_WORTH_SAYING = 200
+"""With fewer bytes left for data, none of it is told."""
 
 
 def described(tool: Tool, most: int | None = None) -> str:
@@ -71,31 +73,41 @@ def _without_bytes(block: JsonObject) -> JsonObject:
 
 
 def capped(said: JsonObject, most: int | None) -> JsonObject:
-    """Cut what is told to so many bytes of JSON: first the data goes, then the message is shortened."""
+    """Cut what is told to so many bytes of JSON: first the data is cut short, then the message."""
     if most is None or len(orjson.dumps(said)) <= most:
         return said
     kept = {name: value for name, value in said.items() if name not in ("data", "error")}
-    if len(orjson.dumps(kept)) <= most:
-        return kept
-    return _shortest(kept, most)
+    room = most - len(orjson.dumps({**kept, "data": "", "truncated": True}))
+    if "data" in said and room >= _WORTH_SAYING:
+        text = _fitting(_as_read(said["data"]), room - len(_CUT.encode()))
+        return {**kept, "data": f"{text}{_CUT}", "truncated": True}
+    return kept if len(orjson.dumps(kept)) <= most else _shortest(kept, most)
+
+
+def _as_read(data: Json) -> str:
+    """Spell data as text of which a beginning is worth something; texts of a server are not quoted again."""
+    if isinstance(data, str):
+        return data
+    blocks = cast("list[Json]", data) if isinstance(data, list) else []
+    texts = [cast("JsonObject", each).get("text") for each in blocks if isinstance(each, dict)]
+    if texts and len(texts) == len(blocks) and all(isinstance(each, str) for each in texts):
+        return "\n".join(cast("list[str]", texts))
+    return orjson.dumps(data).decode()
 
 
 def _shortest(said: JsonObject, most: int) -> JsonObject:
     """Status and message alone, the message as long as it fits and 800 characters at most."""
     bare = {"status": said["status"], "message": ""}
-    room = most - len(orjson.dumps(bare))
     text = cast("str", said["message"])[:SHORT]
-    while text and len(orjson.dumps(text)) - 2 > room:
-        text = text[: len(text) * 9 // 10]
-    return {**bare, "message": text}
+    return {**bare, "message": _fitting(text, most - len(orjson.dumps(bare)))}
 
 
-def cut(text: str, most: int | None) -> str:
-    """Cut a text to so many bytes of UTF-8, never within a character; one that was cut says so."""
-    raw = text.encode("utf-8", "replace")
-    if most is None or len(raw) <= most:
-        return text
-    return raw[: max(most - len(_CUT.encode()), 0)].decode("utf-8", "ignore") + _CUT
+def _fitting(text: str, room: int) -> str:
+    """Return the beginning of a text that has so many bytes where it stands in JSON."""
+    text = text[: max(room, 0)]
+    while text and (size := len(orjson.dumps(text)) - len('""')) > room:
+        text = text[: min(len(text) * room // size, len(text) - 1)]
+    return text
 
 
 def as_text(said: JsonObject) -> str:

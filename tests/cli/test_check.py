@@ -80,15 +80,12 @@ def test_a_module_that_is_not_there(shell: Shell) -> None:
 def test_tools_of_the_config_that_are_withheld_or_match_nothing(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "check_first.py").write_text(GOOD)
     (tmp_path / "check_second.py").write_text(GOOD)
-    config = (
-        "functions: [check_first, check_second]\ncontexts: {few: {tools: [nothing:here]}}\nenergy: {start: 5}"
-    )
+    config = "functions: [check_first, check_second]\ncontexts: {few: {tools: [nothing:here]}}"
     (tmp_path / "toolcrib.yaml").write_text(config)
     done = shell("check", "--json")
     assert done.code == 1
     found = {(each["level"], each["rule"], each["where"]) for each in done.json["findings"]}
     assert found == {
-        ("warning", "config", "toolcrib.yaml:3 energy"),
         ("fault", "withheld", "check_second:get-card"),
         ("warning", "config", "config"),
     }

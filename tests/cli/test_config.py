@@ -53,7 +53,7 @@ def test_check_lists_every_fault_with_its_line(shell: Shell, tmp_path: Path) -> 
 
 
 def test_warnings_do_not_fail_it(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "toolcrib.yaml").write_text("energy: {start: 50}")
+    (tmp_path / "toolcrib.yaml").write_text("limits: {process: 100}")
     done = shell("config", "check", "--json")
     assert done.code == 0
     assert done.json["ok"] is True

@@ -120,24 +120,17 @@ def test_overrides_that_fit_together(override: str) -> None:
 def test_what_is_not_served_yet_is_a_warning_with_its_line() -> None:
     text = """\
 contexts:
-  default: {provider: anthropic, urgent: true}
-  plain: {provider: mcp}
-mcp:
-  servers:
-    s:
-      transport: stdio
-      command: [run]
-      defaults: {slow_response_threshold_ms: 1000}
-      tools: [{name: a}, {name: b, slow_response_message: Wait.}]
-legacy: false
-allow_private: []
-pins: {"s:a": "0"}
+  default: {provider: anthropic, urgent: true, min_energy: 5}
+energy: {start: 50}
+limits:
+  process: 100
+openapi:
+  pets: {document: pets.yaml}
 """
     later = "is checked, but this version does not serve it yet"
     assert [str(warning) for warning in parse(text, "toolcrib.yaml", {}).warnings] == [
-        f"toolcrib.yaml:2 contexts.default.urgent: {later}",
-        f"toolcrib.yaml:9 mcp.servers.s.defaults.slow_response_threshold_ms: {later}",
-        f"toolcrib.yaml:10 mcp.servers.s.tools[1].slow_response_message: {later}",
+        f"toolcrib.yaml:5 limits.process: {later}",
+        f"toolcrib.yaml:6 openapi: {later}",
     ]
     assert default_document({}).warnings == ()
 

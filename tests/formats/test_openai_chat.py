@@ -133,8 +133,11 @@ def test_a_reply_tells_status_sentence_and_data() -> None:
     )
 
 
-def test_a_result_the_provider_would_refuse_is_told_without_its_data() -> None:
+@pytest.mark.requirement("G3")
+def test_a_long_result_is_told_from_its_beginning() -> None:
     (reply,) = CHAT.results(
         [Answered(asked=Asked(id="a", name="x"), result=Result(data="x" * 2_000_000, message="Long."))]
     )
-    assert json.loads(reply["content"]) == {"status": "success", "message": "Long."}
+    said = json.loads(reply["content"])
+    assert said == {"status": "success", "message": "Long.", "data": said["data"], "truncated": True}
+    assert 11_900 < len(reply["content"].encode()) <= 12_000

@@ -124,7 +124,11 @@ def test_nothing_is_said_where_nothing_was_asked() -> None:
 
 
 @pytest.mark.requirement("G3")
-def test_a_long_result_is_told_by_its_sentence() -> None:
+def test_a_long_result_is_told_by_its_sentence_and_its_beginning() -> None:
     result = Result(data={"text": "x" * 12_000}, message="Found a lot.")
     reply, _ = REALTIME.results([Answered(asked=LOOK, result=result)])
-    assert json.loads(reply["item"]["output"]) == {"status": "success", "message": "Found a lot."}
+    output = reply["item"]["output"]
+    said = json.loads(output)
+    assert said.pop("data").startswith('{"text":"xxxx')
+    assert said == {"status": "success", "message": "Found a lot.", "truncated": True}
+    assert 11_900 < len(output.encode()) <= 12_000

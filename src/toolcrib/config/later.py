@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from toolcrib.config.values import BLANK, Amount, Text, WebAddress
+from toolcrib.config.values import BLANK, Text, WebAddress
 
 LATER: tuple[tuple[str, ...], ...] = (
     ("openapi",),
@@ -20,12 +20,3 @@ class OpenApi:
     base_url: Annotated[WebAddress | None, BLANK, "address of the API, in place of the document's own"] = (
         field(default=None, repr=False)
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
-    """What callers can spend."""
-
-    start: Annotated[Amount, "energy a caller begins with"] = 100.0
-    recover_per_s: Annotated[Amount, "energy that comes back each second"] = 1.0
-    default_cost: Annotated[Amount, "what a call costs where nobody says"] = 1.0

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from toolcrib.config.later import Energy, OpenApi
+from toolcrib.config.later import OpenApi
 from toolcrib.config.mcp import Mcp
 from toolcrib.config.values import (
     BLANK,
@@ -78,6 +78,15 @@ class Auth:
     anonymous: Annotated[
         Anonymous | None, "lets callers without a credential in, on a loopback address only"
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What callers can spend."""
+
+    start: Annotated[Amount, "energy a caller begins with"] = 100.0
+    recover_per_s: Annotated[Amount, "energy that comes back each second"] = 1.0
+    default_cost: Annotated[Amount, "what a call costs where nobody says"] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Result, Tool
-from toolcrib.schemas.dialects import ANTHROPIC
-from toolcrib.schemas.fit import fit
-from toolcrib.schemas.once import Once
+from toolcrib.schemas.fitting.dialects import ANTHROPIC
+from toolcrib.schemas.fitting.fit import fit
+from toolcrib.schemas.fitting.once import Once
 from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, objects, told
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})

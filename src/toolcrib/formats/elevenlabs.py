@@ -7,9 +7,9 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
-from toolcrib.schemas.dialects import ELEVENLABS
-from toolcrib.schemas.fit import fit
-from toolcrib.schemas.once import Once
+from toolcrib.schemas.fitting.dialects import ELEVENLABS
+from toolcrib.schemas.fitting.fit import fit
+from toolcrib.schemas.fitting.once import Once
 from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, told
 
 _LONGEST = 120

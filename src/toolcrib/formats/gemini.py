@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.schemas.capitals import parameters
-from toolcrib.schemas.dialects import GEMINI
-from toolcrib.schemas.fit import Fitted, fit
-from toolcrib.schemas.once import Once
+from toolcrib.schemas.fitting.capitals import capitals
+from toolcrib.schemas.fitting.once import Once
 from toolcrib.telling import a_text, an_object, arguments_of, described, objects, told
 
 
@@ -21,7 +19,7 @@ class Gemini:
     )
 
     def __init__(self) -> None:
-        self._fitted = Once(_fitted)
+        self._fitted = Once(capitals)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; one without parameters says nothing of them."""
@@ -52,11 +50,6 @@ class Gemini:
         if not answers:
             return []
         return [{"role": "user", "parts": [{"functionResponse": _answer(each)} for each in answers]}]
-
-
-def _fitted(schema: JsonObject) -> Fitted:
-    fitted = fit(schema, GEMINI)
-    return Fitted(parameters(fitted.schema) or {}, fitted.losses)
 
 
 def _content(message: JsonObject) -> tuple[JsonObject, str]:

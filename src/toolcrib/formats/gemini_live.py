@@ -8,10 +8,8 @@ import orjson
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
-from toolcrib.schemas.capitals import parameters
-from toolcrib.schemas.dialects import GEMINI
-from toolcrib.schemas.fit import Fitted, fit
-from toolcrib.schemas.once import Once
+from toolcrib.schemas.fitting.capitals import capitals
+from toolcrib.schemas.fitting.once import Once
 from toolcrib.telling import a_text, an_object, arguments_of, capped, described, objects, told
 
 CAP = 8_000
@@ -36,7 +34,7 @@ class GeminiLive:
     def __init__(self, *, vertex: bool = False) -> None:
         self.name = "gemini_live_vertex" if vertex else "gemini_live"
         self._vertex = vertex
-        self._fitted = Once(_fitted)
+        self._fitted = Once(capitals)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; one without parameters says nothing of them."""
@@ -94,11 +92,6 @@ def scheduling(result: Result) -> str:
 
 def _message(answers: list[JsonObject]) -> JsonObject:
     return {"tool_response": {"functionResponses": answers}}
-
-
-def _fitted(schema: JsonObject) -> Fitted:
-    fitted = fit(schema, GEMINI)
-    return Fitted(parameters(fitted.schema) or {}, fitted.losses)
 
 
 def _told(message: JsonObject, wire: str, python: str) -> JsonObject:

@@ -5,27 +5,19 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
-from toolcrib.schemas.dialects import OPENAI
-from toolcrib.schemas.fit import Fitted, fit
-from toolcrib.schemas.once import Once
-from toolcrib.schemas.wholly import wholly
+from toolcrib.schemas.fitting.once import Once
+from toolcrib.schemas.fitting.strict import strictest
 from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
-
-
-def _spelled(schema: JsonObject) -> tuple[Fitted, bool]:
-    """A schema as it is declared, and whether a model can be held to it letter by letter."""
-    strict = wholly(schema)
-    return (fit(schema, OPENAI), False) if strict is None else (strict, True)
 
 
 class OpenAIChat:
     """An assistant's message with `tool_calls` in, one message of the role `tool` per call out."""
 
     name = "openai_chat"
-    bounds = Bounds(description=1_024, tools=128, result_bytes=1_048_576)
+    bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = Once(_spelled)
+        self._spelled = Once(strictest)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; it is strict where that takes nothing away from what the tool accepts."""

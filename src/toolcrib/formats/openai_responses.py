@@ -5,30 +5,22 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
-from toolcrib.schemas.dialects import OPENAI
-from toolcrib.schemas.fit import Fitted, fit
-from toolcrib.schemas.once import Once
-from toolcrib.schemas.wholly import wholly
+from toolcrib.schemas.fitting.once import Once
+from toolcrib.schemas.fitting.strict import strictest
 from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
 
 _GIVEN_UP = ("cancelled", "failed")
 """Responses nobody goes on with."""
 
 
-def _spelled(schema: JsonObject) -> tuple[Fitted, bool]:
-    """A schema as it is declared, and whether a model can be held to it letter by letter."""
-    strict = wholly(schema)
-    return (fit(schema, OPENAI), False) if strict is None else (strict, True)
-
-
 class OpenAIResponses:
     """A response with items of the type `function_call` in, one item `function_call_output` per call out."""
 
     name = "openai_responses"
-    bounds = Bounds(description=1_024, tools=128, result_bytes=10_485_760)
+    bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = Once(_spelled)
+        self._spelled = Once(strictest)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; whether it is strict must be said either way."""

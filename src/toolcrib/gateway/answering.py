@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from math import inf
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from toolcrib.formats import provider
 from toolcrib.gateway.conversations import Conversations
 from toolcrib.gateway.door import UNKNOWN, Gateway
 from toolcrib.interfaces import Answered, Asked
-from toolcrib.model import Caller, JsonObject, Origin, Problem, Report, Result
+from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
 from toolcrib.schemas import too_deep
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,14 @@ class _Way(NamedTuple):
     origin: Origin
     deadline: float | None
     report: Report | None
+    key: str
+
+    def of(self, asked: Asked, place: int) -> "_Way":
+        """Return the way of one call, which needs a key of its own."""
+        if not self.key:
+            return self
+        own = sha256(f"{self.key} {place} {asked.id}".encode("utf-8", "replace"))
+        return self._replace(key=own.hexdigest())
 
 
 @dataclass(eq=False, slots=True)
@@ -90,9 +99,18 @@ class Answering:
         origin: Origin = UNKNOWN,
         deadline: float | None = None,
         report: Report | None = None,
+        idempotency_key: str = "",
     ) -> list[JsonObject]:
         """Return the messages that answer a message of a provider's; see `turn`."""
-        turn = await self.turn(message, format, caller, origin=origin, deadline=deadline, report=report)
+        turn = await self.turn(
+            message,
+            format,
+            caller,
+            origin=origin,
+            deadline=deadline,
+            report=report,
+            idempotency_key=idempotency_key,
+        )
         return turn.messages
 
     async def turn(
@@ -104,17 +122,20 @@ class Answering:
         origin: Origin = UNKNOWN,
         deadline: float | None = None,
         report: Report | None = None,
+        idempotency_key: str = "",
     ) -> Turn:
         """Make every call a message asks for, and end those it takes back.
 
         Raises what is wrong with the message as a whole; what goes wrong with a call is in its reply. A call
-        whose id an earlier message had is not made again: some providers say each several times.
+        whose id an earlier message had is not made again: some providers say each several times. That calls
+        take a while is reported once. With a key, the same message sent again does nothing twice.
         """
         spoken = provider(format)
         calls = spoken.calls(message)
         self.cancel(spoken.cancelled(message))
         shared = self._gateway.identified(origin.but(provider=format))
-        errands = [self._begin(asked, _Way(caller, shared, deadline, report)) for asked in self._fresh(calls)]
+        way = _Way(caller, shared, deadline, None if report is None else _once(report), idempotency_key)
+        errands = [self._begin(asked, way.of(asked, place)) for place, asked in enumerate(self._fresh(calls))]
         self._errands.update(errands)
         try:
             await self._ended(errands)
@@ -210,6 +231,7 @@ class Answering:
             origin=way.origin,
             deadline=way.deadline,
             report=way.report,
+            idempotency_key=way.key,
         )
 
     async def _ended(self, errands: Sequence[_Errand]) -> None:
@@ -252,6 +274,19 @@ def _unfit(arguments: JsonObject) -> Problem | None:
         return None
     said = f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
     return problem("PAYLOAD_TOO_LARGE", said, path="arguments")
+
+
+def _once(report: Report) -> Report:
+    """Pass on that something takes a while the first time alone: whoever waits has heard it."""
+    said: list[Progress] = []
+
+    async def told(progress: Progress) -> None:
+        if progress.kind == "waiting":
+            said.append(progress)
+        if progress.kind != "waiting" or len(said) == 1:
+            await report(progress)
+
+    return told
 
 
 def _silenced(answered: Answered) -> Answered:

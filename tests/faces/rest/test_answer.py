@@ -108,7 +108,7 @@ async def test_a_tool_may_silence_the_turn(crib: Doors) -> None:
         ({"format": "gemini", "message": []}, "message", "must be an object"),
         ({"format": "anthropic", "message": {"content": 1}}, "message.content", "must be"),
         ({"format": "gemini", "message": {}, "timeout": 1}, "timeout", "unknown field 'timeout'"),
-        ([], None, "must be a JSON object with format, message, context"),
+        ([], None, "must be a JSON object with format, message, context, idempotencyKey"),
     ],
 )
 async def test_what_is_no_message_is_refused(crib: Doors, body: Any, path: str | None, says: str) -> None:
@@ -155,3 +155,31 @@ async def test_one_who_is_cut_off_leaves_nothing_running() -> None:
         await until(waiting.started.is_set)
         tasks.cancel_scope.cancel()
     assert waiting.cancelled.is_set()
+
+
+@pytest.mark.requirement("E12")
+async def test_the_same_message_with_its_key_does_nothing_twice() -> None:
+    made: list[str] = []
+
+    @create_tool(category="mutation")
+    async def note(text: str) -> int:
+        """Write something down."""
+        made.append(text)
+        return len(made)
+
+    calls = [Said(id=each, name="note", arguments={"text": each}) for each in ("a", "b")]
+    async with doors(tools=[note]) as crib:
+        for header in ({"idempotency-key": "turn-1"}, {"idempotency-key": '"turn-1"'}):
+            replies = await answer(crib, "openai_chat", *calls, headers=header)
+            assert [each.failed for each in replies] == [False, False]
+        assert made == ["a", "b"]
+        await answer(crib, "openai_chat", *calls, fields={"idempotencyKey": "turn-2"})
+        assert made == ["a", "b", "a", "b"]
+        body = {"format": "mcp", "message": {"name": "note"}, "idempotencyKey": "é"}
+        assert (await crib.ask("POST", "/api/tools/answer", body=body)).code == "INVALID_REQUEST"
+
+
+async def test_what_is_no_message_is_refused_before_any_event(crib: Doors) -> None:
+    body = {"format": "anthropic", "message": {"content": 1}}
+    reply = await crib.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")

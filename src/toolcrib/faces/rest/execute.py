@@ -6,22 +6,21 @@ from typing import Any, NamedTuple, cast
 import anyio
 import orjson
 
-from toolcrib.asgi import Answer, Request, Write, event, patience, read, result_answer
+from toolcrib.asgi import Answer, Request, patience, read, result_answer
 from toolcrib.asgi.answer import EVENTS
 from toolcrib.errors import Refused
-from toolcrib.faces.rest.fields import only, refused, text
+from toolcrib.faces.rest.fields import KEY, key_of, only, refused, text
+from toolcrib.faces.rest.streaming import KEEP_ALIVE, stream, wants_events
 from toolcrib.formats.rest import encode
-from toolcrib.gateway import Conversations, Gateway, idempotency_key
-from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Progress, Report, Result
+from toolcrib.gateway import Conversations, Gateway
+from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
 
 FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
 NOTHING: JsonObject = {}
 ARGUMENT_BYTES = 1 << 20
-KEEP_ALIVE = 15.0
 
 _KNOWN = frozenset(FIELDS)
 _USUAL = frozenset({"name", "arguments"})
-_KEY = b"idempotency-key"
 _REPLAYED = (b"idempotency-replayed", b"true")
 
 
@@ -55,8 +54,9 @@ class Execute:
     async def execute(self, request: Request) -> Answer:
         """Call a tool."""
         asked = self._asked(request, await request.json(self._body_bytes))
-        if b"text/event-stream" in request.headers.get(b"accept", b""):
-            return Answer(200, b"", EVENTS, partial(self._stream, request, asked))
+        if wants_events(request):
+            run = partial(self._encoded, request, asked)
+            return Answer(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
         result = await self._call(request, asked)
         answer = result_answer(result)
         if REPLAYED in result.meta:
@@ -75,13 +75,16 @@ class Execute:
         _bound(request, arguments)
         wait = patience(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        header = request.headers.get(_KEY)
+        header = request.headers.get(KEY)
         if header is None and _USUAL.issuperset(fields):
             return _Asked(name, arguments, request.caller, deadline)
         caller = self._gateway.enter(request.caller, text(fields, "context"))
-        key = _key(fields.get("idempotencyKey"), header)
+        key = key_of(fields.get("idempotencyKey"), header)
         answers, state = _object(fields, "answers"), _state(fields)
         return _Asked(name, arguments, caller, deadline, _capabilities(fields), answers, state, key)
+
+    async def _encoded(self, request: Request, asked: _Asked, report: Report) -> bytes:
+        return encode(await self._call(request, asked, report))
 
     async def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Result:
         return await self._conversations.converse(
@@ -96,37 +99,6 @@ class Execute:
             idempotency_key=asked.key,
             report=report,
         )
-
-    async def _stream(self, request: Request, asked: _Asked, write: Write) -> None:
-        """Write what the call reports, then its result. A client that leaves takes the call with it."""
-
-        async def report(progress: Progress) -> None:
-            await write(_progress(progress))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_stay_in_touch, write, self._keep_alive)
-            tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
-            result = await self._call(request, asked, report)
-            await write(event("result", encode(result)))
-            tasks.cancel_scope.cancel()
-
-
-async def _stay_in_touch(write: Write, seconds: float) -> None:
-    while True:
-        await anyio.sleep(seconds)
-        await write(b": still running\n\n")
-
-
-async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
-    # The body has been read, so the next thing to be told is that the client is gone.
-    await request.receive()
-    scope.cancel()
-
-
-def _progress(progress: Progress) -> bytes:
-    told = {"done": progress.done, "total": progress.total, "message": progress.message}
-    known = {key: value for key, value in told.items() if value is not None}
-    return event(progress.kind, orjson.dumps(known))
 
 
 def _arguments(given: Json) -> JsonObject:
@@ -150,20 +122,6 @@ def _bound(request: Request, arguments: JsonObject) -> None:
     if size > ARGUMENT_BYTES:
         message = f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
         raise Refused("PAYLOAD_TOO_LARGE", message, path="arguments")
-
-
-def _key(given: Json, header: bytes | None) -> str:
-    """Read the key of a request, from its body or its header; there some write it as a quoted text."""
-    key = idempotency_key(given, "idempotencyKey")
-    if header is None:
-        return key
-    said = header.decode("latin-1")
-    quoted = len(said) > 1 and said[0] == said[-1] == '"'
-    other = idempotency_key(said[1:-1] if quoted else said, "Idempotency-Key")
-    if key and key != other:
-        message = "idempotencyKey and the header Idempotency-Key differ; send one of them"
-        raise Refused("INVALID_REQUEST", message, path="idempotencyKey")
-    return other
 
 
 def _object(fields: JsonObject, name: str) -> JsonObject:

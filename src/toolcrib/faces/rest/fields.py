@@ -6,9 +6,12 @@ from math import isfinite
 from typing import Any, cast
 
 from toolcrib.errors import Refused
+from toolcrib.gateway import idempotency_key
 from toolcrib.model import Json
 
 LONGEST_TEXT = 500
+KEY = b"idempotency-key"
+"""The header that may bring what is else in the field `idempotencyKey`."""
 
 
 def refused(path: str, message: str) -> Refused:
@@ -105,3 +108,17 @@ def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], defau
     if value not in accepted:
         raise refused(name, f"must be one of {', '.join(accepted)}, not {value[:100]!r}")
     return value
+
+
+def key_of(given: Json, header: bytes | None) -> str:
+    """Read the key of a request, from its body or its header; there some write it as a quoted text."""
+    key = idempotency_key(given, "idempotencyKey")
+    if header is None:
+        return key
+    said = header.decode("latin-1")
+    quoted = len(said) > 1 and said[0] == said[-1] == '"'
+    other = idempotency_key(said[1:-1] if quoted else said, "Idempotency-Key")
+    if key and key != other:
+        message = "idempotencyKey and the header Idempotency-Key differ; send one of them"
+        raise Refused("INVALID_REQUEST", message, path="idempotencyKey")
+    return other

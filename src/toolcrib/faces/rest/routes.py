@@ -47,8 +47,6 @@ _HEADERS = {
     "Idempotency-Key": "the same as idempotencyKey in the body",
     "X-Timeout-Ms": "how long the caller waits, up to 300000",
 }
-_ALONE = ("Idempotency-Key",)
-"""What makes sense for a single call alone."""
 
 
 class Rest:
@@ -95,7 +93,7 @@ class Rest:
             query("context", _CONTEXT),
             query("format", "how tools are spelled", {"enum": list(FORMATS), "default": "rest"}),
             query("style", "how tools are named", {"enum": list(STYLES)}),
-            query("q", "words the tool's name, description, category or tags must hold, all of them"),
+            query("q", "words to look for in names, descriptions, parameters and tags; the best come first"),
             query("limit", "the most tools to list", {**COUNT, "minimum": 1, "maximum": MOST}),
             query("text", "what was said: of too many tools, those that fit it are listed"),
         ]
@@ -126,13 +124,13 @@ class Rest:
             method="POST",
             path="/api/tools/answer",
             handler=self._answer.answer,
-            summary="Makes all calls of a provider's message and answers with the provider's own messages.",
+            summary="Makes all calls of a provider's message, answers with its own; events as for one call.",
             calls=True,
             present=True,
             document={
-                "parameters": [header(name, said) for name, said in _HEADERS.items() if name not in _ALONE],
+                "parameters": [header(name, said) for name, said in _HEADERS.items()],
                 **takes("Answer"),
-                **gives("Answers"),
+                **gives("Answers", more={"text/event-stream": {"schema": TEXT}}),
             },
         )
 

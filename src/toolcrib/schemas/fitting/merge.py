@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from toolcrib.schemas.fit_original import ANNOTATIONS
+from toolcrib.schemas.fitting.original import ANNOTATIONS
 from toolcrib.schemas.places import Schema
 
 _TOGETHER = frozenset({"properties", "patternProperties", "additionalProperties"})

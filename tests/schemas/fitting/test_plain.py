@@ -7,8 +7,8 @@ import pytest
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import check
-from toolcrib.schemas.dialects import ANTHROPIC, OPENAI
-from toolcrib.schemas.fit import Dialect, fit
+from toolcrib.schemas.fitting.dialects import ANTHROPIC, OPENAI
+from toolcrib.schemas.fitting.fit import Dialect, fit
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 PLACED = replace(ANTHROPIC, references=False)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fit_shapes import Branch, Said, Shape, distinct, union
+from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, distinct, union
 
 _WIDER: dict[str, Callable[[list[Any]], Any]] = {
     "minimum": min,

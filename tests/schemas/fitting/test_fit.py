@@ -6,8 +6,8 @@ import pytest
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import check
-from toolcrib.schemas.dialects import DEEPGRAM, ELEVENLABS, GEMINI, OPENAI_STRICT
-from toolcrib.schemas.fit import Dialect, fit
+from toolcrib.schemas.fitting.dialects import DEEPGRAM, ELEVENLABS, GEMINI, OPENAI_STRICT
+from toolcrib.schemas.fitting.fit import Dialect, fit
 
 
 def of(place: Any, dialect: Dialect = GEMINI, /, **more: Any) -> tuple[Any, set[tuple[str, str]]]:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, cast
 
-from toolcrib.schemas.fit_dialect import Dialect
-from toolcrib.schemas.fit_ledger import Ledger
-from toolcrib.schemas.fit_original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot
-from toolcrib.schemas.fit_read import DEEPEST
-from toolcrib.schemas.fit_root import Root
+from toolcrib.schemas.fitting.dialect import Dialect
+from toolcrib.schemas.fitting.ledger import Ledger
+from toolcrib.schemas.fitting.original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot
+from toolcrib.schemas.fitting.read import DEEPEST
+from toolcrib.schemas.fitting.root import Root
 from toolcrib.schemas.places import Schema, is_object
 
 _PLUMBING = frozenset({

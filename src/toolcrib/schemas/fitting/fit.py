@@ -1,12 +1,12 @@
 """Fits a schema to what a reader understands, and says what is lost on the way."""
 
 from toolcrib.model import JsonObject
-from toolcrib.schemas.fit_dialect import Dialect, Fitted
-from toolcrib.schemas.fit_ledger import Ledger
-from toolcrib.schemas.fit_original import Original
-from toolcrib.schemas.fit_plain import Plain
-from toolcrib.schemas.fit_read import Reader
-from toolcrib.schemas.fit_write import Writer
+from toolcrib.schemas.fitting.dialect import Dialect, Fitted
+from toolcrib.schemas.fitting.ledger import Ledger
+from toolcrib.schemas.fitting.original import Original
+from toolcrib.schemas.fitting.plain import Plain
+from toolcrib.schemas.fitting.read import Reader
+from toolcrib.schemas.fitting.write import Writer
 
 __all__ = ["Dialect", "Fitted", "fit"]
 

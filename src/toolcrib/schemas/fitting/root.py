@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from toolcrib.schemas.fit_ledger import Ledger
-from toolcrib.schemas.fit_merge import merged
-from toolcrib.schemas.fit_original import Original, Spot
+from toolcrib.schemas.fitting.ledger import Ledger
+from toolcrib.schemas.fitting.merge import merged
+from toolcrib.schemas.fitting.original import Original, Spot
 from toolcrib.schemas.places import Schema, is_object
 
 _Write = Callable[[Spot, Collection[str]], Schema]

@@ -6,11 +6,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.schemas.fitting import allowed, meant, mild, objects, schemas, stands
+from tests.schemas.fitting.drawn import allowed, meant, mild, objects, schemas, stands
 from toolcrib.model import JsonObject
 from toolcrib.schemas import BadSchema, check, compile_schema
-from toolcrib.schemas.dialects import ANTHROPIC, DEEPGRAM, DIALECTS, ELEVENLABS, GEMINI, OPENAI, OPENAI_STRICT
-from toolcrib.schemas.fit import Dialect, fit
+from toolcrib.schemas.fitting.dialects import (
+    ANTHROPIC,
+    DEEPGRAM,
+    DIALECTS,
+    ELEVENLABS,
+    GEMINI,
+    OPENAI,
+    OPENAI_STRICT,
+)
+from toolcrib.schemas.fitting.fit import Dialect, fit
 
 LOOSE = {name: dialect for name, dialect in DIALECTS.items() if not dialect.strict}
 PLACED = Dialect(root_unions=False, items_said=True)

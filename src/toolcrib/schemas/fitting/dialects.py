@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from toolcrib.schemas.fit_dialect import Dialect
+from toolcrib.schemas.fitting.dialect import Dialect
 
 _NUMBERS = frozenset({"minimum", "maximum"})
 _TEXTS = frozenset({"pattern", "format"})

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from toolcrib.schemas.fit_shapes import Branch, Said, Shape, signature
+from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, signature
 
 Words = dict[str, Said]
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from hypothesis import strategies as st
 
 from toolcrib.model import JsonObject
-from toolcrib.schemas.fit import Dialect
+from toolcrib.schemas.fitting.fit import Dialect
 
 NAMES = ("a", "b", "kind", "long name")
 DRAFTS = (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from toolcrib.schemas.fit_ledger import Origin
+from toolcrib.schemas.fitting.ledger import Origin
 
 KINDS = ("string", "number", "boolean", "object", "array", "null")
 """Every value is of exactly one of these; an integer is a number."""
@@ -84,11 +84,6 @@ class Shape:
     def is_anything(self) -> bool:
         """Whether every value will do."""
         return {each.kind for each in self.branches if not each.said} == set(KINDS)
-
-    @property
-    def takes_null(self) -> bool:
-        """Whether null will do."""
-        return any(each.kind == "null" for each in self.branches)
 
 
 def anything(path: str) -> Shape:

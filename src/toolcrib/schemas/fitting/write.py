@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fit_branch import BranchWriter
-from toolcrib.schemas.fit_dialect import Dialect
-from toolcrib.schemas.fit_fold import folded
-from toolcrib.schemas.fit_ledger import Ledger, Origin
-from toolcrib.schemas.fit_original import Original
-from toolcrib.schemas.fit_shapes import Branch, Shape, distinct, simplified
+from toolcrib.schemas.fitting.branch import BranchWriter
+from toolcrib.schemas.fitting.dialect import Dialect
+from toolcrib.schemas.fitting.fold import folded
+from toolcrib.schemas.fitting.ledger import Ledger, Origin
+from toolcrib.schemas.fitting.original import Original
+from toolcrib.schemas.fitting.shapes import Branch, Shape, distinct, simplified
 from toolcrib.schemas.places import Schema, is_object
 
 _SHOWN = ("title", "description", "default", "examples")

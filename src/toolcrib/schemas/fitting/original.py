@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import unquote
 
-from toolcrib.schemas.fit_ledger import Origin
+from toolcrib.schemas.fitting.ledger import Origin
 from toolcrib.schemas.places import Schema, is_object
 
 DRAFT_7, DRAFT_2019, DRAFT_2020 = 7, 2019, 2020

@@ -3,11 +3,14 @@
 from typing import Any, cast
 
 from toolcrib.model import Json, JsonObject
+from toolcrib.schemas.fitting.dialects import GEMINI
+from toolcrib.schemas.fitting.fit import Fitted, fit
 
 
-def parameters(schema: JsonObject) -> JsonObject | None:
-    """Spell the schema of a tool's arguments; None where it takes none, since an empty one is refused."""
-    return _capitals(schema) if schema.get("properties") else None
+def capitals(schema: JsonObject) -> Fitted:
+    """Fit the schema of a tool's arguments; nothing where it takes none, since an empty one is refused."""
+    fitted = fit(schema, GEMINI)
+    return Fitted(_capitals(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses)
 
 
 def _capitals(schema: JsonObject) -> JsonObject:

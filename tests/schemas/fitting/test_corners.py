@@ -4,8 +4,8 @@ from typing import Any
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import check
-from toolcrib.schemas.dialects import ANTHROPIC, DIALECTS, ELEVENLABS, GEMINI
-from toolcrib.schemas.fit import Dialect, fit
+from toolcrib.schemas.fitting.dialects import ANTHROPIC, DIALECTS, ELEVENLABS, GEMINI
+from toolcrib.schemas.fitting.fit import Dialect, fit
 
 SHAPED = Dialect(const=False, items_said=True)
 """All keywords that can be read into shapes."""

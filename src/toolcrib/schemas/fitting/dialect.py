@@ -33,7 +33,7 @@ class Dialect:
     deepest: int | None = None
     """How many levels of objects and arrays it takes."""
     strict: bool = False
-    """Whether all properties are required and no others allowed: what is optional may be null."""
+    """Whether all properties are required and no others allowed."""
     root_unions: bool = True
     """Whether the root itself may be a union, an `enum` or a `not`."""
     lone_unions: bool = False

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fit_ledger import Ledger, Origin
-from toolcrib.schemas.fit_shapes import Branch, Said, Shape, mark
-from toolcrib.schemas.fit_tidy import tidied
+from toolcrib.schemas.fitting.ledger import Ledger, Origin
+from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, mark
+from toolcrib.schemas.fitting.tidy import tidied
 
 MOST_BRANCHES = 64
 """How many ways one value may be said in; unions that are multiplied with each other pass any number."""

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fit_ledger import Ledger, Origin
-from toolcrib.schemas.fit_meet import are_apart, meet
-from toolcrib.schemas.fit_original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot
-from toolcrib.schemas.fit_shapes import KINDS, Branch, Said, Shape, anything, distinct, nothing, union
-from toolcrib.schemas.fit_tidy import tidied
+from toolcrib.schemas.fitting.ledger import Ledger, Origin
+from toolcrib.schemas.fitting.meet import are_apart, meet
+from toolcrib.schemas.fitting.original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot
+from toolcrib.schemas.fitting.shapes import KINDS, Branch, Said, Shape, anything, distinct, nothing, union
+from toolcrib.schemas.fitting.tidy import tidied
 from toolcrib.schemas.places import Schema, is_object
 
 DEEPEST = 32

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fit_dialect import Dialect
-from toolcrib.schemas.fit_fold import any_item
-from toolcrib.schemas.fit_ledger import Ledger
-from toolcrib.schemas.fit_original import Original, escape
-from toolcrib.schemas.fit_shapes import Branch, Said, Shape, anything
-from toolcrib.schemas.fit_tidy import highest, lowest
+from toolcrib.schemas.fitting.dialect import Dialect
+from toolcrib.schemas.fitting.fold import any_item
+from toolcrib.schemas.fitting.ledger import Ledger
+from toolcrib.schemas.fitting.original import Original, escape
+from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, anything
+from toolcrib.schemas.fitting.tidy import highest, lowest
 from toolcrib.schemas.places import Schema
 
 _Inside = Callable[[Shape, int], Schema]
@@ -164,8 +164,9 @@ class BranchWriter:
             elif shape.is_nothing:
                 self._ledger.lose(self._named(shape, name), "that it must not be there is not said")
             else:
-                fit = shape if name in required or not self._dialect.strict else self._optional(shape, name)
-                told = self._inside(fit, level + 1)
+                if self._dialect.strict and name not in required:
+                    self._ledger.lose(self._named(shape, name), "that it may be left out cannot be said")
+                told = self._inside(shape, level + 1)
                 yield name, self._described(told, name) if self._dialect.described else told
 
     def _named(self, shape: Shape, name: str) -> tuple[str, str]:
@@ -173,14 +174,6 @@ class BranchWriter:
         above = shape.path.removesuffix(f"/{escape(name)}")
         own = above != shape.path and above.endswith("/properties")
         return (above, name) if own else self._original.blame(shape.path)
-
-    def _optional(self, shape: Shape, name: str) -> Shape:
-        """Say that a property can be left out by letting it be null, unless null says something else."""
-        if not shape.takes_null:
-            return replace(shape, branches=(*shape.branches, Branch("null")))
-        if shape.notes.get("default", shape) is not None:
-            self._ledger.lose(self._named(shape, name), "whether it is null or left out cannot be told")
-        return shape
 
     def _described(self, told: Schema, name: str) -> Schema:
         words = re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", name).strip().lower()

@@ -1,0 +1,94 @@
+"""Strict functions: only what can be said exactly, however deep one looks."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.schemas.fitting.drawn import mild, objects
+from toolcrib.model import JsonObject
+from toolcrib.schemas import BadSchema, check, compile_schema
+from toolcrib.schemas.fitting.strict import strictest, strictly
+
+N: JsonObject = {"type": "integer"}
+
+
+def closed(**properties: Any) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+@pytest.mark.requirement("F2")
+@pytest.mark.parametrize("schema", [closed(n=N), closed(all={"type": "array", "items": closed(n=N)})])
+def test_what_leaves_no_choice_is_said_strictly_and_is_the_same(schema: JsonObject) -> None:
+    fitted = strictly(schema)
+    assert fitted is not None
+    assert (fitted.schema, fitted.losses) == (schema, ())
+    assert strictest(schema) == (fitted, True)
+
+
+@pytest.mark.requirement("F2")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**closed(n=N), "required": []},
+        closed(inner={**closed(n=N), "required": []}),
+        closed(all={"type": "array", "items": {**closed(n=N, m=N), "required": ["m"]}}),
+        {**closed(n={"$ref": "#/$defs/n"}), "$defs": {"n": {**closed(n=N), "required": []}}},
+        {"type": "object", "properties": {}},
+        closed(),
+        closed(n=closed()),
+    ],
+)
+def test_what_may_be_left_out_or_added_is_not(schema: JsonObject) -> None:
+    assert strictly(schema) is None
+    fitted, strict = strictest(schema)
+    assert (strict, fitted.losses) == (False, ())
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"type": "object"},
+        {"type": "string", "minLength": 1},
+        {"type": "string", "pattern": "(?=x)"},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        {},
+        {"$ref": "#"},
+    ],
+)
+def test_what_cannot_be_said_exactly_is_not_said_strictly(place: JsonObject) -> None:
+    assert strictly(closed(it=place)) is None
+
+
+def test_what_is_too_much_for_a_strict_function() -> None:
+    def nested(levels: int) -> JsonObject:
+        inner: JsonObject = {"type": "string"}
+        for _ in range(levels):
+            inner = closed(within=inner)
+        return inner
+
+    assert strictly(nested(10)) is not None
+    assert strictly(nested(11)) is None
+    assert strictly(closed(it={"type": "string", "enum": [f"v{at}" for at in range(1_001)]})) is None
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("F2")
+@settings(max_examples=200)
+@given(schema=mild(closed=True), samples=st.lists(objects, min_size=1, max_size=10))
+def test_strict_functions_accept_the_same_values(schema: JsonObject, samples: list[JsonObject]) -> None:
+    try:
+        plain = check(schema).schema
+    except BadSchema:
+        return
+    fitted = strictly(plain)
+    if fitted is None:
+        return
+    before, after = compile_schema(plain), compile_schema(fitted.schema)
+    assert [before.ok(each) for each in samples] == [after.ok(each) for each in samples]
