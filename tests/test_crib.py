@@ -1,6 +1,8 @@
 """The library's front: the whole gateway inside a program, without a server."""
 
+import json
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -209,3 +211,26 @@ async def test_what_a_program_does_to_an_answer_shows_in_no_other() -> None:
             answer = await crib.call("list-numbers")
             assert (answer.data, answer.cached) == ({"numbers": [1]}, again)
             answer.data["numbers"].append(2)
+
+
+@pytest.mark.parametrize("format", ["rest", "mcp", "openai_chat", "gemini"])
+async def test_a_list_is_the_programs_own(format: str) -> None:
+    async with Crib(tools=TOOLS) as crib:
+        before = json.dumps(crib.tools(format=format))
+        for each in crib.tools(format=format):
+            _spoil(each)
+        assert json.dumps(crib.tools(format=format)) == before
+
+
+def _spoil(value: Any) -> None:
+    """Take everything out of everything."""
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        for each in held.values():
+            _spoil(each)
+        held.clear()
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for each in items:
+            _spoil(each)
+        items.clear()

@@ -215,7 +215,7 @@ async def test_what_nobody_foresaw_is_told_to_the_log_alone(
             message = "secret at /etc/shadow"
             raise ZeroDivisionError(message)
 
-        monkeypatch.setattr(crib.house.gateway, "prepared", broken)
+        monkeypatch.setattr(crib.house.gateway, "kept", broken)
         with caplog.at_level(logging.ERROR, "toolcrib.server"):
             reply = await crib.ask("GET", "/api/tools")
         assert (reply.status, reply.code) == (500, "EXECUTION_ERROR")

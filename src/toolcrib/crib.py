@@ -119,7 +119,9 @@ class Crib:
         declaring = Declaring(gateway)
         named = declaring.style(caller, format, style)
         found = gateway.search(caller, search)
-        return declaring.declare(found, caller, format, named, text=text, ranked=bool(search))
+        declared = declaring.declare(found, caller, format, named, text=text, ranked=bool(search))
+        # What is spelled is kept for others: what a program does to its own list must not show in theirs.
+        return replace(declared, tools=cast("list[JsonObject]", own(declared.tools)))
 
     async def call(
         self,

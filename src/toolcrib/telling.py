@@ -1,19 +1,31 @@
 """What a model is told of a result, cut to what its provider takes; and what a model says it wants, read."""
 
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import orjson
 
 from toolcrib.errors import Refused, problem, spell
+from toolcrib.interfaces import Asked
 from toolcrib.model import Json, JsonObject, Problem, Result, Tool
 
 SHORT = 800
 """So many characters a message is cut to, where not even it fits."""
 CONTROL = ("will_hangup", "transferred", "transfer_mode", "extension", "destination")
 """What telephones look for in an answer, whatever else is left out of it."""
+SILENCE = "suppress_voice_response"
+"""What says that nobody is to speak of an answer."""
+LONGEST = 16_384
+"""So many characters the id or the name of a call may have."""
 _CUT = "…"
 _WORTH_SAYING = 200
 """With fewer bytes left for data, none of it is told."""
+
+
+class _Text(TypedDict, total=False):
+    """What is asked of a text."""
+
+    needed: bool
+    most: int
 
 
 def described(tool: Tool, most: int | None = None) -> str:
@@ -57,7 +69,7 @@ def told(result: Result, *, data: bool = True) -> JsonObject:
         fields = cast("JsonObject", result.data)
         said |= {name: fields[name] for name in CONTROL if name in fields}
     if result.voice.suppress:
-        said["suppress_voice_response"] = True
+        said[SILENCE] = True
     return said
 
 
@@ -115,6 +127,16 @@ def as_text(said: JsonObject) -> str:
     return orjson.dumps(said).decode()
 
 
+def read_call(
+    call: JsonObject, path: str, *, id: str = "id", name: str = "name", arguments: str, **more: Unpack[_Text]
+) -> Asked:
+    """Read a call, whose fields are named as given here; `more` says of its id whether it is needed."""
+    given, problem = arguments_of(call.get(arguments))
+    known = a_text(call, id, path, **more)
+    most = more.get("most", LONGEST)
+    return Asked(id=known, name=a_text(call, name, path, most=most), arguments=given, problem=problem)
+
+
 def an_object(given: Json, path: str) -> JsonObject:
     """Read an object of a provider's message, or say that there is none at this path."""
     if not isinstance(given, dict):
@@ -132,14 +154,24 @@ def objects(given: Json, path: str) -> list[tuple[str, JsonObject]]:
     ]
 
 
-def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True) -> str:
-    """Read a text; one that need not be there is empty where it is not."""
+def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True, most: int = LONGEST) -> str:
+    """Read a text; one that need not be there is empty where it is not.
+
+    It is said again in the reply, so it must be one that can be written, and no endless one.
+    """
     found = holder.get(key)
     if not needed and found is None:
         return ""
-    if not isinstance(found, str) or (needed and not found):
+    if not isinstance(found, str) or (needed and not found) or not is_written(found):
         raise _no_message(f"{path}.{key}", "a text")
+    if len(found) > most:
+        raise _no_message(f"{path}.{key}", f"a text of at most {most:,} characters")
     return found
+
+
+def is_written(text: str) -> bool:
+    """Whether a text can be written down: one made in Python may hold half a character."""
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _no_message(path: str, what: str) -> Refused:

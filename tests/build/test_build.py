@@ -52,7 +52,8 @@ async def test_the_step_order_is_the_one_the_documentation_draws(tmp_path: Path)
 async def test_tools_of_the_program_and_the_ready_made_ones_are_served(tmp_path: Path) -> None:
     async with house(tmp_path) as running:
         names = [tool.name for tool in running.gateway.tools(a_caller())]
-        assert names == ["tools:repeat", "local:get-datetime", "local:control-volume", "local:search-web"]
+        ready = ["local:get-datetime", "local:control-volume", "local:search-web", "crib:search_tools"]
+        assert names == ["tools:repeat", *ready]
         result = await running.gateway.call("repeat", {"text": "as is"}, a_caller())
         assert result.data == {"text": "as is"}
 
@@ -82,7 +83,8 @@ async def test_the_overlay_is_merged_after_the_file_and_the_file_wins(tmp_path: 
     path.write_text("overrides: {'tools:repeat': {tags: [file]}}\n")
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     async with build(load(path, env=env), env=env, tools=(repeat,)) as running:
-        (served,) = running.gateway.tools(a_caller())
+        served, search = running.gateway.tools(a_caller())
+        assert search.name == "crib:search_tools"
         assert (served.name, served.tags) == ("tools:repeat", ("file",))
         assert running.gateway.enter(a_caller(), "more").context == "more"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib.catalog import Catalog, Override, Overrides, Snapshot
 from toolcrib.interfaces import Offer
-from toolcrib.model import RateLimit, Tool
+from toolcrib.model import RateLimit, Slow, Tool
 from toolcrib.testing import a_tool
 
 
@@ -137,8 +137,16 @@ def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlie
     assert (find.cache_ttl, drop.cache_ttl) == (60.0, 5.0)
     assert find.permissions == drop.permissions == {"crm:use"}
     assert (find.speech.field, find.description, find.tags) == ("name", "Finds.", ("a",))
-    assert find.slow is not None
+    assert find.slow == Slow(threshold=2.0, message="One moment, please.")
     assert overrides.matching(find) == ("crm:*", "crm:find")
+
+
+@pytest.mark.requirement("G2", "I7")
+def test_an_override_of_when_or_of_what_is_said_leaves_the_other() -> None:
+    own = a_tool(slow=Slow(threshold=3.0, message="Wait."))
+    assert Override(slow_message="Looking.").apply(own).slow == Slow(threshold=3.0, message="Looking.")
+    assert Override(slow_threshold=1.0).apply(own).slow == Slow(threshold=1.0, message="Wait.")
+    assert Override(slow_message="Looking.").apply(a_tool()).slow is None
 
 
 @pytest.mark.requirement("A1")

@@ -306,6 +306,7 @@ def mutated(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
     return definition, other
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.requirement("I5")
 @settings(max_examples=500)
@@ -333,6 +334,7 @@ def _shuffled(value: Any, random: Random) -> Any:
     return {key: _shuffled(value[key], random) for key in keys}
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.requirement("I5")
 @settings(max_examples=500)

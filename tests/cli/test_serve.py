@@ -129,16 +129,15 @@ def wait_for(file: Path, text: str) -> None:
 
 @pytest.mark.slow
 def test_a_key_of_ones_own_a_public_address_and_warnings(tmp_path: Path) -> None:
-    config = (
-        f"server: {{public_url: https://tools.example/}}\nauth: {{admin_key: {SECRET}}}\nenergy: {{start: 5}}"
-    )
-    (tmp_path / "toolcrib.yaml").write_text(config)
+    lines = ("server: {public_url: https://tools.example/}", f"auth: {{admin_key: {SECRET}}}")
+    config = [*lines, "limits: {process: 5}"]
+    (tmp_path / "toolcrib.yaml").write_text("\n".join(config))
     with serving(tmp_path) as served:
         assert "listening on https://tools.example\n" in served.welcome
         assert fact(served, "MCP") == "https://tools.example/mcp"
         assert fact(served, "Admin key") == "auth.admin_key of toolcrib.yaml"
         assert '"Authorization: Bearer $TOOLCRIB_KEY"' in served.welcome
-        assert "Warning: toolcrib.yaml:3 energy: is checked" in served.welcome
+        assert "Warning: toolcrib.yaml:3 limits.process: is checked" in served.welcome
         assert SECRET not in served.welcome
 
 

@@ -75,11 +75,11 @@ def test_progress_is_drawn_and_taken_away(tmp_path: Path) -> None:
 
 
 def test_a_gateway_draws_its_panel_and_ends_with_ctrl_c(tmp_path: Path) -> None:
-    (tmp_path / "toolcrib.yaml").write_text("energy: {start: 5}")
+    (tmp_path / "toolcrib.yaml").write_text("limits: {process: 5}")
     code, drawn = watched(tmp_path, "serve", "--port", "0", interrupt_at="Ctrl-C stops it.")
     assert code == 0
     assert "╭─" in drawn
-    assert "Warning: toolcrib.yaml:1 energy" in drawn
+    assert "Warning: toolcrib.yaml:1 limits.process" in drawn
     link = next(line for line in drawn.splitlines() if "/?token=" in line)
     # The whole link on one line, however narrow the terminal is.
     assert len(link.partition("token=")[2].replace("\x1b[0m", "").strip()) == 43

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Object = dict[str, Any]
@@ -49,6 +49,7 @@ class Dialogue:
     spelled: bool = False
     """Whether arguments are a text."""
     ids: bool = True
+    """Whether a reply says which call it is to; without, their order does."""
 
 
 def _text(arguments: Any) -> str:
@@ -157,7 +158,7 @@ def _function_replies(responses: Sequence[Object]) -> Iterator[Reply]:
         said: Object = each["response"]
         held = said.get("output", said.get("error", said))
         failed = "error" in said or held["status"] == "error"
-        yield Reply(id=each["id"], name=each["name"], failed=failed, said=said)
+        yield Reply(id=each.get("id", ""), name=each["name"], failed=failed, said=said)
 
 
 def _gemini_replies(messages: Sequence[Object]) -> list[Reply]:
@@ -301,3 +302,4 @@ DIALOGUES: dict[str, Dialogue] = {
     ),
 }
 """By the name of the format."""
+DIALOGUES["gemini_live_vertex"] = replace(DIALOGUES["gemini_live"], ids=False)

@@ -207,6 +207,7 @@ RULES: dict[str, Callable[[Object], Iterator[str]]] = {
     "anthropic": anthropic,
     "gemini": gemini,
     "gemini_live": gemini,
+    "gemini_live_vertex": gemini,
     "deepgram": deepgram,
     "elevenlabs": elevenlabs,
     "langchain": plain,

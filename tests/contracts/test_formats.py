@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,11 @@ def replied(name: str, *answers: Answered) -> list[Reply]:
     """What the provider reads of our replies, which are JSON."""
     spelled: Any = PROVIDERS[name].results(answers)
     assert json.loads(json.dumps(spelled)) == spelled
-    return SPOKEN[name].replies(spelled)
+    replies = SPOKEN[name].replies(spelled)
+    if SPOKEN[name].ids:
+        return replies
+    assert [(each.id, each.name) for each in replies] == [("", each.asked.name) for each in answers]
+    return [replace(reply, id=each.asked.id) for reply, each in zip(replies, answers, strict=True)]
 
 
 def test_every_provider_is_held_to_this() -> None:
@@ -113,6 +118,7 @@ def test_a_declaration_is_of_the_tool_as_it_is_now(name: str) -> None:
     assert "Look well." in json.dumps(provider.tool(after, "look"))
 
 
+@pytest.mark.requirement("F1")
 @every
 def test_only_mcp_leaves_out_whose_tool_it_is(name: str) -> None:
     declared: Any = PROVIDERS[name].tool(TOOL, "post_entry")
@@ -120,6 +126,7 @@ def test_only_mcp_leaves_out_whose_tool_it_is(name: str) -> None:
     assert SPOKEN[name].declared(declared)["description"] == said
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @given(tool=tools(), safe=NAMES)
 @settings(max_examples=200)
@@ -287,6 +294,16 @@ def test_the_sentence_is_always_told(name: str) -> None:
     for outcome in (WENT, FAILED):
         (reply,) = replied(name, Answered(asked=call, result=outcome))
         assert outcome.message in json.dumps(reply.said)
+
+
+@pytest.mark.requirement("G2", "G3")
+def test_caps_and_who_does_the_talking_are_as_promised() -> None:
+    caps = {name: each.bounds.result_bytes for name, each in PROVIDERS.items() if name in BOUNDED}
+    openai = dict.fromkeys(("openai_chat", "openai_responses", "openai_realtime", "deepgram"), 12_000)
+    live = dict.fromkeys(("gemini_live", "gemini_live_vertex"), 8_000)
+    assert caps == openai | live
+    speaking = {name for name, each in PROVIDERS.items() if each.bounds.owns_audio}
+    assert speaking == {*live, "openai_realtime", "deepgram", "elevenlabs"}
 
 
 @pytest.mark.requirement("G3")

@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Change, Demand, Shared
+from toolcrib.interfaces import Change, Demand, Purse, Shared
 from toolcrib.model import Result
 from toolcrib.store.shared.memory import MemoryShared
 
@@ -308,3 +308,19 @@ async def test_who_vanishes_is_gone(shared: Shared) -> None:
     await shared.vanish("replica:a")
     await shared.vanish("replica:never")
     assert await shared.present("replica:") == {}
+
+
+# --- energy ---
+
+
+@pytest.mark.requirement("F5")
+async def test_what_is_spent_comes_back_evenly_between_floor_and_start(place: Place) -> None:
+    shared, purse = place.shared, Purse(start=100, recover=2)
+    assert shared.left("ann", purse) == 100
+    assert await shared.spend("ann", 30, purse) == shared.left("ann", purse) == 70
+    place.advance(5)
+    assert shared.left("ann", purse) == pytest.approx(80)
+    assert await shared.spend("ann", 1_000, purse) == purse.floor
+    assert shared.left("bob", purse) == 100
+    place.advance(1_000)
+    assert shared.left("ann", purse) == 100

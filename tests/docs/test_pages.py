@@ -6,6 +6,7 @@ import pytest
 
 from tests.docs import tables
 from tests.docs.pages import DOCS, README, ROOT, anchors, broken_links, fences, linked, name_of, pages
+from tests.docs.snippets import FRAGMENT
 
 
 @pytest.mark.parametrize("page", [*pages(), ROOT / "CONTRIBUTING.md"], ids=name_of)
@@ -33,6 +34,19 @@ def test_every_block_says_its_language_and_ends(page: Path) -> None:
     assert text.count("\n```") == 2 * len(fences(text)), "a block is not closed"
     known = {"json", "python", "sh", "text", "yaml"}
     assert [fence.line for fence in fences(text) if fence.language not in known] == []
+
+
+def test_every_program_on_the_page_of_a_provider_is_run_with_its_sdk() -> None:
+    folder = ROOT / "tests" / "formats" / "realtime"
+    run = "".join(file.read_text(encoding="utf-8") for file in folder.glob("test_*.py"))
+    programs = [
+        fence
+        for page in sorted((DOCS / "formats").glob("*.md"))
+        for fence in fences(page.read_text(encoding="utf-8"))
+        if fence.mark == FRAGMENT
+    ]
+    assert len(programs) >= 9
+    assert [each.file for each in programs if f'"{each.file}"' not in run] == []
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,7 @@ JUDGES: dict[str, dict[str, Judge]] = {
         "replies": each_as(model(ToolMessage)),
     },
 }
+JUDGES["gemini_live_vertex"] = JUDGES["gemini_live"]
 
 
 def fault(name: str, kind: str, value: Any) -> str | None:

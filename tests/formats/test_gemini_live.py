@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.formats.speaking import GONE, LOST, NOTHING, QUIET, SUNNY, WEATHER, answered, refusal
@@ -13,7 +13,7 @@ from toolcrib.interfaces import Asked, Provider
 from toolcrib.model import JsonObject, Result
 from toolcrib.testing import a_tool
 
-FORMAT = GeminiLive()
+FORMAT, VERTEX = GeminiLive(), GeminiLive(vertex=True)
 CALL: JsonObject = {
     "toolCall": {
         "functionCalls": [
@@ -160,10 +160,16 @@ def test_when_the_model_hears_of_a_result_follows_from_it(result: Result, when: 
     assert spelled(result)["scheduling"] == when
 
 
+@pytest.mark.requirement("G3", "G4")
+def test_silence_is_a_matter_of_scheduling_and_of_the_response_where_there_is_none() -> None:
+    assert spelled(QUIET)["response"].keys() == {"status", "message"}
+    assert spelled(QUIET, VERTEX)["response"]["suppress_voice_response"] is True
+
+
+@pytest.mark.requirement("F2")
 def test_vertex_is_told_neither_when_nor_of_which_call() -> None:
-    vertex = GeminiLive(vertex=True)
-    assert vertex.name == "gemini_live_vertex"
-    assert spelled(SUNNY, vertex) == {
+    assert VERTEX.name == "gemini_live_vertex"
+    assert spelled(SUNNY, VERTEX) == {
         "name": "weather",
         "response": {"status": "success", "message": "It is sunny — 21°."},
     }
@@ -181,6 +187,8 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 @pytest.mark.requirement("G3")
 @settings(max_examples=60, deadline=None)
 @given(words=WORDS, times=st.integers(0, 25_000), flag=st.sampled_from(["will_hangup", "destination", "raw"]))
+@example(words="ü" * 40, times=25_000, flag="raw")
+@example(words='"\x00' * 20, times=25_000, flag="destination")
 def test_the_cap_is_never_passed(words: str, times: int, flag: str) -> None:
     for result in (
         Result(data={flag: words * times, "raw": [words] * 9}, message=words * 30),

@@ -7,8 +7,8 @@ import pytest
 
 from toolcrib.catalog import Override
 from toolcrib.errors import problem
-from toolcrib.formats.mcp import Mcp, encode
-from toolcrib.model import Hints, Json, JsonObject, Metadata, Result, Tool
+from toolcrib.formats.mcp import Mcp, encode, meta
+from toolcrib.model import Hints, Json, JsonObject, Metadata, Result, Tool, Voice
 
 WHEN = Metadata(
     tool_version="1.0.0",
@@ -124,3 +124,13 @@ def test_what_an_author_says_is_said_in_full() -> None:
         "destructiveHint": False,
         "idempotentHint": True,
     }
+
+
+@pytest.mark.requirement("G4")
+def test_what_a_tool_wants_of_the_assistant_is_handed_on() -> None:
+    outcome = Result(data=1, voice=Voice(suppress=True, follow_ups=("Again?",)))
+    wanted = {"suppressVoiceResponse": True, "suggestedFollowUps": ["Again?"]}
+    for beside in (result(outcome)["_meta"], meta(outcome)):
+        assert beside["toolcrib/mentraExtensions"] == wanted
+    for beside in (result(Result(data=1))["_meta"], meta(Result(data=1))):
+        assert "toolcrib/mentraExtensions" not in beside

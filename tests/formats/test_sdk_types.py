@@ -165,6 +165,7 @@ def _report(originals: Sequence[Mapping[str, Any]]) -> str:
 # --- tools, calls and results by chance ---
 
 
+@pytest.mark.no_cover
 def test_whatever_a_tool_takes_its_declaration_is_what_the_sdks_take(judges: Judges) -> None:
     lines: list[Line] = []
 

@@ -39,7 +39,7 @@ class Desk:
         self.gateway = Gateway(
             Policy([rule, Permissions()]),
             lambda tool: compose(steps, tool, self._carry_out),
-            Completion(lambda tool: (1.0, 0.0, counts.get(tool, 0))),
+            Completion(lambda tool: (1.0, 0.0, counts.get(tool, 0)), tried=lambda: counts),
             self.recordings,
             new_id=lambda: f"id-{next(ids)}",
             contexts=lambda: rule.contexts,

@@ -17,6 +17,8 @@ from toolcrib.testing import a_caller, a_tool, echo
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F3")]
 
+NUMBERED = [name for name in PROVIDERS if DIALOGUES[name].ids]
+"""Those whose replies say which call they are to."""
 READ, WRITE = a_tool("x:look", category="query"), a_tool("x:write")
 
 
@@ -64,7 +66,7 @@ async def alongside(work: Callable[[], Awaitable[None]], desk: Desk, *calls: Any
     return found
 
 
-@pytest.mark.parametrize("format", PROVIDERS)
+@pytest.mark.parametrize("format", NUMBERED)
 async def test_every_provider_is_answered_in_its_own_words(format: str) -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     (reply,) = await desk.replies(said("call_1", city="Málaga ☂"), format=format)
@@ -73,7 +75,7 @@ async def test_every_provider_is_answered_in_its_own_words(format: str) -> None:
     assert desk.calls[0].origin.provider == format
 
 
-@pytest.mark.parametrize("format", [name for name in PROVIDERS if DIALOGUES[name].parallel])
+@pytest.mark.parametrize("format", [name for name in NUMBERED if DIALOGUES[name].parallel])
 async def test_parallel_calls_are_all_answered_in_the_order_they_were_asked(format: str) -> None:
     desk = Desk(a_tool("x:echo", category="query"), work=echo)
     calls = [said(f"call_{place}", n=place) for place in range(20)]
@@ -139,7 +141,7 @@ async def test_arguments_that_cannot_be_read_are_told_where() -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     message = DIALOGUES["deepgram"].asks([said("a"), said("b")])
     message["functions"][0]["arguments"] = '{"city": '
-    messages = await desk.connection.answer(message, "deepgram", a_caller())
+    messages = (await desk.connection.turn(message, "deepgram", a_caller())).messages
     first, second = read("deepgram", messages)
     assert (first.failed, second.failed) == (True, False)
     assert json.loads(first.said)["error"]["code"] == "INVALID_ARGUMENTS"
@@ -167,7 +169,7 @@ async def test_no_arguments_are_none() -> None:
     for place, given in enumerate(("", "{}", None)):
         message = DIALOGUES["deepgram"].asks([said(f"call_{place}")])
         message["functions"][0]["arguments"] = given
-        (reply,) = read("deepgram", await desk.connection.answer(message, "deepgram", a_caller()))
+        (reply,) = read("deepgram", (await desk.connection.turn(message, "deepgram", a_caller())).messages)
         assert not reply.failed
     assert [each.arguments for each in desk.calls] == [{}, {}, {}]
 
@@ -182,7 +184,7 @@ async def test_what_is_no_message_of_the_providers_is_refused_whole() -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     for message, name, path in (({}, "morse", "format"), ({"content": 5}, "anthropic", "message.content")):
         with pytest.raises(Refused) as refused:
-            await desk.connection.answer(message, name, a_caller())
+            await desk.connection.turn(message, name, a_caller())
         assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)
     assert desk.connection.running == 0
 
@@ -201,7 +203,8 @@ async def test_reads_run_side_by_side_and_changes_of_one_source_in_order() -> No
 
     async def work() -> None:
         await until(lambda: len(gate.begun) == 4)
-        assert set(gate.begun) == {"first", "one", "two", "other"}
+        # Who changes something waits for others who do, and for nobody else.
+        assert gate.begun == ["first", "one", "two", "other"]
         gate.open("two", "other", "one", "second", "first")
 
     replies = await alongside(work, desk, *calls)
@@ -217,9 +220,9 @@ async def test_changes_keep_their_order_over_messages_and_when_one_is_taken_back
     async with anyio.create_task_group() as tasks:
         for n in ("a", "b", "c"):
             message = deepgram.asks([said(n, "write", n=n)])
-            tasks.start_soon(desk.connection.answer, message, "deepgram", a_caller())
+            tasks.start_soon(desk.connection.turn, message, "deepgram", a_caller())
         await until(lambda: desk.connection.running == 3)
-        assert await desk.connection.answer(deepgram.cancels(["b"]), "deepgram", a_caller()) == []
+        assert (await desk.connection.turn(deepgram.cancels(["b"]), "deepgram", a_caller())).messages == []
         await until(lambda: desk.connection.running == 2)
         assert gate.begun == ["a"]
         gate.open("a", "c")
@@ -284,7 +287,7 @@ async def test_who_leaves_takes_the_calls_along() -> None:
 # --- what is taken back ---
 
 
-@pytest.mark.parametrize("format", [name for name in PROVIDERS if DIALOGUES[name].cancels])
+@pytest.mark.parametrize("format", [name for name in NUMBERED if DIALOGUES[name].cancels])
 async def test_a_call_that_is_taken_back_ends_and_has_no_reply(format: str) -> None:
     gate, dialogue = Gate(), DIALOGUES[format]
     desk = Desk(READ, work=gate)
@@ -293,7 +296,7 @@ async def test_a_call_that_is_taken_back_ends_and_has_no_reply(format: str) -> N
     async def work() -> None:
         await until(lambda: len(gate.begun) == len(names))
         assert dialogue.cancels is not None
-        assert await desk.connection.answer(dialogue.cancels(["b"]), format, a_caller()) == []
+        assert (await desk.connection.turn(dialogue.cancels(["b"]), format, a_caller())).messages == []
         gate.open("a")
 
     replies = await alongside(work, desk, *(said(n, "look", n=n) for n in names), format=format)

@@ -144,3 +144,41 @@ def test_styles() -> None:
     assert Declaring(desk(WEATHER).gateway).style(caller, "gemini") == "safe"
     with pytest.raises(Refused, match="which gemini does not allow; use safe or flat"):
         declaring.style(caller, "gemini", "qualified")
+
+
+# --- what is done once ---
+
+
+def test_of_more_pinned_tools_than_fit_those_stay_that_fit_the_talk() -> None:
+    crib = desk(*MANY[:4], WEATHER, LAMP, max_tools=2, pinned=("*",), used={"x:tool-002": 3})
+    assert kept(crib, text="will it rain today?") == ["tool-002", "weather"]
+    assert kept(crib) == ["tool-000", "tool-002"]
+
+
+def test_the_talk_chooses_among_what_was_found_however_much_else_fits_better() -> None:
+    lamps = tuple(a_tool(f"x:lamp-{n}", description="A lamp, a lamp, a lamp.") for n in range(9))
+    dim = a_tool("x:dim", description="Dims a light, if it is a lamp that can be dimmed.")
+    others = (a_tool(f"y:dim-{n}", description="Dims the sun.") for n in range(3))
+    crib = desk(*lamps, *others, dim, max_tools=1)
+    assert kept(crib, query="dim sun") == ["dim-0"]
+    assert kept(crib, text="the lamp", query="dim sun") == ["dim"]
+
+
+def test_pins_and_parameters_of_a_list_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned, needed = list[str](), list[str]()
+    pins, misfit = Context.pins, Declaring._misfit  # pyright: ignore[reportPrivateUsage]
+
+    def pinning(context: Context, tool: Tool) -> bool:
+        pinned.append(tool.name)
+        return pins(context, tool)
+
+    def looking(declaring: Declaring, tool: Tool, allowed: str) -> str | None:
+        needed.append(tool.name)
+        return misfit(declaring, tool, allowed)
+
+    monkeypatch.setattr(Context, "pins", pinning)
+    monkeypatch.setattr(Declaring, "_misfit", looking)
+    crib = desk(*MANY, max_tools=5, pinned=("x:tool-150",))
+    lists = [declared(crib, "gemini").tools for _ in range(3)]
+    assert lists[0] == lists[1] == lists[2]
+    assert len(pinned) == len(needed) == len(MANY)

@@ -85,6 +85,10 @@ async def test_an_unknown_tool_comes_with_near_ones_the_caller_may_see() -> None
     assert result.problem.details["near"] == ["x:find-card"]
     assert "find-cord" not in result.problem.message
     assert house.recordings.refusals == ["TOOL_NOT_FOUND"]
+    many = House(*(a_tool(f"x:find-card-{letter}") for letter in "abcdef"))
+    result = await many.gateway.call("find-card", {}, a_caller())
+    assert result.problem is not None
+    assert len(result.problem.details["near"]) == 3
 
 
 @pytest.mark.requirement("D5")

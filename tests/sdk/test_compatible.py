@@ -119,6 +119,7 @@ def test_a_field_cannot_be_taken_away(schema: JsonObject, field: JsonObject) -> 
     assert "narrower" in grades(changes(more, schema))
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.requirement("E16")
 @settings(max_examples=500)

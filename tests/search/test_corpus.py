@@ -70,3 +70,16 @@ async def test_a_catalog_is_read_ahead_once() -> None:
     assert len(corpus) == len(many)
     await corpus.read(many)
     assert Index(many.values(), corpus).find("forecast")[0].name == "weather:forecast"
+
+
+def test_a_source_cannot_fill_the_memory_with_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WORDS", 100)
+    noise = [
+        a_tool(f"noise:tool_{each}", description=" ".join(f"a{each}b{word}" for word in range(400)))
+        for each in range(50)
+    ]
+    corpus = Corpus()
+    index = Index([*noise, *TOOLS], corpus)
+    assert len(set(corpus.starting("a"))) < 1_200
+    assert next(iter(index.rank("tool 49"))) == "noise:tool_49"
+    assert index.rank("weather") == Index([*noise, *TOOLS]).rank("weather")

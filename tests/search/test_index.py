@@ -1,5 +1,6 @@
 """What is found, and in which order."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.search.shelf import SHELF
 from toolcrib.model import Tool
-from toolcrib.search import Index
+from toolcrib.search import Corpus, Index
 from toolcrib.testing import a_tool
 
 pytestmark = pytest.mark.requirement("F8")
@@ -135,3 +136,26 @@ def test_a_definition_that_cannot_be_read_is_found_by_its_name() -> None:
     )
     assert found("schema", Index([odd])) == ["odd:schema"]
     assert found("7", Index([odd])) == ["odd:schema"]
+
+
+def test_what_fits_as_well_as_the_last_is_told_too() -> None:
+    index = Index(tuple(a_tool(f"x:same-{n}", description="A lamp.") for n in range(9)))
+    assert len(index.fit("lamp", 3)) == 9
+    assert set(index.fit("lamp", 3).values()) == {index.rank("lamp")["x:same-0"]}
+    assert list(INDEX.fit("create an event", 1)) == ["calendar:create_event"]
+    assert INDEX.fit("astronomy", 3) == INDEX.fit(" ", 3) == {}
+
+
+def test_of_a_long_talk_only_the_latest_words_are_taken_for_misspelt(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    sized = Corpus.sized
+
+    def counting(corpus: Corpus, beginning: str, lengths: Iterable[int]) -> Iterator[str]:
+        looked.append(beginning)
+        return sized(corpus, beginning, lengths)
+
+    monkeypatch.setattr(Corpus, "sized", counting)
+    talk = " ".join(f"qqqq{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]}" for n in range(100))
+    assert found(f"{talk} 12345 forcast")[0] == "weather:forecast"
+    assert len(looked) <= 8
+    assert found("12346") == []

@@ -65,3 +65,8 @@ def test_every_text_has_words_and_case_does_not_count_in_them(text: str) -> None
         assert word
         assert word == word.casefold()
         assert stem(word)
+
+
+def test_a_character_that_stands_for_a_sentence_does_not_multiply() -> None:
+    assert len("".join(words("\ufdfa" * 4_000))) < 20_000
+    assert len("".join(words("한" * 4_000))) >= 4_000

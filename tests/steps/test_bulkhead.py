@@ -114,3 +114,13 @@ def test_places_are_neither_lost_nor_made(events: list[str]) -> None:
                 assert (await stage(a_call(), echo)).problem is None
 
     anyio.run(play)
+
+
+async def test_a_tool_that_only_waits_has_a_room_of_its_own() -> None:
+    bulkhead, gate = Bulkhead(running=1, waiting=0, apart=frozenset({"crib:wait"})), Gate()
+    wait, work = bulkhead.fit(a_tool("crib:wait")), bulkhead.fit(a_tool("crib:work"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, a_call(), gate)
+        await anyio.wait_all_tasks_blocked()
+        assert (await work(a_call(), echo)).problem is None
+        gate.open.set()

@@ -65,6 +65,7 @@ class UvloopMachine(ServerMachine):
         return uvloop.new_event_loop()
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.requirement("C1")
 @pytest.mark.requirement("C2")

@@ -173,6 +173,7 @@ async def test_sessions_begun_at_once_are_one() -> None:
         assert ids == {(await house.made("GET", begin))["sessionId"]}
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("D7")
 async def test_many_users_and_many_apps_at_once() -> None:
     async with app_house(FREE) as house, AsyncExitStack() as stack:

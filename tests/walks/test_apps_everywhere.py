@@ -130,6 +130,7 @@ answers: st.SearchStrategy[Any] = st.one_of(
 )
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("E7")
 @given(answer=answers, face=st.sampled_from(SERVED), status=st.sampled_from([200, 200, 200, 404, 500]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -105,6 +105,7 @@ async def call(own: Line, number: int, turn: int, heard: Counter[str]) -> None:
     heard["lost"] += len(before) != ("progressToken" in meta)
 
 
+@pytest.mark.no_cover
 async def test_no_answer_goes_to_another(tmp_path: Path) -> None:
     servers = {"mixed": stdio(*PYTHON, "tests.servers.shuffling")}
     heard: Counter[str] = Counter()

@@ -1,14 +1,27 @@
 """Energy from the outside: spent by calls, it closes tools on every face, and opens them as it comes back."""
 
-import pytest
+from typing import Any
 
-from tests.doors import Doors, doors
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.subscriptions import ToolsListChanged
+from mcp_types import ToolListChangedNotification
+
+from tests.doors import Doors, doors, listening
+from tests.faces.mcp.served import MODERN
+from tests.waiting import until
 from toolcrib.sdk import create_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F5")]
 CONFIG = """
 energy: {{start: 100, recover_per_s: {rate}, default_cost: 1}}
-contexts: {{small: {{tools: ["*"], max_energy_cost: 60}}}}
+contexts:
+  small: {{tools: ["*"], max_energy_cost: 60}}
+  needy: {{min_energy: 99.5}}
+  rush: {{min_energy: 99.5, urgent: true}}
 overrides: {{"tools:dear": {{energy_cost: 45}}, "tools:dearest": {{energy_cost: 70}}}}
 """
 
@@ -61,6 +74,20 @@ async def test_waiting_brings_it_back() -> None:
         waited = await crib.call("crib:await_energy", {"level": 99}, key=key)
         assert waited.json["data"]["reached"] is True
         assert waited.json["data"]["band"] == "high"
+        assert waited.json["data"]["waited"] < 40, "at a thousand a second, and not at one"
+
+
+async def test_a_context_may_need_some_and_one_in_a_hurry_needs_none() -> None:
+    async with doors(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as crib:
+        key = await crib.key("any", contexts=["needy", "rush"], home="needy")
+        rush = "/api/tools?context=rush"
+        assert {"tools:dear", "tools:cheap"} <= await _names(crib, key)
+        assert (await crib.call("tools:cheap", key=key)).status == 200, "which costs what is usual"
+        assert await _names(crib, key) == {"crib:await_energy"}
+        waited = await crib.call("crib:await_energy", {"level": 0}, key=key)
+        assert waited.json["data"]["energy"] == 99
+        listed = (await crib.ask("GET", rush, key=key)).json["tools"]
+        assert {"tools:dear", "tools:dearest", "tools:cheap"} <= {each["name"] for each in listed}
 
 
 async def test_where_nobody_counts_it_is_not_there() -> None:
@@ -71,3 +98,52 @@ async def test_where_nobody_counts_it_is_not_there() -> None:
         listed = await _names(crib, key)
         assert {"tools:dear", "tools:dearest"} <= listed
         assert "crib:await_energy" not in listed
+
+
+@pytest.mark.slow
+async def test_clients_of_both_eras_hear_that_tools_have_gone_and_come_back() -> None:
+    heard: list[str] = []
+
+    async def ear(message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            heard.append("changed")
+
+    async with (
+        doors(CONFIG.format(rate=20).replace("45", "60"), tools=[dear, dearest, cheap]) as crib,
+        listening(crib.server) as url,
+        httpx2.AsyncClient(
+            headers={"authorization": f"Bearer {await crib.key('small', home='small')}"}, timeout=20
+        ) as http,
+        Client(
+            streamable_http_client(f"{url}/mcp", http_client=http), mode="legacy", message_handler=ear
+        ) as old,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=MODERN, cache=None) as new,
+        new.listen(tools_list_changed=True) as subscription,
+    ):
+        assert not (await new.call_tool("dear")).is_error
+        with anyio.fail_after(10):
+            for _ in ("gone", "back"):
+                assert await anext(aiter(subscription)) == ToolsListChanged()
+            await until(lambda: len(heard) == 2)
+        for client in (old, new):
+            assert "dear" in {tool.name for tool in (await client.list_tools()).tools}
+
+
+async def test_those_who_wait_for_energy_keep_nobody_from_working() -> None:
+    async with doors(CONFIG.format(rate=0.01), tools=[dear]) as crib:
+        tired, other = await crib.key("tired", home="small"), await crib.key("other")
+        assert (await crib.call("tools:dear", key=tired)).status == 200
+        ended: list[bool] = []
+
+        async def wait(key: str) -> None:
+            reply = await crib.call("crib:await_energy", {"level": 90}, key=key)
+            ended.append(reply.json["data"]["reached"])
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(60):
+                tasks.start_soon(wait, tired)
+            await until(lambda: len(ended) == 56)
+            assert not any(ended), "four of one caller wait; the others are told what there is"
+            found = await crib.call("crib:search_tools", {"query": "dear"}, key=other)
+            assert found.status == 200
+            tasks.cancel_scope.cancel()

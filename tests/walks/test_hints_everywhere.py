@@ -163,6 +163,7 @@ async def rig() -> AsyncGenerator[Rig]:
         yield made
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("E6", "E7", "E9")
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(family=st.sampled_from(FAMILIES), fields=tools, answer=answers)

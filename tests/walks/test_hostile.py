@@ -19,7 +19,7 @@ from toolcrib.errors import CODES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D5")]
 
-BATCHES, REQUESTS = 400, 25
+BATCHES, REQUESTS, WAYS = 250, 10, 4
 KEYS = (*[ADMIN] * 8, "wrong", "")
 CALL: Any = {"name": "echo", "arguments": {"value": {}}}
 PLACES: list[tuple[str, str, Any]] = [
@@ -228,6 +228,18 @@ def requests(draw: st.DrawFn) -> Sent:
     )
 
 
+def ways(sent: Sent) -> tuple[Sent, ...]:
+    """Send it as it was thought of, and three ways that are no less wrong: to think of one takes longest."""
+    raw = b"".join(sent.pieces)
+    elsewhere = PLACES[(len(raw) + len(sent.path)) % len(PLACES)]
+    return (
+        sent,
+        sent._replace(pieces=(raw[: len(raw) // 2],)),
+        sent._replace(method=elsewhere[0], path=elsewhere[1].partition("?")[0]),
+        sent._replace(pieces=(raw[::-1],), headers=sent.headers[1:]),
+    )
+
+
 @pytest.fixture
 async def crib() -> AsyncGenerator[Doors]:
     async with doors("limits: {per_user: null}\ncontexts: {few: {tools: []}}", tools=[echo]) as opened:
@@ -255,6 +267,7 @@ def judge(sent: Sent, reply: Reply) -> None:
         assert reply.json["metadata"]["traceId"]
 
 
+@pytest.mark.no_cover
 @settings(
     max_examples=BATCHES,
     suppress_health_check=[
@@ -267,8 +280,11 @@ def judge(sent: Sent, reply: Reply) -> None:
 async def test_ten_thousand_bad_requests(
     crib: Doors, caplog: pytest.LogCaptureFixture, batch: list[Sent]
 ) -> None:
-    for sent in batch:
-        judge(sent, await answer(crib, sent))
+    for thought in batch:
+        every = ways(thought)
+        assert len(every) == WAYS
+        for sent in every:
+            judge(sent, await answer(crib, sent))
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
     fine = await crib.call("echo", {"value": {"still": "here"}})
     assert (fine.status, fine.json["data"]) == (200, {"still": "here"})

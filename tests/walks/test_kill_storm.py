@@ -175,6 +175,7 @@ async def rage_through(crib: Client, books: Path, mark: str) -> None:
     assert storm.acknowledged() <= done.keys()
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("C2", "I5")
 async def test_a_storm_of_kills(tmp_path: Path) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex

@@ -64,6 +64,7 @@ async def test_a_call_asks_the_policy_about_one_tool_and_once_about_its_neighbou
     assert counting.asked == 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 async def test_a_warm_filtered_list_is_bytes_that_are_there_already() -> None:
     counting, rendered = Counting(), list[int]()

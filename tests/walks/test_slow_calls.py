@@ -10,6 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.contracts.dialogues import DIALOGUES, Said
 from tests.doors import ADMIN, doors, listening
 from tests.faces.mcp.served import ERAS
 from toolcrib import Crib
@@ -136,3 +137,23 @@ async def test_a_provider_that_speaks_by_itself_is_not_spoken_over_unless_wanted
     async with Crib(document=document, tools=slow.tools()) as crib:
         result = await crib.call("look_far", context=context, on_progress=hear)
     assert (result.data, slow.said) == (bool(heard), heard)
+
+
+@pytest.mark.parametrize(
+    "format, context, heard",
+    [("anthropic", "default", [SAID]), ("gemini_live", "default", []), ("gemini_live", "spoken", [SAID])],
+)
+async def test_who_asks_by_a_providers_message_is_told_unless_that_provider_speaks(
+    format: str, context: str, heard: list[str]
+) -> None:
+    slow = Slow(patience=10.0 if heard else 0.1)
+
+    def hear(progress: Progress) -> None:
+        slow.hear(progress.message)
+
+    document = replace(parse(CONFIG, "toolcrib.yaml", {}), store="sqlite://")
+    message = DIALOGUES[format].asks([Said(id="a", name="look_far")])
+    async with Crib(document=document, tools=slow.tools()) as crib:
+        (reply,) = await crib.answer(message, format=format, context=context, on_progress=hear)
+    assert "success" in str(reply)
+    assert slow.said == heard

@@ -62,15 +62,18 @@ def _tool(tool: McpTool, defaults: Defaults) -> ToolSettings:
         speech_field=tool.speech_field,
         speech_template=tool.speech_template,
         timeout=_seconds(tool.timeout_ms),
-        slow=_slow(tool) or _slow(defaults),
+        slow=_slow(tool, defaults),
     )
 
 
-def _slow(section: McpTool | Defaults) -> Slow | None:
-    threshold = _seconds(section.slow_response_threshold_ms)
+def _slow(*sections: McpTool | Defaults) -> Slow | None:
+    """When to say something, and what: each by the first that tells."""
+    thresholds = (_seconds(each.slow_response_threshold_ms) for each in sections)
+    threshold = next((each for each in thresholds if each is not None), None)
     if threshold is None:
         return None
-    return Slow(threshold=threshold, message=section.slow_response_message or SLOW_MESSAGE)
+    messages = (each.slow_response_message for each in sections)
+    return Slow(threshold=threshold, message=next(filter(None, messages), SLOW_MESSAGE))
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -168,7 +168,7 @@ class _Parts:
         budget = Budget.of(document, contexts, self.shared)
         steps = self._steps(journal, supervisor, breaker, budget)
         policy = self._policy(contexts, budget)
-        completion = Completion(journal.history.rate, sequences.followers)
+        completion = Completion(journal.history.rate, sequences.followers, journal.history.tried)
         identity = await self._identity()
         gateway = _gateway(
             policy, contexts, steps, supervisor, journal, completion=completion, people=identity.people

@@ -6,6 +6,7 @@ from toolcrib.config import Document
 from toolcrib.interfaces import Shared, Step
 from toolcrib.model import Call, Origin
 from toolcrib.observe import Journal
+from toolcrib.policy.energy import AWAIT
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.announce import Announce
 from toolcrib.steps.attempt import Attempt
@@ -55,7 +56,7 @@ def order(
         Retry(),
         breaker,
         Activate(supervisor.is_up, supervisor.wake, ready=ready),
-        Bulkhead(limits.concurrency, limits.waiting),
+        Bulkhead(limits.concurrency, limits.waiting, apart=frozenset({AWAIT})),
         replay.begin,
         Attempt(supervisor.timeout),
     )

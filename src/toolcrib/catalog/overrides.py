@@ -42,11 +42,18 @@ class Override:
         }
         if self.speech_field is not None or self.speech_template is not None:
             changes["speech"] = Speech(template=self.speech_template, field=self.speech_field)
-        if self.slow_threshold is not None:
-            changes["slow"] = Slow(
-                threshold=self.slow_threshold, message=self.slow_message or "One moment, please."
-            )
+        if self.slow_threshold is not None or self.slow_message is not None:
+            changes["slow"] = self._slow(tool.slow)
         return replace(tool, annotations=self._unsaid(tool.annotations), **changes)
+
+    def _slow(self, own: Slow | None) -> Slow | None:
+        threshold = self.slow_threshold
+        if threshold is None and own is not None:
+            threshold = own.threshold
+        if threshold is None:
+            return None
+        usual = "One moment, please." if own is None else own.message
+        return Slow(threshold=threshold, message=self.slow_message or usual)
 
     def _unsaid(self, claims: JsonObject) -> JsonObject:
         """What a server claims, but for what the operator says otherwise."""

@@ -12,6 +12,8 @@ from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
 
 LONGEST = 55.0
 """How long one call waits, in seconds; whoever needs more calls again."""
+MOST = 4
+"""How many calls of one caller wait at the same time."""
 
 _WAIT: JsonObject = {
     "name": "await_energy",
@@ -26,7 +28,6 @@ _WAIT: JsonObject = {
             "level": {
                 "type": "number",
                 "minimum": 0,
-                "maximum": 100,
                 "description": "How much energy to wait for; what can never be reached is not waited for.",
             }
         },
@@ -49,14 +50,32 @@ _OPTIONS: Options = {
 }
 
 
+class _Waiting:
+    """Who waits, how often at once: whoever does so too often is answered at once."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, int] = {}
+
+    async def wait(self, who: str, seconds: float) -> None:
+        if self._now.get(who, 0) >= MOST:
+            return
+        self._now[who] = self._now.get(who, 0) + 1
+        try:
+            await anyio.sleep(seconds)
+        finally:
+            self._now[who] -= 1
+            if not self._now[who]:
+                del self._now[who]
+
+
 def await_energy(meter: Meter) -> AnyTool:
     """Make the tool over what callers have left."""
+    waiting = _Waiting()
 
     async def wait(arguments: JsonObject) -> ToolResult[dict[str, Any]]:
         who, wanted = caller().id, float(arguments["level"])
         began = anyio.current_time()
-        seconds = meter.seconds_to(who, wanted)
-        await anyio.sleep(min(seconds or 0.0, LONGEST))
+        await waiting.wait(who, min(meter.seconds_to(who, wanted) or 0.0, LONGEST))
         left = meter.level(who)
         data = {
             "energy": round(left, 2),

@@ -23,6 +23,7 @@ _ALL: tuple[Format, ...] = (
     Anthropic(),
     Gemini(),
     GeminiLive(),
+    GeminiLive(vertex=True),
     Deepgram(),
     ElevenLabs(),
     LangChain(),

@@ -9,7 +9,7 @@ from toolcrib.model import JsonObject, Result, Tool
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
 from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, objects, told
+from toolcrib.telling import an_object, as_text, described, objects, read_call, told
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """What the model can look at."""
@@ -46,7 +46,8 @@ class Anthropic:
         if isinstance(blocks, str):
             return ()
         found = objects(blocks, path)
-        return tuple(_asked(block, where) for where, block in found if block.get("type") == "tool_use")
+        calls = [(where, block) for where, block in found if block.get("type") == "tool_use"]
+        return tuple(read_call(block, where, arguments="input") for where, block in calls)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Nothing is ever called off."""
@@ -57,13 +58,6 @@ class Anthropic:
         if not answers:
             return []
         return [{"role": "user", "content": [_answer(each) for each in answers]}]
-
-
-def _asked(block: JsonObject, path: str) -> Asked:
-    arguments, problem = arguments_of(block.get("input"))
-    return Asked(
-        id=a_text(block, "id", path), name=a_text(block, "name", path), arguments=arguments, problem=problem
-    )
 
 
 def _answer(answered: Answered) -> JsonObject:

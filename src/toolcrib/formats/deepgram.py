@@ -9,7 +9,7 @@ from toolcrib.model import JsonObject, Tool
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+from toolcrib.telling import a_text, an_object, as_text, capped, described, objects, read_call, told
 
 CAP = 12_000
 """The most bytes of a result."""
@@ -49,7 +49,8 @@ class Deepgram:
     def calls(self, message: JsonObject) -> tuple[Asked, ...]:
         """Read every call that is the client's to make; those with an endpoint are made by the agent."""
         found = _functions(message, "FunctionCallRequest")
-        return tuple(_asked(each, path) for path, each in found if each.get("client_side") is not False)
+        ours = [(path, each) for path, each in found if each.get("client_side") is not False]
+        return tuple(read_call(each, path, arguments="arguments") for path, each in ours)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Read which calls were made too early."""
@@ -73,13 +74,3 @@ def _functions(message: JsonObject, kind: str) -> list[tuple[str, JsonObject]]:
     if a_text(given, "type", "message") != kind:
         return []
     return objects(given.get("functions"), "message.functions")
-
-
-def _asked(function: JsonObject, path: str) -> Asked:
-    arguments, problem = arguments_of(function.get("arguments"))
-    return Asked(
-        id=a_text(function, "id", path),
-        name=a_text(function, "name", path),
-        arguments=arguments,
-        problem=problem,
-    )

@@ -1,6 +1,7 @@
 """How ElevenLabs' agents spell client tools, calls and results."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any
@@ -10,7 +11,7 @@ from toolcrib.model import JsonObject, Tool
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
 from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, told
+from toolcrib.telling import a_text, an_object, as_text, described, read_call, told
 
 _LONGEST = 120
 """The most seconds an agent waits for a client."""
@@ -74,9 +75,9 @@ class ElevenLabs:
 
 
 def _asked(call: JsonObject, path: str) -> Asked:
-    known = a_text(call, "tool_call_id", path)
-    arguments, problem = arguments_of(call.get("parameters"))
-    if arguments.get("tool_call_id") == known:
-        # The SDK puts the id among the parameters when it hands them to a client's tool.
-        arguments = {key: value for key, value in arguments.items() if key != "tool_call_id"}
-    return Asked(id=known, name=a_text(call, "tool_name", path), arguments=arguments, problem=problem)
+    found = read_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
+    if found.arguments.get("tool_call_id") != found.id:
+        return found
+    # The SDK puts the id among the parameters when it hands them to a client's tool.
+    own = {key: value for key, value in found.arguments.items() if key != "tool_call_id"}
+    return replace(found, arguments=own)

@@ -7,7 +7,7 @@ from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Tool
 from toolcrib.schemas.fitting.capitals import capitals
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, described, objects, told
+from toolcrib.telling import an_object, described, objects, read_call, told
 
 
 class Gemini:
@@ -81,13 +81,7 @@ def _asked(given: Json, path: str) -> Asked:
         raise Refused(
             "INVALID_REQUEST", f"{path} is only a piece of a call: put the pieces together first", path=path
         )
-    arguments, problem = arguments_of(call.get("args"))
-    return Asked(
-        id=a_text(call, "id", path, needed=False),
-        name=a_text(call, "name", path),
-        arguments=arguments,
-        problem=problem,
-    )
+    return read_call(call, path, arguments="args", needed=False)
 
 
 def _answer(answered: Answered) -> JsonObject:

@@ -10,17 +10,20 @@ from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
 from toolcrib.schemas.fitting.capitals import capitals
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, capped, described, objects, told
+from toolcrib.telling import SILENCE, an_object, capped, described, objects, read_call, told
 
 CAP = 8_000
 """The most bytes of a message that answers one call."""
+_LONGEST = 500
+"""So many characters an id and a name may have, which are said again in it and may be six bytes each."""
 
 
 class GeminiLive:
     """Tools in `setup`, calls and what is called off in messages of the server, results as one message.
 
     A result has its status, its message and what telephones look for, and never raw data: the model would
-    read it out. Vertex AI takes neither the ids of calls nor `scheduling`, so that they are left out there.
+    read it out. Vertex AI takes neither the ids of calls nor `scheduling`, so that they are left out there;
+    that somebody wants silence is said in the response instead.
     """
 
     bounds = Bounds(
@@ -72,10 +75,12 @@ class GeminiLive:
     def _answer(self, answered: Answered) -> JsonObject:
         asked, result = answered.asked, answered.result
         answer: dict[str, Any] = {"name": asked.name, "response": {}}
+        said = told(result, data=False)
         if not self._vertex:
             answer |= {"id": asked.id, "scheduling": scheduling(result)}
+            said = {name: value for name, value in said.items() if name != SILENCE}
         room = CAP - len(orjson.dumps(_message([answer])))
-        return {**answer, "response": capped(told(result, data=False), room + len("{}"))}
+        return {**answer, "response": capped(said, room + len("{}"))}
 
 
 def scheduling(result: Result) -> str:
@@ -113,10 +118,4 @@ def _either(holder: JsonObject, wire: str, python: str) -> Json:
 
 
 def _asked(call: JsonObject, path: str) -> Asked:
-    arguments, problem = arguments_of(call.get("args"))
-    return Asked(
-        id=a_text(call, "id", path, needed=False),
-        name=a_text(call, "name", path),
-        arguments=arguments,
-        problem=problem,
-    )
+    return read_call(call, path, arguments="args", needed=False, most=_LONGEST)

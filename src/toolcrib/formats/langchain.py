@@ -10,7 +10,7 @@ from toolcrib.model import JsonObject, Tool
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, described, objects, told
+from toolcrib.telling import a_text, an_object, as_text, described, objects, read_call, told
 
 _DIALECT = replace(OPENAI, references=False)
 """References are put in place, as LangChain does with those of its own tools."""
@@ -72,31 +72,25 @@ def _message(given: JsonObject) -> tuple[JsonObject, str]:
 
 
 def _asked(call: JsonObject, path: str) -> Asked:
-    arguments, fault = arguments_of(call.get("args"))
-    return Asked(
-        id=a_text(call, "id", path, needed=False),
-        name=a_text(call, "name", path),
-        arguments=arguments,
-        problem=fault,
-    )
+    return read_call(call, path, arguments="args", needed=False)
 
 
 def _unread(call: JsonObject, path: str) -> Asked:
-    asked = _asked(call, path)
-    if asked.problem is not None:
-        return asked
+    found = _asked(call, path)
+    if found.problem is not None:
+        return found
     why = call.get("error") or "LangChain could not read them"
     fault = problem("INVALID_ARGUMENTS", f"the arguments are of no use: {why}", path="arguments")
-    return Asked(id=asked.id, name=asked.name, problem=fault)
+    return Asked(id=found.id, name=found.name, problem=fault)
 
 
 def _answer(answered: Answered) -> JsonObject:
-    asked, result = answered.asked, answered.result
+    call, result = answered.asked, answered.result
     return {
         "type": "tool",
         "content": as_text(told(result)),
-        "tool_call_id": asked.id,
-        "name": asked.name,
+        "tool_call_id": call.id,
+        "name": call.name,
         "status": "success" if result.problem is None else "error",
         "artifact": result.data if result.data is not None else list(result.content) or None,
     }

@@ -8,7 +8,7 @@ from orjson import Fragment, dumps, loads
 from toolcrib.errors import Refused, spell
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Result, Tool
-from toolcrib.telling import a_text, an_object, arguments_of
+from toolcrib.telling import a_text, an_object, arguments_of, is_written
 
 HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
 MESSAGE = "toolcrib/message"
@@ -86,7 +86,7 @@ def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> Asked:
 def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int:
     """Return the id of a request, which is a text or a whole number."""
     found = holder.get(key)
-    if type(found) is str or type(found) is int:
+    if (type(found) is str and is_written(found)) or type(found) is int:
         return found
     raise Refused("INVALID_REQUEST", f"{path}.{key} must be a text or a whole number", path=f"{path}.{key}")
 
@@ -130,6 +130,8 @@ def encode(outcome: Result, stamp: bytes = b"") -> bytes:
     if metadata is not None:
         carried[METADATA] = metadata.as_json()
     carried[MESSAGE] = outcome.message
+    if outcome.voice.suppress or outcome.voice.follow_ups:
+        carried[EXTENSIONS] = outcome.voice.as_json()
     spelled: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": carried}
     if problem is not None:
         carried[ERROR] = spell(problem)
@@ -165,6 +167,8 @@ def meta(outcome: Result) -> dict[str, Any]:
     if outcome.metadata is not None:
         carried[METADATA] = outcome.metadata.as_json()
     carried[MESSAGE] = outcome.message
+    if outcome.voice.suppress or outcome.voice.follow_ups:
+        carried[EXTENSIONS] = outcome.voice.as_json()
     if outcome.problem is not None:
         carried[ERROR] = spell(outcome.problem)
     return carried

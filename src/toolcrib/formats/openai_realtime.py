@@ -14,7 +14,7 @@ from toolcrib.model import JsonObject, Tool
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+from toolcrib.telling import a_text, an_object, as_text, capped, described, objects, read_call, told
 
 _ARGUMENTS = "response.function_call_arguments.done"
 _ITEM = "response.output_item.done"
@@ -94,9 +94,7 @@ def _is_whole(item: JsonObject) -> bool:
 
 
 def _asked(path: str, call: JsonObject) -> Asked:
-    arguments, problem = arguments_of(call.get("arguments"))
-    call_id, name = a_text(call, "call_id", path), a_text(call, "name", path)
-    return Asked(id=call_id, name=name, arguments=arguments, problem=problem)
+    return read_call(call, path, id="call_id", arguments="arguments")
 
 
 def _output(answer: Answered, bounds: Bounds) -> JsonObject:

@@ -7,7 +7,7 @@ from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
 from toolcrib.schemas.fitting.once import Once
 from toolcrib.schemas.fitting.strict import strictest
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+from toolcrib.telling import a_text, an_object, as_text, capped, described, objects, read_call, told
 
 _GIVEN_UP = ("cancelled", "failed")
 """Responses nobody goes on with."""
@@ -70,6 +70,4 @@ def _asked(path: str, item: JsonObject) -> tuple[Asked, ...]:
     """Read an item: most are no calls, and one that was cut off in the middle is none yet."""
     if item.get("type") != "function_call" or item.get("status") == "incomplete":
         return ()
-    arguments, problem = arguments_of(item.get("arguments"))
-    call_id, name = a_text(item, "call_id", path), a_text(item, "name", path)
-    return (Asked(id=call_id, name=name, arguments=arguments, problem=problem),)
+    return (read_call(item, path, id="call_id", arguments="arguments"),)

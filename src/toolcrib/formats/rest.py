@@ -94,11 +94,7 @@ def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
         spelled["agentHints"] = orjson.Fragment(raw) if splice and raw else result.hints.as_json()
     if result.metadata is not None:
         spelled["metadata"] = result.metadata.as_json()
-    voice = result.voice
-    spelled["mentraExtensions"] = {
-        "suppressVoiceResponse": voice.suppress,
-        "suggestedFollowUps": list(voice.follow_ups),
-    }
+    spelled["mentraExtensions"] = result.voice.as_json()
     if problem is not None:
         spelled["error"] = spell(problem)
     if result.ask is not None:

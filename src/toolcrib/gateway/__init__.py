@@ -1,13 +1,14 @@
 """The callers' door: list the tools one may use, and call them."""
 
-from toolcrib.gateway.answering import Answering, Turn
+from toolcrib.gateway.answering import Answering, Turn, asked_of
 from toolcrib.gateway.complete import Completion
 from toolcrib.gateway.conversations import Conversations
 from toolcrib.gateway.cutting import Cutting
-from toolcrib.gateway.declaring import Declared, Declaring
+from toolcrib.gateway.declaring import Chosen, Declared, Declaring
 from toolcrib.gateway.door import Gateway
 from toolcrib.gateway.following import Follower
 from toolcrib.gateway.library import LINK, Announced, Library
+from toolcrib.gateway.pace import unhurried
 from toolcrib.gateway.prompts import Prompts
 from toolcrib.gateway.resources import Resources
 from toolcrib.gateway.seal import Seal, bound_to
@@ -18,6 +19,7 @@ __all__ = [
     "LINK",
     "Announced",
     "Answering",
+    "Chosen",
     "Completion",
     "Conversations",
     "Cutting",
@@ -34,6 +36,8 @@ __all__ = [
     "Tell",
     "Turn",
     "Way",
+    "asked_of",
     "bound_to",
     "idempotency_key",
+    "unhurried",
 ]

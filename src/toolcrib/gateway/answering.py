@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 MOST_CALLS = 128
 """How many calls of one connection run at once; a message that asks for more is answered for the rest."""
+_MOST_ASKED = 2_048
+"""How many calls a message may ask for at all."""
 ARGUMENT_BYTES = 1 << 20
 _MOST_KNOWN = 1024
 """How many ids of earlier calls a connection remembers."""
@@ -90,29 +92,6 @@ class Answering:
         """How many calls run now."""
         return len(self._tasks)
 
-    async def answer(
-        self,
-        message: JsonObject,
-        format: str,
-        caller: Caller,
-        *,
-        origin: Origin = UNKNOWN,
-        deadline: float | None = None,
-        report: Report | None = None,
-        idempotency_key: str = "",
-    ) -> list[JsonObject]:
-        """Return the messages that answer a message of a provider's; see `turn`."""
-        turn = await self.turn(
-            message,
-            format,
-            caller,
-            origin=origin,
-            deadline=deadline,
-            report=report,
-            idempotency_key=idempotency_key,
-        )
-        return turn.messages
-
     async def turn(
         self,
         message: JsonObject,
@@ -131,8 +110,8 @@ class Answering:
         take a while is reported once. With a key, the same message sent again does nothing twice.
         """
         spoken = provider(format)
-        calls = spoken.calls(message)
-        self.cancel(spoken.cancelled(message))
+        calls, gone = asked_of(message, format)
+        self.cancel(gone)
         shared = self._gateway.identified(origin.but(provider=format))
         way = _Way(caller, shared, deadline, None if report is None else _once(report), idempotency_key)
         errands = [self._begin(asked, way.of(asked, place)) for place, asked in enumerate(self._fresh(calls))]
@@ -202,9 +181,7 @@ class Answering:
             return await self._call(asked, way)
         lane = self._lanes.setdefault(source, anyio.Lock())
         try:
-            with anyio.CancelScope(deadline=inf if way.deadline is None else way.deadline) as waiting:
-                await lane.acquire()
-            if waiting.cancelled_caught:
+            if not await _in_turn(lane, way.deadline):
                 said = f"earlier calls to {source} took until the deadline; nothing was done"
                 return self._gateway.refusal(problem("TIMEOUT", said), way.origin)
             try:
@@ -252,6 +229,16 @@ class Answering:
         return Answered(asked=errand.asked, result=self._gateway.refusal(fault, origin))
 
 
+async def _in_turn(lane: anyio.Lock, deadline: float | None) -> bool:
+    """Wait for those who came first, until a deadline; whether it was met. An empty lane is free at once."""
+    if not lane.locked():
+        lane.acquire_nowait()
+        return True
+    with anyio.CancelScope(deadline=inf if deadline is None else deadline) as waiting:
+        await lane.acquire()
+    return not waiting.cancelled_caught
+
+
 async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
     running = [task for task in tasks if not task.done()]
     for task in running:
@@ -259,6 +246,17 @@ async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
     if running:
         with anyio.CancelScope(shield=True):
             await asyncio.wait(running, timeout=_CLOSING_SECONDS)
+
+
+def asked_of(message: JsonObject, format: str) -> tuple[tuple[Asked, ...], tuple[str, ...]]:
+    """Read the calls a message asks for, and the ids of those it takes back; raises what is wrong with it."""
+    spoken = provider(format)
+    calls, gone = spoken.calls(message), spoken.cancelled(message)
+    if len(calls) > _MOST_ASKED:
+        # Thousands of replies would hold up everybody else.
+        said = f"the message asks for {len(calls):,} calls; {_MOST_ASKED:,} can be answered at once"
+        raise Refused("INVALID_REQUEST", said, path="message")
+    return calls, gone
 
 
 def _unfit(arguments: JsonObject) -> Problem | None:

@@ -1,7 +1,7 @@
 """Completes every result at the door: hints, metadata and a message, also where no step was met."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from time import time
 from typing import cast
@@ -29,8 +29,13 @@ def _nothing(_tool: str) -> Followers:
 class Completion:
     """Knows how each tool has done and what followed it, and keeps what was prepared for each."""
 
-    def __init__(self, past: Rate, followers: Callable[[str], Followers] = _nothing) -> None:
-        self._past, self._followers = past, followers
+    def __init__(
+        self,
+        past: Rate,
+        followers: Callable[[str], Followers] = _nothing,
+        tried: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._past, self._followers, self._tried = past, followers, tried
         self._known: dict[str, Known] = {}
         self._second: tuple[int, str] = (0, "")
         self._moment: tuple[int, str] = (0, "")
@@ -69,9 +74,9 @@ class Completion:
             metadata=metadata,
         )
 
-    def used(self, tool: str) -> int:
-        """Return how often a tool was tried lately."""
-        return self._past(tool)[2]
+    def used(self) -> dict[str, int]:
+        """Return how often each tool was tried lately, of those that were."""
+        return {tool: self._past(tool)[2] for tool in self._tried()}
 
     def forget(self) -> None:
         """Drop what was prepared: the tools have changed."""

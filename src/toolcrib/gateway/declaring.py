@@ -3,13 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS, PROVIDERS
-from toolcrib.gateway.cutting import Cutting
+from toolcrib.gateway.cutting import Choice, Cutting
 from toolcrib.gateway.door import Gateway
-from toolcrib.interfaces import Bounds, Withheld
+from toolcrib.gateway.pace import unhurried
+from toolcrib.interfaces import Withheld
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.schemas.places import survey
 
@@ -37,6 +39,26 @@ class Declared:
         return {"tools": self.tools, "total": self.total, **more}
 
 
+class Chosen(NamedTuple):
+    """What a reader is told of, and how much it is not."""
+
+    tools: Sequence[Tool]
+    total: int
+    cut: int
+    withheld: tuple[Withheld, ...]
+
+    def declared(self, declared: list[JsonObject], format: str) -> Declared:
+        """Return the list once its tools, or the first of them, are spelled."""
+        spoken = PROVIDERS.get(format)
+        tools = declared if spoken is None else spoken.tools(declared)
+        return Declared(tools=tools, total=self.total, cut=self.cut, withheld=self.withheld)
+
+
+class _Fitting(NamedTuple):
+    choice: Choice
+    withheld: tuple[Withheld, ...]
+
+
 class Declaring:
     """Names, checks, cuts and spells tools for any format."""
 
@@ -54,6 +76,30 @@ class Declaring:
             raise Refused("INVALID_REQUEST", message, path="style")
         return style
 
+    async def ready(self, caller: Caller, format: str) -> None:
+        """Look at all tools before they are chosen from; at thousands of them that takes a while at first."""
+        await self.cutting.ready(caller, format)
+        allowed = _allowed(format)
+        if allowed is not None:
+
+            async def fitting(tools: Sequence[Tool]) -> _Fitting:
+                await unhurried(tools, lambda tool: self._misfit(tool, allowed))
+                return self._fitting(tools, caller, format, allowed)
+
+            await self._gateway.preparing(caller, f"fitting-{format}", fitting)
+
+    def choose(
+        self, tools: Sequence[Tool], caller: Caller, format: str, *, text: str = "", ranked: bool = False
+    ) -> Chosen:
+        """Choose of tools those a reader is told of; see `Cutting.cut` for which, where they are too many."""
+        allowed = _allowed(format)
+        if allowed is None:
+            kept = self.cutting.cut(tools, caller, format, text=text, ranked=ranked)
+            return Chosen(kept, len(tools), len(tools) - len(kept), ())
+        choice, withheld = self._fit(tools, caller, format, allowed)
+        kept = self.cutting.cut(choice, caller, format, text=text, ranked=ranked)
+        return Chosen(kept, len(tools), len(choice.tools) - len(kept), withheld)
+
     def declare(
         self,
         tools: Sequence[Tool],
@@ -63,39 +109,37 @@ class Declaring:
         *,
         text: str = "",
         ranked: bool = False,
-        limit: int | None = None,
     ) -> Declared:
-        """Spell tools for a reader; see `Cutting.cut` for which of them, where they are too many."""
-        spoken = PROVIDERS.get(format)
-        bounds = None if spoken is None else spoken.bounds
-        withheld = tuple(self._unfit(tools, format, bounds)) if bounds is not None else ()
-        lost = {each.name for each in withheld}
-        fitting = [tool for tool in tools if tool.name not in lost] if lost else tools
-        kept = self.cutting.cut(fitting, caller, format, text=text, ranked=ranked)
-        declared = [
-            FORMATS[format].tool(tool, self._name(tool, style, caller, bounds)) for tool in kept[:limit]
-        ]
-        return Declared(
-            tools=declared if spoken is None else spoken.tools(declared),
-            total=len(tools),
-            cut=len(fitting) - len(kept),
-            withheld=withheld,
-        )
+        """Spell tools for a reader."""
+        chosen = self.choose(tools, caller, format, text=text, ranked=ranked)
+        spell = FORMATS[format].tool
+        declared = [spell(tool, self.name(tool, style, caller, format)) for tool in chosen.tools]
+        return chosen.declared(declared, format)
 
-    def _name(self, tool: Tool, style: str, caller: Caller, bounds: Bounds | None) -> str:
+    def name(self, tool: Tool, style: str, caller: Caller, format: str) -> str:
         """Use the style's name where the reader takes it, else the safe one, which all of them take."""
-        name = self._gateway.named(tool, style, caller)
-        return name if bounds is None or _pattern(bounds.name).fullmatch(name) else tool.exposed
+        if style != "flat":
+            return tool.exposed if style == "safe" else tool.name
+        name, spoken = self._gateway.named(tool, style, caller), PROVIDERS.get(format)
+        return name if spoken is None or _pattern(spoken.bounds.name).fullmatch(name) else tool.exposed
 
-    def _unfit(self, tools: Sequence[Tool], format: str, bounds: Bounds) -> Sequence[Withheld]:
-        allowed = bounds.parameter
-        if allowed is None:
-            return ()
+    def _fit(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _Fitting:
+        """Find the tools whose parameters a reader takes; of the caller's whole list that is done once."""
+        find = partial(self._fitting, caller=caller, format=format, allowed=allowed)
+        if tools is not self._gateway.tools(caller):
+            return find(tools)
+        return self._gateway.prepared(caller, f"fitting-{format}", find)
+
+    def _fitting(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _Fitting:
+        found = [(tool, self._misfit(tool, allowed)) for tool in tools]
+        if all(name is None for _, name in found):
+            return _Fitting(self.cutting.choice(tools, caller), ())
         reason = f"needs a parameter with a name that {format} does not take: "
-        found = ((tool, self._misfit(tool, allowed)) for tool in tools)
-        return [
+        withheld = [
             Withheld(tool.name, tool.source, f"{reason}{name!r}") for tool, name in found if name is not None
         ]
+        fitting = tuple(tool for tool, name in found if name is None)
+        return _Fitting(self.cutting.choice(fitting, caller), tuple(withheld))
 
     def _misfit(self, tool: Tool, allowed: str) -> str | None:
         """Return a parameter that a tool needs and whose name is not allowed; looked for once a definition.
@@ -115,9 +159,14 @@ class Declaring:
 def _needed(schema: JsonObject) -> Sequence[str]:
     """Name every parameter that must be given, at whatever depth."""
     places = [place.schema for place in survey(dict(schema)).values()]
-    return [
-        name for place in places for name in place.get("properties", ()) if name in place.get("required", ())
-    ]
+    asked = [(place.get("properties", ()), frozenset(place.get("required", ()))) for place in places]
+    return [name for named, required in asked for name in named if name in required]
+
+
+def _allowed(format: str) -> str | None:
+    """Return how the names of parameters must look for a reader; None where any will do."""
+    spoken = PROVIDERS.get(format)
+    return None if spoken is None else spoken.bounds.parameter
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import compress
 from time import perf_counter
 from typing import Any, TypeVar, Unpack, cast
 
@@ -11,6 +12,7 @@ from toolcrib.errors import Refused
 from toolcrib.gateway.complete import Completion
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.near import Neighbourhood, Tagged
+from toolcrib.gateway.pace import unhurried
 from toolcrib.gateway.ways import Denied, Way
 from toolcrib.interfaces import Handler, Recorder
 from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
@@ -20,6 +22,9 @@ from toolcrib.search import Corpus, Index
 
 T = TypeVar("T")
 _MOST_VIEWS = 512
+_MOST_BYTES = 256 << 20
+"""So much of lists that are spelled; those of ten thousand tools have ten million bytes each."""
+_SHARE = _MOST_BYTES // _MOST_VIEWS
 _NEAR_SECONDS = 60.0
 """How long what a caller sees is taken to be the same; a tool may reach its last day meanwhile."""
 _Near = tuple[Caller, float, Neighbourhood]
@@ -53,6 +58,17 @@ class _Book:
     def tagged(self) -> Tagged:
         """The tools by their tags, once somebody wants to know."""
         return Tagged(self.snapshot.tools)
+
+    def keep(self, key: tuple[object, str], view: T) -> T:
+        """Keep what was prepared, and return it."""
+        views, size = self.views, _size(view)
+        # Small ones are as many as there may be before there is anything to add up.
+        left = _MOST_BYTES - size - sum(map(_size, views.values())) if size > _SHARE else 0
+        while views and (len(views) >= _MOST_VIEWS or left < 0):
+            # The oldest goes; with thousands of users, each sees a list of their own.
+            left += _size(views.pop(next(iter(views))))
+        views[key] = view
+        return view
 
 
 class Gateway:
@@ -141,21 +157,25 @@ class Gateway:
         context = self.context(caller)
         return None if context is None else context.style
 
-    def used(self, tool: str) -> int:
-        """Return how often a tool was tried lately, by its canonical name."""
-        return self._completion.used(tool)
+    def used(self) -> dict[str, int]:
+        """Return how often each tool was tried lately, of those that were, by canonical name."""
+        return self._completion.used()
 
     def tools(self, caller: Caller) -> tuple[Tool, ...]:
         """Return the tools this caller may use, in the order of the catalog."""
-        return self.prepared(caller, "", tuple)
+        return self._listed(self._book, self._policy.audience(caller), caller)
 
     def search(self, caller: Caller, query: str) -> tuple[Tool, ...]:
         """Return those of the caller's tools that words of the query speak for, the best first."""
-        return self._index(caller).find(query)
+        return self._index(caller).find(query) if query.strip() else self.tools(caller)
 
     def rank(self, caller: Caller, query: str, limit: int | None = None) -> dict[str, float]:
         """Return how well the caller's tools fit a query, or a whole conversation, the best first."""
         return self._index(caller).rank(query, limit)
+
+    def fit(self, caller: Caller, text: str, most: int) -> dict[str, float]:
+        """Return how well so many of the caller's tools fit a conversation, and all that fit as well."""
+        return self._index(caller).fit(text, most)
 
     async def read(self) -> None:
         """Take in the words of all tools before a search does; those of thousands take a while at first."""
@@ -175,19 +195,49 @@ class Gateway:
         except Refused:
             return tool.exposed
 
+    async def seen(self, caller: Caller) -> tuple[Tool, ...]:
+        """Return what `tools` does; where nobody has asked yet, others have their turn meanwhile."""
+        book, audience = self._book, self._policy.audience(caller)
+        found = book.views.get((audience, ""))
+        if found is None:
+            offered = tuple(book.snapshot.offered(caller.apps))
+            verdicts = await unhurried(offered, lambda tool: self._policy.visible(tool, caller))
+            found = tuple(compress(offered, verdicts))
+            # Whose energy has come or gone in between has been asked about as two.
+            if self._policy.audience(caller) != audience:
+                return self.tools(caller)
+            book.keep((audience, ""), found)
+        return found
+
+    def kept(self, caller: Caller, spelling: str) -> Any:
+        """Return what was prepared of the caller's list before; None where nobody has asked for it yet."""
+        return self._book.views.get((self._policy.audience(caller), spelling))
+
     def prepared(self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], T]) -> T:
         """Return what `render` makes of the caller's list, made once per catalog version and audience."""
-        book = self._book
-        audience = self._policy.audience(caller)
+        book, audience = self._book, self._policy.audience(caller)
         found = book.views.get((audience, spelling))
         if found is None:
-            offered = book.snapshot.offered(caller.apps)
-            visible = [tool for tool in offered if self._policy.visible(tool, caller)]
-            if len(book.views) >= _MOST_VIEWS:
-                # The oldest goes; with thousands of users, each sees a list of their own.
-                del book.views[next(iter(book.views))]
-            found = book.views[audience, spelling] = render(visible)
+            found = book.keep((audience, spelling), render(self._listed(book, audience, caller)))
         return cast("T", found)
+
+    async def preparing(
+        self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], Awaitable[T]]
+    ) -> T:
+        """Return what `prepared` does, where it takes so long that others must have their turn meanwhile."""
+        book, audience = self._book, self._policy.audience(caller)
+        found = book.views.get((audience, spelling))
+        if found is None:
+            found = book.keep((audience, spelling), await render(self._listed(book, audience, caller)))
+        return cast("T", found)
+
+    def _listed(self, book: _Book, audience: object, caller: Caller) -> tuple[Tool, ...]:
+        found: tuple[Tool, ...] | None = book.views.get((audience, ""))
+        if found is None:
+            offered = book.snapshot.offered(caller.apps)
+            found = tuple([tool for tool in offered if self._policy.visible(tool, caller)])
+            book.keep((audience, ""), found)
+        return found
 
     def tool(self, name: str, caller: Caller) -> Tool:
         """Return the tool this caller means by a name, or refuse and say what comes near."""
@@ -312,3 +362,8 @@ class Gateway:
 def _definition(tool: Tool) -> str:
     """What a chain is made for: the whole definition, and the name it is exposed under."""
     return f"{tool.fingerprint} {tool.exposed}"
+
+
+def _size(view: object) -> int:
+    """Return how large a list is that is spelled; others hold little but tools, which are there anyway."""
+    return len(view) if isinstance(view, bytes) else 0

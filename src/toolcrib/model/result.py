@@ -58,6 +58,10 @@ class Voice:
     suppress: bool = False
     follow_ups: tuple[str, ...] = ()
 
+    def as_json(self) -> JsonObject:
+        """Spell it as every face does."""
+        return {"suppressVoiceResponse": self.suppress, "suggestedFollowUps": list(self.follow_ups)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata(Value):

@@ -1,5 +1,7 @@
 """How each tool has done lately: success rate and latency, with recent calls counting most."""
 
+from collections.abc import Iterable
+
 MOST_TOOLS = 20_000
 
 _WEIGHT = 0.05
@@ -29,6 +31,10 @@ class History:
     def rate(self, tool: str) -> tuple[float, float, int]:
         """Success rate (0 to 1), seconds and number of attempts; (1.0, 0.0, 0) where nothing is known."""
         return self._tools.get(tool, (1.0, 0.0, 0))
+
+    def tried(self) -> Iterable[str]:
+        """Return the names of the tools of which something is known."""
+        return self._tools.keys()
 
     def _begin(self, tool: str, *, ok: bool, seconds: float) -> None:
         if len(self._tools) >= self._limit:

@@ -50,4 +50,4 @@ class Policy:
 
     def audience(self, caller: Caller) -> Hashable:
         """Return what of a caller decides its list: callers of one audience share prepared bytes."""
-        return tuple(rule.audience(caller) for rule in self.rules)
+        return tuple([rule.audience(caller) for rule in self.rules])

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 from toolcrib.interfaces import Reason
@@ -31,9 +32,9 @@ class Context:
     """Whether it is said that a call takes a while; None where the provider decides that."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    @property
+    @cached_property
     def counts_energy(self) -> bool:
-        """Whether energy counts here: where somebody has said something about it."""
+        """Whether energy counts here: where somebody has said something about it. Asked on every call."""
         return self.min_energy is not None or self.max_energy_cost is not None
 
     def __post_init__(self) -> None:

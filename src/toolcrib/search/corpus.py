@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 
 from anyio.lowlevel import checkpoint
@@ -12,6 +13,10 @@ from toolcrib.search.text import weighed
 
 _NONE: Mapping[int, float] = MappingProxyType({})
 _AT_ONCE = 100
+MOST_WORDS = 20_000
+"""How many different words of one source are kept: nobody has more to say, and each takes memory."""
+_NAMING = 16
+"""So many words of a tool are kept all the same; the first are those of its name."""
 _SPARE = 1_000
 """How many definitions that nobody offers any more are kept before they are worth a fresh start."""
 
@@ -26,7 +31,10 @@ class Corpus:
         self._places: dict[tuple[str, str], int] = {}
         self._held: dict[str, dict[int, float]] = {}
         self._names: dict[str, list[int]] = {}
+        self._known: dict[str, set[str]] = {}
+        """The words of each source."""
         self._sorted: list[str] = []
+        self._sized: dict[tuple[str, int], list[str]] = {}
         self._whole: Mapping[str, Tool] = {}
 
     def __len__(self) -> int:
@@ -74,9 +82,18 @@ class Corpus:
                 return
             yield ordered[place]
 
+    def sized(self, beginning: str, lengths: Iterable[int]) -> Iterator[str]:
+        """Yield the words of one of these lengths that begin with a letter."""
+        self._ordered()
+        return chain.from_iterable(self._sized.get((beginning, length), ()) for length in lengths)
+
     def _read(self, tool: Tool, place: int) -> None:
-        held = self._held
-        for word, weight in weighed(tool).items():
+        held, known = self._held, self._known.setdefault(tool.source, set())
+        for at, (word, weight) in enumerate(weighed(tool).items()):
+            if word not in known:
+                if len(known) >= MOST_WORDS and at >= _NAMING:
+                    continue
+                known.add(word)
             having = held.get(word)
             if having is None:
                 held[word] = {place: weight}
@@ -88,4 +105,7 @@ class Corpus:
     def _ordered(self) -> list[str]:
         if len(self._sorted) != len(self._held):
             self._sorted = sorted(self._held)
+            self._sized = {}
+            for word in self._sorted:
+                self._sized.setdefault((word[0], len(word)), []).append(word)
         return self._sorted

@@ -15,6 +15,7 @@ EXACT = 100.0
 _MOST_TEXT = 4_000
 _MOST_WORDS = 16
 _MOST_ALIKE = 32
+_MOST_MISSPELT = 8
 _SHORTEST_BEGUN, _SHORTEST_MISSPELT = 2, 4
 _BEGUN, _MISSPELT = 0.4, 0.6
 """What a word counts for that is not the one asked for, and only begins so or comes near it."""
@@ -26,8 +27,12 @@ _MOST_KNOWN = 4_096
 _TIE = -1e-10
 """What each place in the list counts: of equals the earlier comes first."""
 
-_Asked = tuple[int, Mapping[int, float]]
-"""How many of the audience's tools have a word, and which of all have it."""
+_NEARLY = 1e-4
+"""Scores that are the same once they are rounded are nearer than this."""
+
+_Asked = tuple[int, Mapping[int, float], float]
+"""How many of the audience's tools have a word, which of all have it, and what it is worth."""
+_NOBODY: _Asked = (0, {}, 0.0)
 
 
 class Index:
@@ -52,6 +57,16 @@ class Index:
         scores = self._scores(query)
         return {self._at(place).name: round(scores[place], 4) for place in _best(scores, limit)}
 
+    def fit(self, query: str, most: int) -> dict[str, float]:
+        """Return the scores of so many tools that fit best, and of all that fit as well as the last of them.
+
+        They come in no order: it is for others to say which of equals are better.
+        """
+        scores = self._scores(query)
+        least = round(min(nlargest(most, scores.values()), default=0.0), 4)
+        rounded = ((place, round(score, 4)) for place, score in scores.items() if score > least - _NEARLY)
+        return {self._at(place).name: score for place, score in rounded if score >= least}
+
     def _at(self, place: int) -> Tool:
         return self._tools[self._orders[place]]
 
@@ -68,25 +83,25 @@ class Index:
         # Where every word is a common one, the least common chooses.
         chosen = [each for each in asked if each[0] <= self._many] or asked[:1]
         scores: dict[int, float] = {}
-        for count, held in chosen:
-            self._choose(scores, held, self._telling(count))
-        for count, held in asked[len(chosen) :]:
+        for count, held, worth in chosen:
+            self._choose(scores, held, worth * self._telling(count))
+        for count, held, worth in asked[len(chosen) :]:
             if count <= len(self._tools) // _MOST_OF:
-                _rank(scores, held, self._telling(count))
+                _rank(scores, held, worth * self._telling(count))
         return scores
 
     def _asked(self, query: str) -> list[_Asked]:
         """Return what is known of each word of the query, the rarest first."""
         said = words(query)
         told = [word for word in said if word not in STOPS] or said
-        asked = [self._meant(stemmed) for stemmed in dict.fromkeys(map(stem, told))]
+        stems = list(dict.fromkeys(map(stem, told)))
+        asked = [(self._count(each), self._corpus.having(each), 1.0) for each in stems]
+        unknown = [each for each, known in zip(stems, asked, strict=True) if not known[0]]
+        # Of a whole conversation the latest: who talks at length has said the rest in other words.
+        asked += map(self._misspelt, unknown[-_MOST_MISSPELT:])
         if told and told[-1] == said[-1] and query[-1].isalnum():
             asked.append(self._begun(told[-1]))
         return sorted((each for each in asked if each[0]), key=_count)[:_MOST_WORDS]
-
-    def _meant(self, word: str) -> _Asked:
-        count = self._count(word)
-        return (count, self._corpus.having(word)) if count else self._misspelt(word)
 
     def _begun(self, word: str) -> _Asked:
         """Find the words that begin so: whoever types is not done with the last one.
@@ -95,26 +110,29 @@ class Index:
         """
         whole = stem(word)
         if len(word) < _SHORTEST_BEGUN or self._count(whole) > self._many:
-            return 0, {}
+            return _NOBODY
         return self._together((each for each in self._corpus.starting(word) if each != whole), _BEGUN)
 
     def _misspelt(self, word: str) -> _Asked:
         """Find the words that are one slip away from one that nobody has."""
-        if len(word) < _SHORTEST_MISSPELT or not word.isascii():
-            return 0, {}
-        alike = self._corpus.starting(word[0])
+        if len(word) < _SHORTEST_MISSPELT or not (word.isascii() and word.isalpha()):
+            return _NOBODY
+        alike = self._corpus.sized(word[0], range(len(word) - 1, len(word) + 2))
         return self._together((each for each in alike if _one_slip(word, each)), _MISSPELT)
 
     def _together(self, alike: Iterable[str], worth: float) -> _Asked:
         """Take several words for one, each worth less than the word itself."""
+        known = list(islice((each for each in alike if self._count(each)), _MOST_ALIKE))
+        if len(known) == 1:
+            return self._count(known[0]), self._corpus.having(known[0]), worth
         united: dict[int, float] = {}
-        for word in islice((each for each in alike if self._count(each)), _MOST_ALIKE):
+        for word in known:
             for place, weight in self._corpus.having(word).items():
                 if place in self._orders:
-                    united[place] = max(united.get(place, 0.0), weight * worth)
+                    united[place] = max(united.get(place, 0.0), weight)
             if len(united) > len(self._orders) // _MOST_OF:
                 break
-        return len(united), united
+        return len(united), united, worth
 
     def _count(self, word: str) -> int:
         """Return how many of this audience's tools have a word: those of others must not show in a score."""

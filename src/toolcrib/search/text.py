@@ -28,11 +28,11 @@ def weighed(tool: Tool) -> dict[str, float]:
     counts: dict[str, float] = {}
     before = counts.get
     for weight, text in _named(tool):
-        for word in map(stem, words(text)):
+        for word in map(stem, words(text[:_MOST_PROSE])):
             counts[word] = before(word, 0.0) + weight
     length = 0
     for weight, text in _said(tool):
-        said = words(text)
+        said = words(text[:_MOST_PROSE])
         length += len(said)
         for word in map(telling, said):
             counts[word] = before(word, 0.0) + weight
@@ -60,10 +60,10 @@ def _named(tool: Tool) -> Iterator[tuple[float, str]]:
 
 def _said(tool: Tool) -> Iterator[tuple[float, str]]:
     """Yield what is told at length."""
-    yield PROSE, tool.description[:_MOST_PROSE]
+    yield PROSE, tool.description
     found = _parameters(tool.input_schema)
     yield PARAMETER, " ".join(name for name, _ in found)
-    yield DETAIL, " ".join(description for _, description in found if description)[:_MOST_PROSE]
+    yield DETAIL, " ".join(description for _, description in found if description)
 
 
 def _parameters(schema: JsonObject) -> list[tuple[str, str]]:

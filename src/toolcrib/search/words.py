@@ -12,6 +12,7 @@ _WORDS = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 """Scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 
+_SLACK = 64
 _OFTEN = (
     "a an and any are as at be by can could do does for from has have how i if in into is it its me my"
     " not of on or our please so some such that the their them then there these this those to us want was"
@@ -51,7 +52,8 @@ def telling(word: str) -> str:
 
 def _folded(text: str) -> str:
     """Fold case and drop accents, and vowel signs with them: both sides lose the same."""
-    apart = normalize("NFKD", text.casefold())
+    # Some characters stand for whole sentences; a syllable of Korean is three letters, and nothing has more.
+    apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _SLACK]
     return normalize("NFC", "".join(each for each in apart if category(each)[0] != "M")).casefold()
 
 

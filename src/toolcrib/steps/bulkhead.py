@@ -36,11 +36,14 @@ class Bulkhead:
     running: int = 32
     waiting: int = 64
     patience: float = 10.0
+    apart: frozenset[str] = frozenset()
+    """Tools with a room of their own, by name: they only wait, and would fill that of others."""
     _rooms: dict[str, _Room] = field(default_factory=dict[str, _Room], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage:
         """Every source has a room; its tools share it."""
-        room = self._rooms.setdefault(tool.source, _Room(self.running))
+        owner = tool.name if tool.name in self.apart else tool.source
+        room = self._rooms.setdefault(owner, _Room(self.running))
 
         async def bulkhead(call: Call, proceed: Handler) -> Result:
             if room.free > 0:

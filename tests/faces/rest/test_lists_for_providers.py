@@ -1,14 +1,19 @@
 """Lists for providers: in their own shape, within their bounds, and what is left out by name."""
 
 import json
+from itertools import count
 from typing import Any
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from tests.doors import Doors, doors
 from tests.faces.rest.bench import TOOLS
 from toolcrib import Registry
 from toolcrib.formats import PROVIDERS
+from toolcrib.gateway import pace
+from toolcrib.model import Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -67,3 +72,42 @@ async def test_a_tool_a_provider_cannot_be_told_of_is_named() -> None:
         assert [each["name"] for each in lost] == ["tools:odd"]
         assert lost[0]["reason"] == "needs a parameter with a name that gemini does not take: 'what for?'"
         assert "withheld" not in (await crib.ask("GET", "/api/tools?format=openai_chat")).json
+
+
+@pytest.mark.parametrize("format", PROVIDERS)
+async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
+    crib: Doors, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spelled: list[str] = []
+    kind = type(PROVIDERS[format])
+    spell = kind.tool
+
+    def counting(self: Any, tool: Tool, name: str) -> Any:
+        spelled.append(tool.name)
+        return spell(self, tool, name)
+
+    monkeypatch.setattr(kind, "tool", counting)
+    total = (await crib.ask("GET", f"/api/tools?format={format}")).json["total"]
+    for more in ("", "&q=add", "&limit=2", "&text=two+numbers", "&style=safe", "&context=few"):
+        assert (await crib.ask("GET", f"/api/tools?format={format}{more}")).status == 200
+    assert len(spelled) == len(set(spelled)) == total
+
+
+async def test_others_have_their_turn_while_a_long_list_is_spelled(
+    crib: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "perf_counter", count().__next__)
+    turns = total = 0
+
+    async def beside() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(beside)
+        total = (await crib.ask("GET", "/api/tools?format=gemini")).json["total"]
+        tasks.cancel_scope.cancel()
+    # Each tool is asked about, its parameters are looked at, and it is spelled.
+    assert turns >= 3 * (total // pace.BITE)

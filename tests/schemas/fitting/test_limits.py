@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.schemas.fitting.drawn import stands
 from toolcrib.model import JsonObject
 from toolcrib.schemas import check
 from toolcrib.schemas.fitting.dialects import DIALECTS, GEMINI, OPENAI_STRICT
@@ -65,6 +66,56 @@ def test_many_alternatives_are_not_compared_for_ever() -> None:
     kinds = [{"type": "object", "required": [f"k{each}"]} for each in range(80)]
     fitted = fit(check({"properties": {"x": {"oneOf": kinds}}}).schema, GEMINI)
     assert ("#/properties/x", "oneOf") in {(loss.path, loss.keyword) for loss in fitted.losses}
+
+
+def doubling(depth: int) -> JsonObject:
+    """A root that is one of two, each of which is one of two, and so on: little text, thousands of ways."""
+    definitions: JsonObject = {
+        f"d{each}": {
+            "anyOf": [{"$ref": f"#/$defs/d{each + 1}"}] * 2,
+            "properties": {f"z{each}": {}},
+        }
+        for each in range(depth)
+    }
+    definitions[f"d{depth}"] = {"properties": {"a": {"type": "string"}}}
+    known = {"when": {"type": "string", "description": "A day."}, "many": {"type": "array"}, "any": {}}
+    schema = {"properties": known, "required": ["when"], "$ref": "#/$defs/d0", "$defs": definitions}
+    return check(schema).schema
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_what_is_too_much_work_is_said_in_outline(dialect: Dialect) -> None:
+    schema = doubling(10)
+    fitted = fit(schema, dialect)
+    assert fitted.schema["properties"]["when"] == {"type": "string", "description": "A day."}
+    assert "when" in fitted.schema["required"]
+    assert set(fitted.schema["properties"]) == {"when", "many", "any"}
+    said = "too much work" if dialect.references else "too"
+    assert any(said in loss.message for loss in fitted.losses)
+    assert all(stands(schema, loss.path, loss.keyword) for loss in fitted.losses)
+
+
+def test_what_stands_in_many_places_is_not_written_out_for_megabytes() -> None:
+    members = {f"p{each}": {"$ref": "#/$defs/long"} for each in range(900)}
+    long = {
+        "type": "string",
+        "description": "long " * 4_000,
+        "enum": [f"value {each}" for each in range(500)],
+    }
+    schema = check({"properties": members, "$defs": {"long": long}}).schema
+    for dialect in DIALECTS.values():
+        fitted = fit(schema, dialect)
+        assert len(orjson.dumps(fitted.schema)) < 2_000_000
+        assert bool(fitted.losses) or dialect.references
+
+
+def test_what_is_fitted_can_always_be_written() -> None:
+    wide = {"properties": {"x": {"type": "integer", "exclusiveMinimum": 1e300, "maximum": 1.5e308}}}
+    listed = {"properties": {"x": {"enum": [1e308, 1, 2]}, "y": {"type": "integer", "minimum": -1e30}}}
+    deep = {"allOf": [{"properties": {"same": {"minLength": each}}} for each in range(400)]}
+    for schema in (wide, listed, deep):
+        for dialect in DIALECTS.values():
+            assert orjson.dumps(fit(check(schema).schema, dialect).schema)
 
 
 def test_a_large_schema_that_is_plain_is_fitted_whole() -> None:

@@ -60,6 +60,7 @@ def test_without_losses_the_same_values_are_accepted(
     keeps_its_promise(schema, dialect, samples)
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("dialect", [*LOOSE.values(), PLACED], ids=[*LOOSE, "placed"])
@@ -71,6 +72,7 @@ def test_without_losses_the_same_values_are_accepted_by_all(
     keeps_its_promise(schema, dialect, samples)
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(schema=schemas(), samples=values)
@@ -84,6 +86,7 @@ def test_what_was_accepted_still_is_where_no_union_had_to_be_folded(
         assert after.ok(sample) or not before.ok(sample)
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(schema=schemas())

@@ -78,6 +78,7 @@ def test_what_is_too_much_for_a_strict_function() -> None:
     assert strictly(closed(it={"type": "string", "enum": [f"v{at}" for at in range(1_001)]})) is None
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.requirement("F2")
 @settings(max_examples=200)

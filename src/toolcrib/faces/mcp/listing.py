@@ -1,8 +1,7 @@
 """The tool list as MCP clients read it: prepared per catalog version, audience and revision, in pages."""
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import orjson
@@ -13,7 +12,7 @@ from toolcrib.faces.mcp.finding import Finds
 from toolcrib.faces.mcp.paging import SINCE, Pages, cursor_of, paged
 from toolcrib.faces.mcp.revisions import MODERN
 from toolcrib.formats import Mcp
-from toolcrib.gateway import Cutting, Gateway
+from toolcrib.gateway import Cutting, Gateway, unhurried
 from toolcrib.model import Caller, JsonObject, Tool
 
 _MOST_KEPT = 50_000
@@ -33,32 +32,43 @@ class Listing:
     async def answer(self, asked: Asked) -> bytes:
         """Return the page behind a cursor."""
         cursor = cursor_of(asked)
-        found = self._pages(asked.peer).get(cursor)
+        found = (await self._pages(asked.peer)).get(cursor)
         if found is None:
             message = "there is no such cursor; ask for the first page again"
             raise Refused("INVALID_REQUEST", message, path="cursor")
         return found
 
-    def _pages(self, peer: Peer) -> Pages:
+    async def _pages(self, peer: Peer) -> Pages:
         caller, revision = peer.caller, peer.revision
         style = self._gateway.style(caller) or "safe"
         if style == "qualified":
             wanted = f"set `style` of the context {caller.context} to safe or flat"
             raise Refused("INVALID_REQUEST", f"MCP takes no names like source:tool; {wanted}")
-        render = partial(self._rendered, name=partial(self._name, style, caller), revision=revision)
+        name, kind = self._name(style, caller), f"mcp-{revision}-{style}"
+        kept: Pages | None = self._gateway.kept(caller, kind)
+        if kept is not None:
+            return kept
         if self._finds.on(caller):
-            return render(self._finds.shown(caller, peer.session))
-        return self._gateway.prepared(
-            caller, f"mcp-{revision}-{style}", lambda tools: render(self._cutting.cut(tools, caller, "mcp"))
-        )
+            await self._cutting.choosing(caller)
+            return await self._rendered(self._finds.shown(caller, peer.session), name, revision)
 
-    def _name(self, style: str, caller: Caller, tool: Tool) -> str:
+        def whole(tools: Sequence[Tool]) -> Awaitable[Pages]:
+            return self._rendered(self._cutting.cut(tools, caller, "mcp"), name, revision)
+
+        await self._cutting.ready(caller, "mcp")
+        return await self._gateway.preparing(caller, kind, whole)
+
+    def _name(self, style: str, caller: Caller) -> Callable[[Tool], str]:
         """Use the style's name where the protocol takes it, else the safe one."""
-        name = self._gateway.named(tool, style, caller)
-        return name if _PLAIN.fullmatch(name) else tool.exposed
 
-    def _rendered(self, tools: Sequence[Tool], *, name: Callable[[Tool], str], revision: str) -> Pages:
-        spelled = [self._spelled(tool, name(tool), revision) for tool in tools]
+        def name(tool: Tool) -> str:
+            named = self._gateway.named(tool, style, caller)
+            return named if _PLAIN.fullmatch(named) else tool.exposed
+
+        return name
+
+    async def _rendered(self, tools: Sequence[Tool], name: Callable[[Tool], str], revision: str) -> Pages:
+        spelled = await unhurried(tools, lambda tool: self._spelled(tool, name(tool), revision))
         return paged("tools", spelled, revision)
 
     def _spelled(self, tool: Tool, name: str, revision: str) -> bytes:

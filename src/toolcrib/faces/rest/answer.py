@@ -10,8 +10,7 @@ from toolcrib.asgi import Answer, Request, patience
 from toolcrib.asgi.answer import EVENTS
 from toolcrib.faces.rest.fields import KEY, key_of, only, refused, text
 from toolcrib.faces.rest.streaming import KEEP_ALIVE, stream, wants_events
-from toolcrib.formats import provider
-from toolcrib.gateway import Answering, Conversations, Gateway
+from toolcrib.gateway import Answering, Conversations, Gateway, asked_of
 from toolcrib.model import Caller, Json, JsonObject, Report
 
 FIELDS = ("format", "message", "context", "idempotencyKey")
@@ -45,7 +44,7 @@ class AnswerRoute:
         """Make all calls of a message; what is wrong with it is said before anything else is."""
         asked = self._asked(request, only(await request.json(self._body_bytes), *FIELDS))
         if wants_events(request):
-            provider(asked.format).calls(asked.message)
+            asked_of(asked.message, asked.format)
             run = partial(self._made, request, asked)
             return Answer(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
         return Answer(200, await self._made(request, asked))

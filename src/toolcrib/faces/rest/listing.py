@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import orjson
 
 from toolcrib.apps.phrases import phrases
 from toolcrib.asgi import Answer, Request
 from toolcrib.faces.rest.fields import choice, count, text
-from toolcrib.formats import FORMATS, Rest
-from toolcrib.gateway import Declaring, Gateway
-from toolcrib.model import Caller, Tool
+from toolcrib.formats import FORMATS
+from toolcrib.gateway import Declaring, Gateway, unhurried
+from toolcrib.model import Caller, JsonObject, Tool
 
 STYLES = ("qualified", "safe", "flat")
 MOST = 10_000
 UNVERIFIED = "no device is connected, so nobody knows whether it has what some of these apps need"
-_MOST_LINES = 50_000
-_REST = Rest()
+_MOST_LINES = 20_000
+"""Of each spelling: as many tools as there can be, and what has changed of them."""
 
 
 class _Wanted(NamedTuple):
@@ -30,7 +30,7 @@ class _Wanted(NamedTuple):
     @property
     def kept(self) -> str:
         """What a list spelled so is kept under."""
-        return f"rest-{self.spelling}-{self.style}-{self.caller.language}"
+        return f"rest-{self.spelling}-{self.style}-{self.caller.language if self.spelling == 'rest' else ''}"
 
 
 class Listing:
@@ -38,7 +38,7 @@ class Listing:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway, self._declaring = gateway, Declaring(gateway)
-        self._lines: dict[tuple[str, bool, str, str], bytes] = {}
+        self._lines: dict[str, dict[tuple[str, bool, str, str], bytes]] = {each: {} for each in FORMATS}
 
     async def tools(self, request: Request) -> Answer:
         """List, filter and cut."""
@@ -48,20 +48,30 @@ class Listing:
         style = choice(query, "style", STYLES, "") if "style" in query else None
         wanted = _Wanted(caller, spelling, self._declaring.style(caller, spelling, style))
         limit = count(query, "limit", default=MOST, most=MOST)
+        if "q" in query or limit != MOST:
+            return Answer(200, await self._chosen(wanted, query, limit))
+        kept: bytes | None = self._gateway.kept(caller, wanted.kept)
+        return Answer(200, kept or await self._whole(wanted, query))
+
+    async def _whole(self, wanted: _Wanted, query: Mapping[str, str]) -> bytes:
+        """Spell all there is; it is kept where none of it has to be cut."""
+        caller, spelling = wanted.caller, wanted.spelling
+        await self._declaring.ready(caller, spelling)
         most = self._declaring.cutting.most(caller, spelling)
-        if "q" not in query and limit == MOST and (most is None or len(self._gateway.tools(caller)) <= most):
-            return Answer(200, self._gateway.prepared(caller, wanted.kept, partial(self._spelled, wanted)))
+        if most is not None and len(self._gateway.tools(caller)) > most:
+            return await self._chosen(wanted, query, MOST)
+        return await self._gateway.preparing(caller, wanted.kept, partial(self._spelled, wanted))
+
+    async def _chosen(self, wanted: _Wanted, query: Mapping[str, str], limit: int) -> bytes:
+        """Spell a part of the list. Which tools are used most changes all the time, so it is not kept."""
+        await self._declaring.ready(wanted.caller, wanted.spelling)
         if "q" in query or "text" in query:
             await self._gateway.read()
-        return Answer(200, self._chosen(wanted, query, limit))
+        asked = query.get("q", "")
+        found = self._gateway.search(wanted.caller, asked)
+        return await self._spelled(wanted, found, said=query.get("text", ""), ranked=bool(asked), limit=limit)
 
-    def _chosen(self, wanted: _Wanted, query: Mapping[str, str], limit: int) -> bytes:
-        """Spell a part of the list. Which tools are used most changes all the time, so it is not kept."""
-        caller, asked = wanted.caller, query.get("q", "")
-        found = self._gateway.search(caller, asked)
-        return self._spelled(wanted, found, said=query.get("text", ""), ranked=bool(asked), limit=limit)
-
-    def _spelled(
+    async def _spelled(
         self,
         wanted: _Wanted,
         tools: Sequence[Tool],
@@ -70,31 +80,35 @@ class Listing:
         ranked: bool = False,
         limit: int = MOST,
     ) -> bytes:
-        caller, spelling, style = wanted
+        caller, spelling = wanted.caller, wanted.spelling
+        chosen = self._declaring.choose(tools, caller, spelling, text=said, ranked=ranked)
+        lines = await unhurried(chosen.tools[:limit], partial(self._line, wanted))
         if spelling != "rest":
-            declared = self._declaring.declare(
-                tools, caller, spelling, style, text=said, ranked=ranked, limit=limit
-            )
-            return orjson.dumps(declared.as_json())
-        kept = self._declaring.cutting.cut(tools, caller, spelling, text=said, ranked=ranked)
-        lines = b",".join([self._line(wanted, tool) for tool in kept[:limit]])
-        cut = b',"cut":%d' % (len(tools) - len(kept)) if len(kept) < len(tools) else b""
-        return b'{"tools":[%s],"total":%d%s%s}' % (lines, len(tools), cut, _warnings(caller, kept))
+            # Spelled already: what wraps them does not look inside.
+            declared = cast("list[JsonObject]", [orjson.Fragment(line) for line in lines])
+            return orjson.dumps(chosen.declared(declared, spelling).as_json())
+        cut = b',"cut":%d' % chosen.cut if chosen.cut else b""
+        warnings = _warnings(caller, chosen.tools)
+        return b'{"tools":[%s],"total":%d%s%s}' % (b",".join(lines), chosen.total, cut, warnings)
 
     def _line(self, wanted: _Wanted, tool: Tool) -> bytes:
         """Spell a tool once for all who see it so; lists of any cut are put together from these."""
-        name = self._gateway.named(tool, wanted.style, wanted.caller)
-        key = (tool.fingerprint, tool.degraded, name, wanted.kept)
-        found = self._lines.get(key)
+        name = self._declaring.name(tool, wanted.style, wanted.caller, wanted.spelling)
+        lines = self._lines[wanted.spelling]
+        key = (tool.fingerprint, tool.degraded, name, wanted.caller.language if tool.extensions else "")
+        found = lines.get(key)
         if found is None:
-            if len(self._lines) >= _MOST_LINES:
-                self._lines.clear()
-            spelled = _REST.tool(tool, name)
-            if tool.extensions:
-                spoken = phrases(tool.extensions, wanted.caller.language)
-                spelled = {**spelled, "activationPhrases": spoken}
-            found = self._lines[key] = orjson.dumps(spelled)
+            if len(lines) >= _MOST_LINES:
+                lines.clear()
+            found = lines[key] = orjson.dumps(_spelled(wanted, tool, name))
         return found
+
+
+def _spelled(wanted: _Wanted, tool: Tool, name: str) -> JsonObject:
+    spelled = FORMATS[wanted.spelling].tool(tool, name)
+    if wanted.spelling != "rest" or not tool.extensions:
+        return spelled
+    return {**spelled, "activationPhrases": phrases(tool.extensions, wanted.caller.language)}
 
 
 def _warnings(caller: Caller, tools: Sequence[Tool]) -> bytes:

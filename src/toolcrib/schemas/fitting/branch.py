@@ -1,13 +1,14 @@
 """Writes one kind of value in a provider's own words."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
 from toolcrib.schemas.fitting.dialect import Dialect
 from toolcrib.schemas.fitting.fold import any_item
 from toolcrib.schemas.fitting.ledger import Ledger
+from toolcrib.schemas.fitting.meet import EXACT
 from toolcrib.schemas.fitting.original import Original, escape
 from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, anything
 from toolcrib.schemas.fitting.tidy import highest, lowest
@@ -31,6 +32,7 @@ class BranchWriter:
 
     def write(self, branch: Branch, path: str, level: int) -> Schema:
         """Write one branch of the place at a path."""
+        self._ledger.work(4)
         said = dict(branch.said)
         told: Schema = {"type": branch.kind}
         if branch.kind == "number":
@@ -79,7 +81,7 @@ class BranchWriter:
     def _bound(self, said: dict[str, Said], kind: str, keyword: str, plain: str, bound: int | None) -> None:
         """Say an exclusive bound as a plain one: the next integer, else the bound itself."""
         held = said[keyword]
-        if kind == "integer":
+        if kind == "integer" and bound is not None and abs(bound) <= EXACT:
             said[plain] = replace(held, value=bound)
         else:
             self._ledger.lose(held.origin, f"the bound itself is not excluded: {plain} is said")
@@ -119,7 +121,7 @@ class BranchWriter:
     def _ranged(self, held: Said, said: dict[str, Said], told: Schema) -> bool:
         """Say the numbers of a list by their bounds, and tell whether these are all within them."""
         least, most = min(held.value), max(held.value)
-        whole = all(float(value).is_integer() for value in held.value)
+        whole = all(float(value).is_integer() and abs(value) <= EXACT for value in held.value)
         if whole:
             told["type"], least, most = "integer", int(least), int(most)
         if self._dialect.knows("minimum") and self._dialect.knows("maximum"):
@@ -138,7 +140,7 @@ class BranchWriter:
         members = {**members, **dict(_missing(wanted, members, rest, path))}
         if self._is_too_deep(level, members, named or required):
             members, wanted = {}, ()
-        properties = dict(self._properties(members, wanted, level))
+        properties = dict(self._properties(members, frozenset(wanted), level))
         if properties or self._dialect.properties_said:
             told["properties"] = properties
         listed = list(properties) if self._dialect.strict else [each for each in wanted if each in properties]
@@ -154,7 +156,7 @@ class BranchWriter:
         return True
 
     def _properties(
-        self, members: dict[str, Shape], required: tuple[str, ...], level: int
+        self, members: dict[str, Shape], required: Collection[str], level: int
     ) -> Iterator[tuple[str, Schema]]:
         for name, shape in members.items():
             if self._parameter is not None and not self._parameter.fullmatch(name):

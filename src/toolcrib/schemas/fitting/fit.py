@@ -1,24 +1,65 @@
 """Fits a schema to what a reader understands, and says what is lost on the way."""
 
+from itertools import islice
+from typing import Any
+
 from toolcrib.model import JsonObject
+from toolcrib.schemas.bounds import too_deep
 from toolcrib.schemas.fitting.dialect import Dialect, Fitted
-from toolcrib.schemas.fitting.ledger import Ledger
+from toolcrib.schemas.fitting.ledger import Ledger, TooMuch
 from toolcrib.schemas.fitting.original import Original
 from toolcrib.schemas.fitting.plain import Plain
 from toolcrib.schemas.fitting.read import Reader
 from toolcrib.schemas.fitting.write import Writer
+from toolcrib.schemas.places import Schema, is_object
 
 __all__ = ["Dialect", "Fitted", "fit"]
+
+_MOST_NAMED = 200
+_LONGEST = 1_000
+"""How many parameters are named, and with how long a description, where more would be too much work."""
 
 
 def fit(schema: JsonObject, dialect: Dialect) -> Fitted:
     """Return a schema a reader of this dialect takes; without losses it accepts exactly the same values.
 
     The schema is one of arguments, as `check` lets it in. It is not changed, and may share parts with what
-    comes back.
+    comes back. One that would be too much work is said in outline, which is a loss.
     """
     original, ledger = Original(dict(schema)), Ledger()
+    try:
+        told = _told(original, ledger, dialect)
+    except TooMuch:
+        return _outlined(original, dialect)
+    return Fitted(told, ledger.losses) if too_deep(told) is None else _outlined(original, dialect)
+
+
+def _told(original: Original, ledger: Ledger, dialect: Dialect) -> JsonObject:
     if dialect.plain:
-        return Fitted(Plain(dialect, original, ledger).arguments(), ledger.losses)
+        return Plain(dialect, original, ledger).arguments()
     shape = Reader(original, ledger).arguments()
-    return Fitted(Writer(dialect, original, ledger).arguments(shape), ledger.losses)
+    return Writer(dialect, original, ledger).arguments(shape)
+
+
+def _outlined(original: Original, dialect: Dialect) -> Fitted:
+    """Name the parameters and say what type each has, and no more."""
+    ledger = Ledger()
+    ledger.lose(original.blame("#"), "it takes too much work to be said: only the names of parameters are")
+    outline = Original(_outline(original.root.schema))
+    told = _told(outline, ledger, dialect)
+    return Fitted(told, ledger.losses)
+
+
+def _outline(schema: JsonObject) -> Schema:
+    named: Any = schema.get("properties", {})
+    members = {name: _type_of(each) for name, each in islice(named.items(), _MOST_NAMED)}
+    required = [name for name in schema.get("required", ()) if name in members]
+    return {"type": "object", "properties": members, "required": required}
+
+
+def _type_of(schema: Any) -> JsonObject:
+    """What a parameter says of itself in two words: its type and its description."""
+    words: JsonObject = schema if is_object(schema) else {}
+    described = words.get("description")
+    told: dict[str, Any] = {"type": words["type"]} if isinstance(words.get("type"), str) else {}
+    return {**told, "description": described[:_LONGEST]} if isinstance(described, str) else told

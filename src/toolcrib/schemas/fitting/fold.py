@@ -65,7 +65,8 @@ def _held(branches: Iterable[Branch], keyword: str) -> list[Said]:
 def _members(branches: Sequence[Branch], said: dict[str, Said]) -> None:
     required = _held(branches, "required")
     if len(required) == len(branches):
-        names = [each for each in required[0].value if all(each in other.value for other in required)]
+        others = [frozenset(other.value) for other in required]
+        names = [each for each in required[0].value if all(each in other for other in others)]
         if names:
             said["required"] = Said(tuple(names), *required[0].origin)
     named = _held(branches, "properties")

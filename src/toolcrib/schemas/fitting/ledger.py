@@ -4,27 +4,54 @@ from toolcrib.interfaces import Loss
 
 MOST_NODES = 5_000
 """How many places a fitted schema is made of, at most: references that multiply are cut."""
+MOST_WORK = 16_000
+"""How much work one fitting may make, in steps of some microseconds: nobody else is served meanwhile."""
 
 Origin = tuple[str, str]
 """A place of the original schema and a keyword that stands there."""
 
 
+class TooMuch(Exception):
+    """All the work that one schema may make has been done, and it is not fitted yet."""
+
+
 class Ledger:
     """Keeps the account of one fitting."""
 
-    def __init__(self, budget: int = MOST_NODES) -> None:
+    def __init__(self, budget: int = MOST_NODES, work: int = MOST_WORK) -> None:
         self._losses: dict[Origin, Loss] = {}
         self._left = budget
+        self._most = self._work = work
+        self._reserve = work // 2
 
     def lose(self, origin: Origin, message: str) -> None:
         """Write a loss down, unless something of the same keyword was lost there before."""
         path, keyword = origin
-        self._losses.setdefault(origin, Loss(path=path, keyword=keyword, message=message))
+        if origin not in self._losses:
+            self.work(2)
+            self._losses[origin] = Loss(path=path, keyword=keyword, message=message)
 
-    def spend(self) -> bool:
-        """Whether there is room for one more place."""
+    def work(self, steps: int) -> None:
+        """Count work that was done; raises `TooMuch` at the end of it."""
+        self._work -= steps
+        if self._work < 0:
+            raise TooMuch
+
+    def spend(self, steps: int = 4) -> bool:
+        """Whether there is room for one more place; half of the work is kept for writing it all down."""
         self._left -= 1
-        return self._left >= 0
+        self._work -= steps
+        return self._left >= 0 and self._work >= self._reserve
+
+    @property
+    def left(self) -> int:
+        """How much more work may be done."""
+        return self._work
+
+    @property
+    def done(self) -> int:
+        """How much work has been done."""
+        return self._most - self._work
 
     @property
     def losses(self) -> tuple[Loss, ...]:

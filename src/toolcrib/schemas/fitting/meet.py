@@ -23,7 +23,8 @@ def meet(one: Shape, other: Shape, why: Origin, ledger: Ledger) -> Shape:
     found: list[Branch] = []
     pairs = ((mine, theirs) for mine in one.branches for theirs in other.branches if mine.kind == theirs.kind)
     for mine, theirs in pairs:
-        if len(found) == MOST_BRANCHES or not ledger.spend():
+        steps = 6 + (_parts(mine) + _parts(theirs)) // 8
+        if len(found) == MOST_BRANCHES or not ledger.spend(steps):
             ledger.lose(why, "it is left out: together with the rest it can be too many things")
             return one
         both = _both(mine, theirs, why, ledger)
@@ -32,10 +33,19 @@ def meet(one: Shape, other: Shape, why: Origin, ledger: Ledger) -> Shape:
     return Shape(one.path, tuple(found), notes, unions)
 
 
-def are_apart(one: Shape, other: Shape, budget: int) -> bool:
+def are_apart(one: Shape, other: Shape, budget: int, ledger: Ledger) -> bool:
     """Whether it is certain that no value is of both shapes."""
     scratch = Ledger(budget)
-    return meet(one, other, ("#", ""), scratch).is_nothing
+    apart = meet(one, other, ("#", ""), scratch).is_nothing
+    ledger.work(scratch.done)
+    return apart
+
+
+def _parts(branch: Branch) -> int:
+    """How much is said of what is further in: members, items, values, names."""
+    return sum(
+        len(branch.get(keyword) or ()) for keyword in ("properties", "prefixItems", "enum", "required")
+    )
 
 
 def _both(mine: Branch, theirs: Branch, why: Origin, ledger: Ledger) -> Branch | None:
@@ -120,11 +130,11 @@ def _names(held: Said, new: Said) -> Said:
 def _multiple(held: Said, new: Said) -> Said | None:
     if isinstance(held.value, int) and isinstance(new.value, int):
         least = math.lcm(held.value, new.value)
-        return replace(held, value=least) if least <= _EXACT else None
+        return replace(held, value=least) if least <= EXACT else None
     return _same(held, new)
 
 
-_EXACT = 2**53
+EXACT = 2**53
 """Up to here every reader of JSON counts alike."""
 
 

@@ -69,4 +69,8 @@ def _both(one: Any, other: Any) -> Any:
         return other
     if other is True:
         return one
-    return False if False in (one, other) else {"allOf": [one, other]}
+    if False in (one, other):
+        return False
+    # What was put together before is not nested any deeper.
+    held: list[Any] = one["allOf"] if one.keys() == {"allOf"} else [one]
+    return {"allOf": [*held, other]}

@@ -7,8 +7,8 @@ from toolcrib.model import JsonObject, Tool
 
 _T = TypeVar("_T")
 
-MOST = 4_096
-"""So many are kept, the newest: more tools than a gateway offers, and no more than memory has room for."""
+MOST = 20_000
+"""So many are kept: as many tools as a gateway can offer, and what has changed of them since."""
 
 
 class Once(Generic[_T]):
@@ -25,7 +25,8 @@ class Once(Generic[_T]):
             return self._made[tool.fingerprint]
         made = self._make(tool.input_schema)
         if tool.fingerprint:
-            while len(self._made) >= self._most:
-                del self._made[next(iter(self._made))]
+            if len(self._made) >= self._most:
+                # All at once: of lists that are gone through in order, the oldest is what is wanted next.
+                self._made.clear()
             self._made[tool.fingerprint] = made
         return made

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import unquote
 
+import orjson
+
 from toolcrib.schemas.fitting.ledger import Origin
 from toolcrib.schemas.places import Schema, is_object
 
@@ -29,6 +31,10 @@ _IGNORED = {
     DRAFT_2020: frozenset({"additionalItems", "$recursiveRef", "contentEncoding", "contentMediaType"}),
 }
 """Keywords that refuse nothing in a draft: it does not know them yet, or any more, or only as a note."""
+_LONG = _VALUES | {"description", "title", "pattern", "required", "dependentRequired"}
+"""Keywords that may hold a lot; what is put in place many times is written as often."""
+_STEP = 64
+"""So many bytes of them are a step of work."""
 _INDEX = re.compile(r"[0-9]{1,5}")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -98,6 +104,11 @@ class Original:
         if self._anchors is None:
             self._anchors = dict(_anchors(self.root))
         return self._anchors
+
+
+def weight(words: Schema) -> int:
+    """How much is said at a place itself, in steps of work: texts and values may be long."""
+    return sum(len(orjson.dumps(words[keyword])) // _STEP for keyword in _LONG & words.keys())
 
 
 def draft_of(schema: Any, inherited: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from toolcrib.schemas.fitting.dialect import Dialect
 from toolcrib.schemas.fitting.ledger import Ledger
-from toolcrib.schemas.fitting.original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot
+from toolcrib.schemas.fitting.original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot, weight
 from toolcrib.schemas.fitting.read import DEEPEST
 from toolcrib.schemas.fitting.root import Root
 from toolcrib.schemas.places import Schema, is_object
@@ -38,6 +38,8 @@ class Plain:
         """What each place that is referred to is called now, by its path."""
         self._places: dict[str, Spot] = {}
         """The same places, by what they are called."""
+        self._counts: dict[str, int] = {}
+        """How many were to be called the same."""
         self._open: list[int] = [id(original.root.schema)]
         """The places that are being written, from the outside in, by identity."""
 
@@ -85,6 +87,7 @@ class Plain:
 
     def _told(self, spot: Spot, without: Collection[str] = ()) -> Schema:
         words = {keyword: value for keyword, value in spot.words().items() if keyword not in without}
+        self._ledger.work(3 + weight(words))
         told: Schema = {}
         for keyword, value in words.items():
             if keyword in _PLUMBING or keyword in ("dependencies", "additionalItems"):
@@ -136,10 +139,10 @@ class Plain:
             return "#"
         if spot.path not in self._names:
             last = _UNSAFE.sub("_", spot.path.rpartition("/")[2]) or "definition"
-            name, count = last, 1
+            name = last
             while name in self._places:
-                count += 1
-                name = f"{last}_{count}"
+                self._counts[last] = self._counts.get(last, 1) + 1
+                name = f"{last}_{self._counts[last]}"
             self._names[spot.path] = name
             self._places[name] = spot
         return f"{_DEFINED}{self._names[spot.path]}"

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
-from toolcrib.schemas.fitting.ledger import Ledger, Origin
-from toolcrib.schemas.fitting.meet import are_apart, meet
-from toolcrib.schemas.fitting.original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot
+from toolcrib.schemas.fitting.ledger import MOST_WORK, Ledger, Origin
+from toolcrib.schemas.fitting.meet import EXACT, are_apart, meet
+from toolcrib.schemas.fitting.original import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot, weight
 from toolcrib.schemas.fitting.shapes import KINDS, Branch, Said, Shape, anything, distinct, nothing, union
 from toolcrib.schemas.fitting.tidy import tidied
 from toolcrib.schemas.places import Schema, is_object
@@ -15,6 +16,8 @@ DEEPEST = 32
 """How many places may be within each other, on the way through all references."""
 _MOST_PAIRS = 2_000
 """How many pairs of alternatives are compared, to see whether a value can be of two of them."""
+_MOST_COMPARING = MOST_WORK // 5
+"""How much work that may be, in one place."""
 
 _BOUNDS = {
     "minimum": "number",
@@ -90,7 +93,9 @@ class Reader:
             self._ledger.lose(self._original.blame(spot.path), "it is left out: the schema is too large")
             return anything(spot.path)
         self._open.append(id(spot.schema))
-        shape = self._together(spot, spot.words())
+        words = spot.words()
+        self._ledger.work(weight(words))
+        shape = self._together(spot, words)
         self._open.pop()
         return shape
 
@@ -126,9 +131,19 @@ class Reader:
 
     def _union(self, spot: Spot, keyword: str, members: list[Any]) -> Shape:
         shapes = [self.read(spot.inside(each, keyword, at)) for at, each in enumerate(members)]
-        if keyword == "oneOf" and not _are_all_apart(shapes):
+        if keyword == "oneOf" and not self._are_all_apart(shapes):
             self._ledger.lose((spot.path, keyword), "it may be several of these at once: anyOf is said")
         return union(spot.path, shapes, (spot.path, keyword))
+
+    def _are_all_apart(self, shapes: list[Shape]) -> bool:
+        """Whether no value can be of two of them, as far as can be told with little work."""
+        if len(shapes) * (len(shapes) - 1) // 2 > _MOST_PAIRS:
+            return False
+        left = self._ledger.left
+        for one, other in combinations(shapes, 2):
+            if left - self._ledger.left > _MOST_COMPARING or not are_apart(one, other, 200, self._ledger):
+                return False
+        return True
 
     # --- what a place says itself
 
@@ -136,6 +151,7 @@ class Reader:
         if not _OWN & words.keys():
             return anything(spot.path)
         branches = [Branch(kind, said) for kind, said in _typed(spot, words)]
+        self._ledger.work(2 * len(branches))
         kinds = {branch.kind for branch in branches}
         asked = [*_bounds(spot, words), *self._parts(spot, words, kinds)]
         found: list[Branch] = []
@@ -213,7 +229,7 @@ def _bounds(spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
         value = words[keyword]
         if keyword == "required":
             value = tuple(value)
-        elif isinstance(value, float) and value.is_integer():
+        elif isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
             value = int(value)
         if not _ASKS_NOTHING.get(keyword, bool)(value) or keyword not in _ASKS_NOTHING:
             yield kind, keyword, Said(value, spot.path, keyword)
@@ -245,13 +261,6 @@ def kind_of(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "object" if isinstance(value, dict) else "array"
-
-
-def _are_all_apart(shapes: list[Shape]) -> bool:
-    pairs = [(one, other) for at, one in enumerate(shapes) for other in shapes[at + 1 :]]
-    if len(pairs) > _MOST_PAIRS:
-        return False
-    return all(are_apart(one, other, 200) for one, other in pairs)
 
 
 # --- what has no shape

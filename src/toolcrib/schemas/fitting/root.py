@@ -3,9 +3,12 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import orjson
+
 from toolcrib.schemas.fitting.ledger import Ledger
 from toolcrib.schemas.fitting.merge import merged
 from toolcrib.schemas.fitting.original import Original, Spot
+from toolcrib.schemas.fitting.shapes import distinct
 from toolcrib.schemas.places import Schema, is_object
 
 _Write = Callable[[Spot, Collection[str]], Schema]
@@ -13,6 +16,8 @@ _UNIONS = ("anyOf", "oneOf")
 _REFUSED = ("not", "enum", "const")
 _MOVED = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "allOf", *_UNIONS, *_REFUSED})
 _UNSEEN = "unevaluatedProperties"
+_STEP = 64
+"""So many bytes that are compared are a step of work."""
 
 
 class Root:
@@ -30,13 +35,15 @@ class Root:
             return None
         told = {**self._write(spot, _MOVED), "type": "object"}
         whole = True
-        for keyword, part in self._parts(spot, words):
+        choices = {keyword: self._choices(spot, words, keyword) for keyword in _UNIONS if keyword in words}
+        for keyword, part in self._parts(spot, words, choices):
+            self._ledger.work(2 + _members_of(told, part) // 8)
             more = None if part is None else merged(told, part)
             whole = whole and more is not None
             told = self._lost(spot, keyword, told) if more is None else more
-        for keyword in _UNIONS:
-            members = self._choices(spot, words, keyword)
+        for keyword, members in choices.items():
             if len(members) > 1:
+                self._ledger.work(_members_of(*members) // 8)
                 whole = False
                 told = self._lost(spot, keyword, _folded(told, members))
         for keyword in _REFUSED:
@@ -48,25 +55,25 @@ class Root:
             self._ledger.lose((spot.path, _UNSEEN), "what other properties there may be is not said")
         return told
 
-    def _parts(self, spot: Spot, words: Schema) -> Iterator[tuple[str, Schema | None]]:
+    def _parts(
+        self, spot: Spot, words: Schema, choices: dict[str, list[Schema]]
+    ) -> Iterator[tuple[str, Schema | None]]:
         """All that must hold beside what the place says itself, each with its keyword."""
         for keyword, target in self._original.references(words):
             yield keyword, self._opened(target)
         for each in self._members(spot, words, "allOf"):
             yield "allOf", each
-        for keyword in _UNIONS:
-            if keyword in words:
-                members = self._choices(spot, words, keyword)
-                if len(members) <= 1:
-                    yield keyword, members[0] if members else None
+        for keyword, members in choices.items():
+            if len(members) <= 1:
+                yield keyword, members[0] if members else None
 
     def _choices(self, spot: Spot, words: Schema, keyword: str) -> list[Schema]:
         """The members of a union that are objects; the same twice is one, unless exactly one must hold."""
-        found: list[Schema] = []
-        for each in self._members(spot, words, keyword):
-            if each is not None and (keyword == "oneOf" or each not in found):
-                found.append(each)
-        return found
+        members = [each for each in self._members(spot, words, keyword) if each is not None]
+        if keyword == "oneOf":
+            return members
+        self._ledger.work(sum(len(orjson.dumps(each)) for each in members) // _STEP)
+        return distinct(members)
 
     def _members(self, spot: Spot, words: Schema, keyword: str) -> list[Schema | None]:
         return [
@@ -87,6 +94,11 @@ def _may_be_object(kinds: Any) -> bool:
     return kinds is None or "object" in ([kinds] if isinstance(kinds, str) else kinds)
 
 
+def _members_of(*schemas: Schema | None) -> int:
+    """How many properties there are to go through."""
+    return sum(len(each.get("properties", ())) for each in schemas if each is not None)
+
+
 def _folded(told: Schema, members: list[Schema]) -> Schema:
     """Name the properties that any of several may have, and require what all of them do."""
     known: Schema = told.get("properties", {})
@@ -94,19 +106,15 @@ def _folded(told: Schema, members: list[Schema]) -> Schema:
     found: dict[str, list[Any]] = {}
     for member in members:
         for name, each in member.get("properties", {}).items():
-            kinds = found.setdefault(name, [])
-            if each not in kinds:
-                kinds.append(each)
+            found.setdefault(name, []).append(each)
+    found = {name: distinct(kinds) for name, kinds in found.items()}
     more = {
         name: kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         for name, kinds in found.items()
         if name not in known and not closed
     }
-    needed = [
-        name
-        for name in members[0].get("required", ())
-        if all(name in each.get("required", ()) for each in members)
-    ]
+    others = [frozenset(each.get("required", ())) for each in members]
+    needed = [name for name in members[0].get("required", ()) if all(name in each for each in others)]
     required = list(dict.fromkeys([*told.get("required", ()), *needed]))
     whole = {**told, "properties": {**known, **more}, "required": required}
     return {key: value for key, value in whole.items() if value or key not in ("properties", "required")}

@@ -32,6 +32,8 @@ class Branch:
     said: Mapping[str, Said] = field(default_factory=dict[str, Said])
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What refuses nothing: a description, say."""
+    signed: Any = field(default=None, init=False, repr=False, compare=False)
+    """Its signature, once somebody has asked for it."""
 
     def get(self, keyword: str) -> Any:
         """What is said under a keyword, None where nothing is."""
@@ -74,6 +76,8 @@ class Shape:
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     unions: tuple[Origin, ...] = ()
     """What made it branch."""
+    signed: Any = field(default=None, init=False, repr=False, compare=False)
+    """Its signature, once somebody has asked for it."""
 
     @property
     def is_nothing(self) -> bool:
@@ -86,9 +90,12 @@ class Shape:
         return {each.kind for each in self.branches if not each.said} == set(KINDS)
 
 
+_ALL = tuple(Branch(kind) for kind in KINDS)
+
+
 def anything(path: str) -> Shape:
     """Every value."""
-    return Shape(path, tuple(Branch(kind) for kind in KINDS))
+    return Shape(path, _ALL)
 
 
 def nothing(path: str) -> Shape:
@@ -114,23 +121,30 @@ def simplified(branches: Iterable[Branch]) -> tuple[Branch, ...]:
     if len({each.kind for each in branches}) == len(branches):
         return branches
     kept: list[Branch] = []
+    lists: dict[str, list[Branch]] = {}
     seen: set[Any] = set()
     for each in branches:
         mark = each.kind if not each.said else signature(each)
-        if mark not in seen:
-            seen.add(mark)
-            _put(each, kept)
-    return tuple(kept)
+        if mark in seen:
+            continue
+        seen.add(mark)
+        alike = lists.setdefault(each.kind, []) if _is_list(each) else []
+        alike.append(each)
+        if len(alike) == 1:
+            kept.append(each)
+    return tuple(_as_one(lists[each.kind]) if _is_list(each) else each for each in kept)
 
 
-def _put(branch: Branch, kept: list[Branch]) -> None:
-    if set(branch.said) == {"enum"} and not branch.notes:
-        for at, other in enumerate(kept):
-            if other.kind == branch.kind and set(other.said) == {"enum"} and not other.notes:
-                values = distinct([*other.get("enum"), *branch.get("enum")])
-                kept[at] = replace(other, said={"enum": replace(other.said["enum"], value=values)})
-                return
-    kept.append(branch)
+def _is_list(branch: Branch) -> bool:
+    return set(branch.said) == {"enum"} and not branch.notes
+
+
+def _as_one(lists: list[Branch]) -> Branch:
+    first = lists[0]
+    if len(lists) == 1:
+        return first
+    values = distinct(value for each in lists for value in each.get("enum"))
+    return replace(first, said={"enum": replace(first.said["enum"], value=values)})
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
@@ -151,7 +165,13 @@ def mark(value: Any) -> Any:
 
 
 def signature(given: Branch | Shape) -> Any:
-    """Something to compare branches and shapes by, whatever is noted of them."""
+    """Something to compare branches and shapes by, whatever is noted of them. It is made once for each."""
+    if given.signed is None:
+        object.__setattr__(given, "signed", _made_of(given))
+    return given.signed
+
+
+def _made_of(given: Branch | Shape) -> Any:
     if isinstance(given, Shape):
         return frozenset(signature(each) for each in given.branches)
     return given.kind, frozenset((keyword, _signed(said.value)) for keyword, said in given.said.items())

@@ -4,17 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from toolcrib.schemas.fitting.branch import BranchWriter
 from toolcrib.schemas.fitting.dialect import Dialect
 from toolcrib.schemas.fitting.fold import folded
 from toolcrib.schemas.fitting.ledger import Ledger, Origin
 from toolcrib.schemas.fitting.original import Original
-from toolcrib.schemas.fitting.shapes import Branch, Shape, distinct, simplified
+from toolcrib.schemas.fitting.shapes import Branch, Shape, distinct, mark, simplified
 from toolcrib.schemas.places import Schema, is_object
 
 _SHOWN = ("title", "description", "default", "examples")
 _NOTED = (*_SHOWN, "format")
 _TYPES = frozenset({"type", "enum"})
+_STEP = 64
+"""So many bytes that are compared or said again are a step of work."""
 
 
 class Writer:
@@ -56,11 +60,25 @@ class Writer:
             rest = [self._folded(shape, same, "one of several types is said, and no union")]
         notes = {**(rest[0].notes if len(rest) == 1 else {}), **shape.notes}
         told: list[Schema] = []
+        seen: set[Any] = set()
         for each in rest:
-            _put(self._branches.write(each, shape.path, level), told)
+            self._put(self._branches.write(each, shape.path, level), told, seen)
         return self._joined(told, notes, null=null)
 
     # --- unions
+
+    def _put(self, one: Schema, told: list[Schema], seen: set[Any]) -> None:
+        """Add one of several, unless it is there; plain lists of values of a type become one list."""
+        if one.keys() == _TYPES:
+            for at, other in enumerate(told):
+                if other.keys() == _TYPES and other["type"] == one["type"]:
+                    told[at] = {**other, "enum": distinct([*other["enum"], *one["enum"]])}
+                    return
+        self._ledger.work(len(orjson.dumps(one)) // _STEP)
+        said = mark(bare(one))
+        if said not in seen:
+            seen.add(said)
+            told.append(one)
 
     def _joined(self, told: list[Schema], notes: Mapping[str, Any], *, null: bool) -> Schema:
         dialect = self._dialect
@@ -91,6 +109,7 @@ class Writer:
             if first["description"].startswith(described):
                 return told
             return [{**first, "description": f"{described} {first['description']}"}, *told[1:]]
+        self._ledger.work(len(told) * len(described) // _STEP)
         return [each if each == {"type": "null"} else {"description": described, **each} for each in told]
 
     def _is_listed(self, branches: Sequence[Branch]) -> bool:
@@ -100,6 +119,7 @@ class Writer:
 
     def _folded(self, shape: Shape, branches: Sequence[Branch], message: str) -> Branch:
         self._lose_union(shape, message)
+        self._ledger.work(len(branches) * sum(2 + len(each.members) for each in branches) // 16)
         return folded(branches) if len(branches) > 1 else branches[0]
 
     def _lose_union(self, shape: Shape, message: str) -> None:
@@ -112,6 +132,7 @@ class Writer:
         """Say that every value will do; where each thing must have a type, say some."""
         if not self._dialect.typed:
             return self._noted({}, shape.notes)
+        self._ledger.work(4)
         origin: Origin = self._original.blame(shape.path)
         self._ledger.lose(origin, "it may be anything, which is not said in full")
         kinds = ("string", "number", "boolean", "object") if self._dialect.knows("anyOf") else ("string",)
@@ -129,17 +150,6 @@ class Writer:
 
 def _added(described: str, more: str) -> str:
     return described if more in described else f"{described} {more}"
-
-
-def _put(one: Schema, told: list[Schema]) -> None:
-    """Add one of several, unless it is there; plain lists of values of a type become one list."""
-    if one.keys() == _TYPES:
-        for at, other in enumerate(told):
-            if other.keys() == _TYPES and other["type"] == one["type"]:
-                told[at] = {**other, "enum": distinct([*other["enum"], *one["enum"]])}
-                return
-    if all(bare(one) != bare(other) for other in told):
-        told.append(one)
 
 
 def bare(told: Schema) -> Schema:

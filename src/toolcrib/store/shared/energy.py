@@ -1,5 +1,6 @@
 """What each caller has left to spend: a number that comes back by itself, down to a floor."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 from toolcrib.interfaces import Purse
@@ -13,7 +14,8 @@ class Energies:
 
     def __init__(self, clock: Callable[[], float], *, most: int = MOST) -> None:
         self._clock, self._most = clock, most
-        self._known: dict[str, tuple[float, float]] = {}
+        # A plain dict would look for its oldest past all that have gone before.
+        self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def left(self, key: str, purse: Purse) -> float:
         """Return what a caller has now."""
@@ -29,6 +31,6 @@ class Energies:
         self._known.pop(key, None)
         if level < purse.start:
             if len(self._known) >= self._most:
-                del self._known[next(iter(self._known))]
+                self._known.popitem(last=False)
             self._known[key] = (level, self._clock())
         return level

@@ -1,0 +1,53 @@
+"""Messages that no provider sends: refused whole before anything is done, or answered call by call."""
+
+from typing import Any
+
+import pytest
+
+from tests.contracts.dialogues import DIALOGUES
+from tests.gateway.answers import Desk, said
+from toolcrib.errors import Refused
+from toolcrib.formats import PROVIDERS
+from toolcrib.model import Call, Result
+from toolcrib.testing import a_caller, a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F3")]
+
+
+async def done(call: Call) -> Result:
+    del call
+    return Result(data="done")
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk(a_tool("x:write"), work=done)
+
+
+async def refused(desk: Desk, format: str, message: dict[str, Any]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await desk.connection.turn(message, format, a_caller())
+    assert not desk.calls, "something was done although its reply could not be given"
+    return caught.value
+
+
+@pytest.mark.parametrize("format", PROVIDERS)
+async def test_half_a_character_in_a_name_is_refused_before_anything_is_done(desk: Desk, format: str) -> None:
+    calls = [said("a", "write"), said("b", "\ud800")]
+    several = DIALOGUES[format].parallel
+    error = await refused(desk, format, DIALOGUES[format].asks(calls if several else calls[1:]))
+    assert error.problem.code == "INVALID_REQUEST"
+    assert error.problem.path is not None
+    assert error.problem.path.startswith("message.")
+
+
+@pytest.mark.parametrize("id", ["\ud800", "x" * 100_000], ids=["half", "endless"])
+async def test_an_id_that_cannot_be_said_again_is_refused(desk: Desk, id: str) -> None:
+    error = await refused(desk, "gemini_live", DIALOGUES["gemini_live"].asks([said(id, "write")]))
+    assert error.problem.path == "message.toolCall.functionCalls[0].id"
+
+
+async def test_a_message_of_thousands_of_calls_is_refused(desk: Desk) -> None:
+    message = DIALOGUES["anthropic"].asks([said(str(each), "write") for each in range(3_000)])
+    error = await refused(desk, "anthropic", message)
+    assert "3,000 calls" in error.problem.message
