@@ -100,7 +100,7 @@ _TOOLS = object_of(
     warnings=TEXTS,
 )
 
-_KEY: Schema = {
+_AGAIN: Schema = {
     "type": ["string", "null"],
     "pattern": "^[!-~]{1,255}$",
     "description": "what the caller knows this request by: made twice, it is carried out once",
@@ -111,7 +111,7 @@ _ANSWER = only_of(
     format={"type": ["string", "null"], "description": "whose message it is; else the context's provider"},
     message={"type": "object", "description": "as the provider sent it"},
     context=TEXT_OR_NULL,
-    idempotencyKey=_KEY,
+    idempotencyKey=_AGAIN,
 )
 
 _ANSWERS = object_of(
@@ -234,7 +234,7 @@ SHAPES: dict[str, Schema] = {
             name={"type": "string", "description": "any name of the tool", "minLength": 1},
             arguments={"type": ["object", "string", "null"], "description": "or a JSON text of an object"},
             context=TEXT_OR_NULL,
-            idempotencyKey=_KEY,
+            idempotencyKey=_AGAIN,
             capabilities={
                 "type": ["object", "null"],
                 "additionalProperties": {"type": "object"},
