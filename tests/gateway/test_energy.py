@@ -1,5 +1,7 @@
 """Callers are told when their energy opens or closes tools: as they spend, and as it comes back."""
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.waiting import until
@@ -42,3 +44,23 @@ async def test_it_comes_back_by_itself_and_never_over_the_top() -> None:
     assert 29 < wait <= 30
     assert meter.seconds_to("key:a", 1_000) == pytest.approx(wait, abs=0.5)
     meter.close()
+
+
+async def test_what_comes_back_too_slowly_to_be_seen_is_not_waited_for() -> None:
+    meter = Meter(open_shared("memory"), Purse(start=100, recover=1e-15))
+    await meter.take("key:a", 50)
+    assert meter.level("key:a") == 50, "the edge of a band"
+    assert meter.seconds_to("key:a", 51) is None
+    assert meter.awaited == 0
+    meter.close()
+
+
+async def test_nobody_is_waited_for_once_it_is_over() -> None:
+    meter = Meter(open_shared("memory"), Purse(start=100, recover=1))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(meter.run)
+        await meter.take("key:a", 60)
+        assert meter.awaited == 1
+        await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert meter.awaited == 0

@@ -74,6 +74,14 @@ async def test_waiting_brings_it_back() -> None:
         waited = await crib.call("crib:await_energy", {"level": 99}, key=key)
         assert waited.json["data"]["reached"] is True
         assert waited.json["data"]["band"] == "high"
+
+
+async def test_waiting_costs_nothing() -> None:
+    async with doors(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as crib:
+        key = await crib.key("small", home="small")
+        for _ in range(3):
+            waited = await crib.call("crib:await_energy", {"level": 100}, key=key)
+            assert waited.json["data"]["energy"] == 100
         assert waited.json["data"]["waited"] < 40, "at a thousand a second, and not at one"
 
 

@@ -289,6 +289,7 @@ class _Parts:
     async def _start(
         self, supervisor: Supervisor, config: Reloader, console: Console, budget: Budget
     ) -> None:
+        self.tasks.start_soon(budget.meter.run)
         core = core_source(console.servers, console.gateway, budget.meter)
         room = self.room
         for source in (*self.before, *self.after, core, room.source):

@@ -4,11 +4,17 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+import anyio
+
 from toolcrib.interfaces import Purse, Shared
 from toolcrib.policy.energy import BANDS, Band, band_of
 
 _MOST_AWAITED = 10_000
 """So many callers are told when their energy is back; others see it when they next look."""
+
+
+_SLOWEST = 1e-6
+"""What comes back more slowly, in a second, never does: a whole day brings less than a tenth."""
 
 
 class Meter:
@@ -18,6 +24,11 @@ class Meter:
         self._shared, self.purse = shared, purse
         self._awaited: dict[str, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[str], None]] = []
+
+    @property
+    def awaited(self) -> int:
+        """How many callers will be told when their energy is back."""
+        return len(self._awaited)
 
     def listen(self, hear: Callable[[str], None]) -> None:
         """Hear the id of every caller that has come into another band."""
@@ -40,7 +51,7 @@ class Meter:
         missing = min(level, self.purse.start) - self.level(caller)
         if missing <= 0:
             return 0.0
-        return missing / self.purse.recover if self.purse.recover > 0 else None
+        return missing / self.purse.recover if self.purse.recover >= _SLOWEST else None
 
     def _await(self, caller: str, left: float) -> None:
         """Be there when the caller reaches the next band, if nobody is yet."""
@@ -48,7 +59,7 @@ class Meter:
         waiting = self._awaited.pop(caller, None)
         if waiting is not None:
             waiting.cancel()
-        if not above or self.purse.recover <= 0 or len(self._awaited) >= _MOST_AWAITED:
+        if not above or self.purse.recover < _SLOWEST or len(self._awaited) >= _MOST_AWAITED:
             return
         seconds = (min(above) - left) / self.purse.recover + 0.01
         now = band_of(left)
@@ -65,6 +76,13 @@ class Meter:
     def _tell(self, caller: str) -> None:
         for hear in self._listeners:
             hear(caller)
+
+    async def run(self) -> None:
+        """Be there until cancelled, then wait for nobody any more."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Wait for nobody any more."""
