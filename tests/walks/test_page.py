@@ -13,6 +13,7 @@ from pydantic import Field
 
 from tests.doors import Doors, doors, listening
 from toolcrib import create_tool
+from toolcrib.formats import PROVIDERS
 
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Error, Page, Request
@@ -123,6 +124,21 @@ def test_a_tool_is_found_and_run(seen: Seen) -> None:
     seen.page.wait_for_selector("#call-rows >> text=demo:convert-units")
     assert seen.troubles == []
     assert seen.asked == {seen.url}
+
+
+def test_what_a_model_is_given_is_shown_for_every_provider(seen: Seen) -> None:
+    seen.sign_in()
+    seen.choose("convert units")
+    seen.page.click("text=What a model is given")
+    seen.page.wait_for_selector(".declared pre >> text=convert_units")
+    offered = seen.page.eval_on_selector_all(".models option", "each => each.map(one => one.value)")
+    assert set(offered) == set(PROVIDERS)
+    seen.page.select_option(".models select", "gemini")
+    seen.page.wait_for_selector(".declared pre >> text=functionDeclarations")
+    (declared,) = json.loads(seen.page.text_content(".declared pre") or "")
+    (tool,) = declared["functionDeclarations"]
+    assert (tool["name"], tool["parameters"]["type"]) == ("convert_units", "OBJECT")
+    assert seen.troubles == []
 
 
 def test_arguments_as_json_and_errors_in_words(seen: Seen) -> None:

@@ -56,7 +56,7 @@ async def test_the_pages_parts(crib: Doors) -> None:
     assert len(parts) == 3
     script = (await crib.ask("GET", "/assets/page.js", key=None)).body.decode()
     imported = set(re.findall(r"from '(/assets/[^']+)'", script))
-    assert imported == {"/assets/apps.js"}
+    assert imported == {"/assets/apps.js", "/assets/models.js"}
     kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
     for part in parts | imported:
         reply = await crib.ask("GET", part, key=None)

@@ -1,6 +1,7 @@
 // The page: what the API tells, drawn with text nodes alone; nothing that comes from a tool is ever read as markup.
 
 import { panels } from '/assets/apps.js'
+import { declaring } from '/assets/models.js'
 
 const token = document.querySelector('meta[name="crib-token"]').content
 const at = id => document.getElementById(id)
@@ -201,6 +202,8 @@ function listTools() {
   if (total > MOST_SHOWN) note(`${total - MOST_SHOWN} more: search to narrow them down.`)
 }
 
+const declared = declaring({ draw, ask, tried, code, pretty })
+
 function marks(tool) {
   const needs = (tool.permissions ?? []).map(each => `needs ${each}`), tags = (tool.tags ?? []).map(each => `#${each}`)
   const words = [tool.category, tool.responseTime, `v${tool.version}`, ...needs, ...tags]
@@ -251,7 +254,7 @@ function choose(tool) {
   const names = [...new Set([tool.name, ...Object.values(tool.names ?? {})])]
   at('tool').replaceChildren(
     draw('header', {}, draw('h3', {}, tool.title ?? tool.name), draw('div', { class: 'names mono' }, names.join('  ·  ')), marks(tool)),
-    draw('div', { class: 'description' }, paragraphs(tool.description)), question, outcome)
+    draw('div', { class: 'description' }, paragraphs(tool.description)), question, outcome, declared(tool))
 }
 
 // Authors wrap their lines for an editor; blank lines and list items are what they mean.
