@@ -10,6 +10,10 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 
+_NOT_MEASURED = frozenset({"bench", "conformance", "docs", "examples", "gates", "mutation"})
+"""These look at files, or run programs of which other tests go through every line: coverage takes long."""
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return ("asyncio", {"use_uvloop": False})
@@ -22,6 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Walks start whole gateways, kill them and watch what that does: two at a time would watch each other.
     """
     for item in items:
+        if item.path.parent.name in _NOT_MEASURED:
+            item.add_marker(pytest.mark.no_cover)
         group = "walks" if _is_walk(item) else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: not _is_walk(item))
