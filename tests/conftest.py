@@ -1,5 +1,8 @@
 """What every test has at hand: the event loop it runs on, the real parts, and no hurry for hypothesis."""
 
+import os
+from collections.abc import Generator
+
 import pytest
 from hypothesis import settings
 
@@ -12,6 +15,9 @@ settings.load_profile("house")
 
 _NOT_MEASURED = frozenset({"bench", "conformance", "docs", "examples", "gates", "mutation"})
 """These look at files, or run programs of which other tests go through every line: coverage takes long."""
+
+_PROGRAMS_MEASURED = "COVERAGE_PROCESS_CONFIG"
+"""Where coverage leaves word for programs that are started."""
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_walk(item: pytest.Item) -> bool:
     return item.path.parent.name == "walks" and item.get_closest_marker("slow") is not None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Where a test is not measured, the programs it starts are not measured either."""
+    if item.get_closest_marker("no_cover") is None:
+        return (yield)
+    measured = os.environ.pop(_PROGRAMS_MEASURED, None)
+    try:
+        return (yield)
+    finally:
+        if measured is not None:
+            os.environ[_PROGRAMS_MEASURED] = measured

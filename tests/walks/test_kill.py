@@ -59,6 +59,7 @@ class Load:
             await work(session)
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_nothing_acknowledged_is_lost(

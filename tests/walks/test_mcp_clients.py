@@ -13,7 +13,7 @@ import pytest
 from tests.parts import require
 from tests.served import ADMIN_KEY, Served, served
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("A2")]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("A2")]
 
 PATIENCE = 120
 PROGRAM = str(Path(sys.executable).parent / "toolcrib")

@@ -58,6 +58,7 @@ def lines(ledger: Path) -> int:
     return len(ledger.read_text().splitlines()) if ledger.exists() else 0
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_a_change_is_never_made_twice(
     tmp_path: Path, store: str, request: pytest.FixtureRequest

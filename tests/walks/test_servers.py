@@ -111,6 +111,7 @@ async def answers(crib: Client, name: str, server: Known) -> None:
     assert server.expected in json.dumps(answer.body, ensure_ascii=False), answer.body
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.needs(*PARTS)
 @pytest.mark.requirement("B2")
@@ -171,6 +172,7 @@ async def all_told(crib: Client, names: set[str]) -> None:
         assert states[name]["stderr_tail"] == ([LAST_WORDS] if name == "calculator" else [])
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.needs(*PARTS)
 @pytest.mark.requirement("B6")
