@@ -32,3 +32,4 @@ def test_what_costs_nothing_pays_nothing() -> None:
     async def take(who: str, cost: float) -> None: ...
 
     assert Spend(bool, lambda _: 0.0, take).fit(a_tool("tools:free")) is None
+    assert Spend(bool, lambda _: 0.5, take).fit(a_tool("tools:cheap")) is not None
