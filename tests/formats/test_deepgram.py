@@ -19,6 +19,7 @@ from tests.formats.speaking import (
 from toolcrib.formats.deepgram import CAP, Deepgram
 from toolcrib.interfaces import Asked, Provider
 from toolcrib.model import JsonObject, Result
+from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.testing import a_tool
 
 FORMAT = Deepgram()
@@ -128,3 +129,8 @@ def test_a_result_over_the_cap_is_cut() -> None:
     assert said == {"status": "success", "message": "Done.", "truncated": True}
     assert CAP - 100 < len(beginning.encode()) <= CAP
     assert json.loads(sentence) == {"status": "success", "message": "ö" * 800}
+
+
+@pytest.mark.requirement("F2")
+def test_the_names_of_parameters_are_bound_as_their_schema_is() -> None:
+    assert FORMAT.bounds.parameter == DEEPGRAM.parameter

@@ -19,7 +19,7 @@ class Deepgram:
     """Functions in `Settings`, under `agent.think`; calls, what is called off, and results as messages."""
 
     name = "deepgram"
-    bounds = Bounds(result_bytes=CAP, owns_audio=True)
+    bounds = Bounds(parameter=DEEPGRAM.parameter, result_bytes=CAP, owns_audio=True)
 
     def __init__(self) -> None:
         self._fitted = Once(partial(fit, dialect=DEEPGRAM))
