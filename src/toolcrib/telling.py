@@ -154,6 +154,11 @@ def objects(given: Json, path: str) -> list[tuple[str, JsonObject]]:
     ]
 
 
+def either(holder: JsonObject, wire: str, python: str) -> Json:
+    """Look for a field as it is on the wire, and as an SDK for Python calls it."""
+    return holder.get(wire, holder.get(python))
+
+
 def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True, most: int = LONGEST) -> str:
     """Read a text; one that need not be there is empty where it is not.
 

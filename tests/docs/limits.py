@@ -10,9 +10,8 @@ from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
 from toolcrib.console import storage, users
 from toolcrib.faces.mcp import http, listening, questions, sessions
-from toolcrib.faces.rest import execute
 from toolcrib.faces.rest import users as said
-from toolcrib.gateway import conversations, seal, talk
+from toolcrib.gateway import ARGUMENT_BYTES, conversations, seal, talk
 from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas
 from toolcrib.sessions import events
@@ -50,7 +49,7 @@ def _requests() -> list[Row]:
         ("headers together", f"{guard.HEADERS}, {size(guard.HEADER_BYTES)}", _FIXED),
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
         ("body on REST", size(body), "`limits.body_bytes`"),
-        ("arguments of one call on REST", size(execute.ARGUMENT_BYTES), _FIXED),
+        ("arguments of one call on REST", size(ARGUMENT_BYTES), _FIXED),
         ("nesting of a body", f"{bounds.DEPTH} levels", _FIXED),
         ("values in a body", f"{bounds.NODES:,}", _FIXED),
         ("how long a caller may say it waits", f"{origins.LONGEST_WAIT:g} s", _FIXED),

@@ -13,8 +13,6 @@ from toolcrib.model import Slow
 from toolcrib.policy import Context
 from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
 
-SLOW_MESSAGE = "One moment, please."
-
 
 def contexts_of(document: Document) -> dict[str, Context]:
     """Return the contexts as the policy reads them."""
@@ -73,7 +71,8 @@ def _slow(*sections: McpTool | Defaults) -> Slow | None:
     if threshold is None:
         return None
     messages = (each.slow_response_message for each in sections)
-    return Slow(threshold=threshold, message=next(filter(None, messages), SLOW_MESSAGE))
+    said = next(filter(None, messages), None)
+    return Slow(threshold=threshold) if said is None else Slow(threshold=threshold, message=said)
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -52,8 +52,8 @@ class Override:
             threshold = own.threshold
         if threshold is None:
             return None
-        usual = "One moment, please." if own is None else own.message
-        return Slow(threshold=threshold, message=self.slow_message or usual)
+        slow = Slow(threshold=threshold) if own is None else replace(own, threshold=threshold)
+        return replace(slow, message=self.slow_message or slow.message)
 
     def _unsaid(self, claims: JsonObject) -> JsonObject:
         """What a server claims, but for what the operator says otherwise."""

@@ -19,7 +19,7 @@ class Anthropic:
     """Tools as `tools` of a request, calls as blocks of a message, results as blocks of the next one."""
 
     name = "anthropic"
-    bounds = Bounds(parameter=r"[a-zA-Z0-9_.-]{1,64}")
+    bounds = Bounds(parameter=ANTHROPIC.parameter)
 
     def __init__(self) -> None:
         self._fitted = Once(partial(fit, dialect=ANTHROPIC))

@@ -6,17 +6,16 @@ from toolcrib.errors import Refused
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Tool
 from toolcrib.schemas.fitting.capitals import capitals
+from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import an_object, described, objects, read_call, told
+from toolcrib.telling import an_object, described, either, objects, read_call, told
 
 
 class Gemini:
     """Tools as one list of function declarations, calls and results as parts of contents."""
 
     name = "gemini"
-    bounds = Bounds(
-        name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", parameter=r"[a-zA-Z_][a-zA-Z0-9_]{0,63}", tools=512
-    )
+    bounds = Bounds(name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", parameter=GEMINI.parameter, tools=512)
 
     def __init__(self) -> None:
         self._fitted = Once(capitals)
@@ -38,7 +37,7 @@ class Gemini:
         """Read the calls of a response, in its first candidate, or of one content."""
         content, path = _content(an_object(message, "message"))
         found = objects(content.get("parts") or [], f"{path}.parts")
-        parts = ((_either(part, "functionCall", "function_call"), where) for where, part in found)
+        parts = ((either(part, "functionCall", "function_call"), where) for where, part in found)
         return tuple(_asked(part, f"{where}.functionCall") for part, where in parts if part is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -70,14 +69,9 @@ def _content(message: JsonObject) -> tuple[JsonObject, str]:
     return ({}, path) if content is None else (an_object(content, f"{path}.content"), f"{path}.content")
 
 
-def _either(holder: JsonObject, wire: str, python: str) -> Json:
-    """Look for a field as it is on the wire, and as the SDK for Python calls it."""
-    return holder.get(wire, holder.get(python))
-
-
 def _asked(given: Json, path: str) -> Asked:
     call = an_object(given, path)
-    if _either(call, "willContinue", "will_continue"):
+    if either(call, "willContinue", "will_continue"):
         raise Refused(
             "INVALID_REQUEST", f"{path} is only a piece of a call: put the pieces together first", path=path
         )

@@ -9,8 +9,9 @@ from toolcrib.errors import Refused
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
 from toolcrib.schemas.fitting.capitals import capitals
+from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import SILENCE, an_object, capped, described, objects, read_call, told
+from toolcrib.telling import SILENCE, an_object, capped, described, either, objects, read_call, told
 
 CAP = 8_000
 """The most bytes of a message that answers one call."""
@@ -28,7 +29,7 @@ class GeminiLive:
 
     bounds = Bounds(
         name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}",
-        parameter=r"[a-zA-Z_][a-zA-Z0-9_]{0,63}",
+        parameter=GEMINI.parameter,
         tools=512,
         result_bytes=CAP,
         owns_audio=True,
@@ -55,7 +56,7 @@ class GeminiLive:
     def calls(self, message: JsonObject) -> tuple[Asked, ...]:
         """Read the calls of a message of the server's; most messages have none."""
         call = _told(message, "toolCall", "tool_call")
-        found: Json = _either(call, "functionCalls", "function_calls") or []
+        found: Json = either(call, "functionCalls", "function_calls") or []
         return tuple(_asked(each, path) for path, each in objects(found, "message.toolCall.functionCalls"))
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -109,12 +110,7 @@ def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
             "message must be one of a Live session, such as {toolCall: {functionCalls: […]}}",
             path="message",
         )
-    return an_object(_either(given, wire, python) or {}, f"message.{wire}")
-
-
-def _either(holder: JsonObject, wire: str, python: str) -> Json:
-    """Look for a field as it is on the wire, and as the SDK for Python calls it."""
-    return holder.get(wire, holder.get(python))
+    return an_object(either(given, wire, python) or {}, f"message.{wire}")
 
 
 def _asked(call: JsonObject, path: str) -> Asked:

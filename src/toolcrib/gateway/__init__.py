@@ -13,9 +13,10 @@ from toolcrib.gateway.prompts import Prompts
 from toolcrib.gateway.resources import Resources
 from toolcrib.gateway.seal import Seal, bound_to
 from toolcrib.gateway.talk import Places, Tell
-from toolcrib.gateway.ways import Run, Way, idempotency_key
+from toolcrib.gateway.ways import ARGUMENT_BYTES, Run, Way, idempotency_key, oversized
 
 __all__ = [
+    "ARGUMENT_BYTES",
     "LINK",
     "Announced",
     "Answering",
@@ -39,5 +40,6 @@ __all__ = [
     "asked_of",
     "bound_to",
     "idempotency_key",
+    "oversized",
     "unhurried",
 ]

@@ -9,12 +9,12 @@ from math import inf
 from typing import NamedTuple
 
 import anyio
-import orjson
 
 from toolcrib.errors import Refused, problem
 from toolcrib.formats import provider
 from toolcrib.gateway.conversations import Conversations
 from toolcrib.gateway.door import UNKNOWN, Gateway
+from toolcrib.gateway.ways import oversized
 from toolcrib.interfaces import Answered, Asked
 from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
 from toolcrib.schemas import too_deep
@@ -25,7 +25,6 @@ MOST_CALLS = 128
 """How many calls of one connection run at once; a message that asks for more is answered for the rest."""
 _MOST_ASKED = 2_048
 """How many calls a message may ask for at all."""
-ARGUMENT_BYTES = 1 << 20
 _MOST_KNOWN = 1024
 """How many ids of earlier calls a connection remembers."""
 _CLOSING_SECONDS = 5.0
@@ -265,13 +264,10 @@ def _unfit(arguments: JsonObject) -> Problem | None:
     if found is not None:
         return problem("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")
     try:
-        size = len(orjson.dumps(arguments))
+        said = oversized(arguments)
     except TypeError as error:
         return problem("INVALID_ARGUMENTS", f"the arguments are no JSON: {error}", path="arguments")
-    if size <= ARGUMENT_BYTES:
-        return None
-    said = f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
-    return problem("PAYLOAD_TOO_LARGE", said, path="arguments")
+    return None if said is None else problem("PAYLOAD_TOO_LARGE", said, path="arguments")
 
 
 def _once(report: Report) -> Report:

@@ -4,9 +4,12 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TypedDict
 
+import orjson
+
 from toolcrib.errors import Refused
 from toolcrib.model import Channel, Json, JsonObject, Origin, Report, Result, Tool
 
+ARGUMENT_BYTES = 1 << 20
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
@@ -35,6 +38,14 @@ def idempotency_key(given: Json, path: str) -> str:
         return given
     said = f"{path} must be text of 1 to 255 visible ASCII characters, such as a UUID"
     raise Refused("INVALID_REQUEST", said, path=path)
+
+
+def oversized(arguments: JsonObject) -> str | None:
+    """Say how arguments are over their own limit; None where they are not. Raises TypeError for no JSON."""
+    size = len(orjson.dumps(arguments))
+    if size <= ARGUMENT_BYTES:
+        return None
+    return f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
 
 
 class Denied(Refused):

@@ -57,7 +57,7 @@ class Slow:
     """What to say while a slow call runs, and after how long."""
 
     threshold: float
-    message: str
+    message: str = "One moment, please."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from tests.doors import ADMIN, HOST, Client, Doors, doors, scope
 from tests.eleven import ELEVEN
 from tests.faces.rest.bench import Waiting
 from toolcrib.faces.rest import execute
+from toolcrib.gateway import ARGUMENT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -144,7 +145,7 @@ async def test_the_context_decides_again_when_a_tool_is_called(crib: Doors) -> N
 
 
 async def test_arguments_have_a_limit_of_their_own(crib: Doors) -> None:
-    reply = await crib.call("echo", {"value": {"text": "x" * (execute.ARGUMENT_BYTES + 1)}})
+    reply = await crib.call("echo", {"value": {"text": "x" * (ARGUMENT_BYTES + 1)}})
     assert (reply.status, reply.code) == (413, "PAYLOAD_TOO_LARGE")
     assert reply.json["error"]["path"] == "arguments"
     assert (await crib.call("echo", {"value": {"text": "x" * 1000}})).status == 200

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 import anyio
-import orjson
 
 from toolcrib.asgi import Answer, Request, patience, read, result_answer
 from toolcrib.asgi.answer import EVENTS
@@ -12,12 +11,11 @@ from toolcrib.errors import Refused
 from toolcrib.faces.rest.fields import KEY, key_of, only, refused, text
 from toolcrib.faces.rest.streaming import KEEP_ALIVE, stream, wants_events
 from toolcrib.formats.rest import encode
-from toolcrib.gateway import Conversations, Gateway
+from toolcrib.gateway import Conversations, Gateway, oversized
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
 
 FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
 NOTHING: JsonObject = {}
-ARGUMENT_BYTES = 1 << 20
 
 _KNOWN = frozenset(FIELDS)
 _USUAL = frozenset({"name", "arguments"})
@@ -118,10 +116,9 @@ def _bound(request: Request, arguments: JsonObject) -> None:
     length = request.headers.get(b"content-length")
     if length is not None and len(length) < 7:
         return
-    size = len(orjson.dumps(arguments))
-    if size > ARGUMENT_BYTES:
-        message = f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
-        raise Refused("PAYLOAD_TOO_LARGE", message, path="arguments")
+    said = oversized(arguments)
+    if said is not None:
+        raise Refused("PAYLOAD_TOO_LARGE", said, path="arguments")
 
 
 def _object(fields: JsonObject, name: str) -> JsonObject:

@@ -1,6 +1,7 @@
 """What each LLM provider understands of JSON Schema, as data."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from toolcrib.schemas.fitting.dialect import Dialect
 
@@ -58,18 +59,7 @@ GEMINI = Dialect(
 Only objects have `required`, of properties they name, and only texts an `enum`.
 """
 
-DEEPGRAM = Dialect(
-    keywords=(_PLAIN | _LENGTHS) - {"format"},
-    type_lists=False,
-    const=False,
-    text_enums=True,
-    one_of=False,
-    root_unions=False,
-    lone_unions=True,
-    items_said=True,
-    typed=True,
-    parameter=r"[a-zA-Z_][a-zA-Z0-9_]{0,63}",
-)
+DEEPGRAM = replace(GEMINI, keywords=(_PLAIN | _LENGTHS) - {"format"}, nullable=False, formats=None)
 """It hands functions on to the model behind it, so only what all of these take is said."""
 
 ELEVENLABS = Dialect(
