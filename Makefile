@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help run test quick check fmt bench mutants docs lock clean distclean
+.PHONY: help run test quick check fmt bench soak mutants docs lock clean distclean
 
 help:
 	@echo "make run     start the gateway with the demo (ARGS=... is passed on)"
@@ -24,6 +24,7 @@ help:
 	@echo "make check   lint, format, types, layers, shape"
 	@echo "make fmt     let ruff mend what it can"
 	@echo "make bench   side-by-side benchmark"
+	@echo "make soak    all acceptance checks at their full figures, as a table: about two hours (ARGS='--only 21,38')"
 	@echo "make mutants faults put into the steps and hints, to see which no test notices (ARGS=steps.limit for a module)"
 	@echo "make docs    check the documentation and say where it is"
 	@echo "make lock    resolve the lock files again (ARGS=--upgrade for newer versions)"
@@ -50,6 +51,10 @@ fmt: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
 
+soak: $(VENV)/.dev
+	@$(BIN)/python -m tests.parts
+	@$(BIN)/python -m tests.soak $(ARGS)
+
 mutants: $(VENV)/.dev
 	@$(BIN)/python -m tests.mutation --jobs $(JOBS) $(ARGS)
 
@@ -59,16 +64,20 @@ docs: $(VENV)/.dev
 
 # --- environment: one directory, two stamps; nothing happens while the locks stay the same ---
 
+# The pip and setuptools that came with Python are replaced first: they are as old as it, and only this one step uses them.
+SEEDED := $(LOCKED) -r requirements-build.lock
 EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
 
 $(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml | $(BIN)/python
 	@echo "Installing Toolcrib into $(VENV) ..."
-	@$(LOCKED) -r requirements-build.lock -r requirements.lock
+	@$(SEEDED)
+	@$(LOCKED) -r requirements.lock
 	@$(EDITABLE)
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.lock pyproject.toml | $(BIN)/python
+$(VENV)/.dev: requirements-dev.lock requirements-build.lock pyproject.toml | $(BIN)/python
 	@echo "Installing Toolcrib and its test tools into $(VENV) ..."
+	@$(SEEDED)
 	@$(LOCKED) -r requirements-dev.lock
 	@$(EDITABLE)
 	@touch $@ $(VENV)/.run

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from bench.against import CPU_ROUNDS, HEADER, comparisons, set_up
 from bench.asking import WrongAnswer
 from bench.cores import find_cores, others_at_work
 from bench.gateways import versions
@@ -31,6 +32,12 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--connections", type=int, nargs="+", help="at once (1 16 64, or 1 16 if quick)")
     parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), help="these parts alone")
     parser.add_argument("--own-client", action="store_true", help="our own client even where wrk is")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="CHECKOUT",
+        help=f"compare the CPU time of calls with another checkout that has a .venv ({CPU_ROUNDS} rounds)",
+    )
     parser.add_argument("--into", type=Path, help="folder for results.json and the pictures")
     return parser.parse_args(words)
 
@@ -61,9 +68,29 @@ def run(given: argparse.Namespace) -> Outcome:
         )
 
 
+def compare(given: argparse.Namespace) -> None:
+    """Print what a call costs in this checkout and in another one."""
+    cores, busy = find_cores(), others_at_work()
+    load = find_load(cores, own=given.own_client)
+    plan = Plan(
+        rounds=given.rounds or CPU_ROUNDS,
+        seconds=given.seconds or 2.0,
+        connections=tuple(given.connections or (16,)),
+    )
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        stage = Stage(stack, Path(folder), cores)
+        set_up(stage, given.against)
+        measured = measure(stage.cases, load.drive, plan)
+    print(*filter(None, (cores.note, load.note, busy)), sep="\n", file=sys.stderr)
+    print("\n".join((HEADER, *(each.row for each in comparisons(measured)))))
+
+
 def main(words: Sequence[str]) -> int:
     given = options(words)
     try:
+        if given.against is not None:
+            compare(given)
+            return 0
         outcome = run(given)
     except (NotStarted, WrongAnswer) as trouble:
         print(trouble, file=sys.stderr)

@@ -63,13 +63,17 @@ class Stage:
         *,
         program: Sequence[str] = ("-m", "toolcrib"),
         user: str | None = None,
+        python: str = sys.executable,
     ) -> str:
-        """Start a gateway of ours, if it does not run yet, and return a key for it, or a user's."""
+        """Start a gateway of ours, if it does not run yet, and return a key for it, or a user's.
+
+        `python` is another environment's interpreter where another checkout is measured.
+        """
         if name not in self._keys:
             home = self.folder / name
             home.mkdir()
             admin = secrets.token_urlsafe(32)
-            command = [sys.executable, *program, "serve", "--port", PORT]
+            command = [python, *program, "serve", "--port", PORT]
             whole = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin, **(env or {})}
             port = self.start(
                 name, [*command, "-c", str(HERE / "served" / config)], first.signed(admin), whole

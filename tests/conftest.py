@@ -1,6 +1,8 @@
 """What every test has at hand: the event loop it runs on, the real parts, and no hurry for hypothesis."""
 
 import os
+import sys
+import threading
 from collections.abc import Generator
 
 import pytest
@@ -40,17 +42,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_walk(item: pytest.Item) -> bool:
-    return item.path.parent.name == "walks" and item.get_closest_marker("slow") is not None
+    return "walks" in item.path.parent.parts and item.get_closest_marker("slow") is not None
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Where a test is not measured, the programs it starts are not measured either."""
+    """Where a test is not measured, neither are its threads and the programs it starts.
+
+    pytest-cov measures a process that shares the tests with others twice, and pauses only one of the two for
+    a test that is not to be measured: such tests took as long as if they were.
+    """
     if item.get_closest_marker("no_cover") is None:
         return (yield)
     measured = os.environ.pop(_PROGRAMS_MEASURED, None)
+    trace, thread_trace = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
     try:
         return (yield)
     finally:
+        sys.settrace(trace)
+        threading.settrace(thread_trace)
         if measured is not None:
             os.environ[_PROGRAMS_MEASURED] = measured

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from toolcrib.asgi.listen import listen
@@ -142,15 +143,27 @@ class Doors:
         return made.json["key"]
 
 
+async def at_once(seconds: float) -> None:
+    del seconds
+    await anyio.lowlevel.checkpoint()
+
+
 @asynccontextmanager
 async def doors(
-    config: str = "", *, tools: Sequence[AnyTool] = (), demo: bool = False, store: str = "sqlite://"
+    config: str = "",
+    *,
+    tools: Sequence[AnyTool] = (),
+    demo: bool = False,
+    store: str = "sqlite://",
+    slowing: bool = False,
 ) -> AsyncGenerator[Doors]:
-    """Open a house that keeps nothing, unless it is told where."""
+    """Open a house that keeps nothing, unless it is told where; wrong keys wait only if it is `slowing`."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(parse(config, "toolcrib.yaml", env), store=store)
     async with build(document, env=env, tools=tools, demo=demo) as house:
         server = Server(house)
+        if not slowing:
+            house.failed_logins.sleep = at_once
         async with server.running():
             yield Doors(house, server)
 

@@ -186,8 +186,8 @@ LEDGER: dict[str, str] = {
     ),
     "E13": "Deprecated tools warn, name what replaces them and end on their date.",
     "E14": (
-        "Logs tell start, end and failure of a call under one trace id, redacted; metrics count, time "
-        "and rate it."
+        "The log has one line at the end of each call, and one at its start for declared mutations and "
+        "slow calls, redacted and under one trace id; metrics count, time and rate calls."
     ),
     "E15": (
         "One command runs the whole checklist over a module, a config or a running gateway and prints "
@@ -267,10 +267,69 @@ LEDGER: dict[str, str] = {
     ),
     "I3": "Prometheus metrics, structured logs and traces carry the names and fields the designs give.",
     "I4": "The admin page shows and changes servers, tools, contexts, apps, calls and keys.",
-    "I5": "Every source has pinned definitions, an SSRF guard, caps, bulkheads, breakers and a graceful end.",
+    "I5": (
+        "Every source has pinned definitions, strict over a network or when added at run time, an SSRF "
+        "guard, caps, bulkheads, breakers and a graceful end."
+    ),
     "I6": "Replicas on Postgres and Redis behave as one gateway.",
     "I7": (
         "Changes at run time live beside the operator's file, which is never written, and overrides "
         "govern every source."
     ),
+    # Second wave.
+    "B10": (
+        "A Python file is served without a config, its tools are reloaded as a diff when it is saved, "
+        "and a module may provide tools asynchronously."
+    ),
+    "D17": (
+        "An app calls tools for its user through its own live session, within what the user granted, "
+        "and may start with that session."
+    ),
+    "E18": (
+        "Suggested next actions are derived from the result, its pages, learned sequences or the author, "
+        "with complete arguments that validate, for tools this caller can use; otherwise there are none."
+    ),
+    "E19": (
+        "Advice on an error agrees with its code, retryability and outcome; a repair that is certain "
+        "comes first, as a call."
+    ),
+    "E20": (
+        "Arguments a tool of the SDK does not declare are refused with the nearest name, and what a tool "
+        "declares survives publishing through an app, or publishing is refused."
+    ),
+    "F10": (
+        "A context decides how much of the hints a model sees, in every provider format and on MCP, and "
+        "the tokens are counted."
+    ),
+    "F11": (
+        "Live adapters hold a session over a provider's own SDK connection: declare, call concurrently, "
+        "cap, announce, cancel and declare again."
+    ),
+    "G6": (
+        "The message of a result is speech: no raw JSON, no unfilled template, cut at a word, with a "
+        "fallback sentence per category."
+    ),
+    "I8": (
+        "Every administrative action is recorded append-only: who, from where, what, and the state before "
+        "and after without secrets."
+    ),
+    "I9": (
+        "SIGTERM drains: readiness fails first, connections are accepted for a while, running calls "
+        "finish, streams end with a retry hint, and the exit status is 0."
+    ),
+    "I10": (
+        "One caller cannot starve another: a source's queue, listeners, sockets and sessions are shared "
+        "by principal."
+    ),
+    "I11": "JWT and OIDC credentials are accepted with issuer discovery, key rotation, audience and scopes.",
+    "I12": "HTTPS is served from a certificate and key that are renewed without a restart.",
+    "J1": (
+        "Steps, rules, sources, formats and stores of third parties are loaded by entry point or dotted "
+        "path and pass the public contract suites."
+    ),
+    "J2": "The gateway mounts under any prefix of any ASGI application and runs on any ASGI server.",
+    "J3": "Upstream connections use HTTP proxies, CA bundles and client certificates.",
+    "K1": "Upstream credentials are kept per user, encrypted at rest, and never used for another user.",
+    "K2": "A policy can require approval before execution, asked on the user's frontend and audited.",
+    "K3": "Large results become expiring handles with a preview, read in parts by their caller alone.",
 }

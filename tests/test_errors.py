@@ -35,6 +35,7 @@ TABLE = {
     "OUTCOME_UNKNOWN": ("unknown", 504, "system", False),
     "TOOL_FAILED": ("failed", 422, "business", False),
     "HANDLER_ERROR": ("failed", 500, "system", False),
+    "ANSWER_NOT_KEPT": ("bad_result", 410, "business", False),
     "RESULT_TOO_LARGE": ("bad_result", 502, "system", False),
     "CONTRACT_VIOLATION": ("bad_result", 500, "system", False),
     "CANCELLED": ("cancelled", 499, "system", False),

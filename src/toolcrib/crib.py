@@ -61,7 +61,8 @@ class Crib:
         document = self._document
         if document.auth.admin_key is None:
             # Nobody signs in here, so no key needs to be made and kept on disk.
-            document = replace(document, auth=replace(document.auth, admin_key=new_key()))
+            auth = replace(document.auth, admin_key=new_key())
+            document = replace(document, auth=auth, passing_admin_key=True)
         self._running = build(document, env=self._env, tools=self._tools, demo=self._demo)
         self._house = await self._running.__aenter__()
         await self._house.settled(START_SECONDS)

@@ -85,6 +85,9 @@ CODES: dict[str, Code] = {
     "OUTCOME_UNKNOWN": Code(Kind.UNKNOWN, 504, "system", False, "I do not know whether that went through."),
     "TOOL_FAILED": Code(Kind.FAILED, 422, "business", False, "That did not work."),
     "HANDLER_ERROR": Code(Kind.FAILED, 500, "system", False, "Something went wrong inside the tool."),
+    "ANSWER_NOT_KEPT": Code(
+        Kind.BAD_RESULT, 410, "business", False, "That was done, but I no longer have the answer."
+    ),
     "RESULT_TOO_LARGE": Code(Kind.BAD_RESULT, 502, "system", False, "The answer was too large to pass on."),
     "CONTRACT_VIOLATION": Code(
         Kind.BAD_RESULT, 500, "system", False, "The tool gave an answer I cannot use."
@@ -125,6 +128,8 @@ class ToolcribError(Exception):
 
     hints: Hints | None = None
     """What the agent may do next, where whoever raised it knows that."""
+    recorded = False
+    """Whether the audit has a record of the administrative action that failed with this."""
 
     def __init__(self, code: str, message: str, **more: Any) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """The gateway over HTTP: guard, route, identity, permission, face; every request gets its answer."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -26,17 +26,24 @@ from toolcrib.asgi import (
     sent_whole,
 )
 from toolcrib.asgi.listen import PortTaken, address_of, listen
+from toolcrib.asgi.request import Short
 from toolcrib.asgi.runner import DRAIN_SECONDS, Heard, run
+from toolcrib.background_tasks import background_tasks
 from toolcrib.build import House
+from toolcrib.build.pressure import make_intake, memory_watch, watch_intake
 from toolcrib.config import listen as moved
 from toolcrib.errors import Refused, ToolcribError, problem
 from toolcrib.faces.apps import AppSockets
 from toolcrib.faces.mcp import McpFace
+from toolcrib.faces.mcp.description import DOCUMENT as MCP_DOCUMENT
 from toolcrib.faces.page import Page, Sessions
+from toolcrib.faces.page.session import SECRET
 from toolcrib.faces.rest import Rest, describe
 from toolcrib.formats.rest import encode
-from toolcrib.model import Credential, Problem
+from toolcrib.identity import Failure, PageSession, require_fresh, require_whole
+from toolcrib.model import SIGNAL, Actor, Caller, Credential, Problem
 from toolcrib.observe import new_id
+from toolcrib.observe.loop_lag import LoopLag
 
 __all__ = ["PortTaken", "Server", "serve"]
 
@@ -53,11 +60,18 @@ class Server:
         self._gateway, self._identity = house.gateway, house.identity
         hosts = Hosts(host or settings.host, allowed=settings.allowed_hosts, public_url=settings.public_url)
         self._guard, self._clients = Guard(hosts), Clients(settings.trusted_proxies)
-        self._origins = Origins(new_id)
+        self._origins = Origins(new_id, self._clients.address)
+        self._audit, self._failed_logins = house.console.audit, house.failed_logins
+        self._find_app = house.console.apps.find
         self._sessions = Sessions(house.identity.sign_in, settings.public_url)
-        self.mcp = McpFace(house.gateway, house.conversations, house.secret("mcp session"))
+        key, store = house.secret("mcp session"), house.console.store
+        self.mcp = McpFace(house.gateway, house.conversations, key, store)
         house.identity.ring.listen(self.mcp.end)
         self.draining, self.active = False, 0
+        self.memory, self._loop_lag = memory_watch(house), LoopLag()
+        self.intake = make_intake(house.document.limits, self._clients, self.memory)
+        watch_intake(house.console.journal, self.intake)
+        self._loop_lag.show(house.console.journal.watch)
         self._idle = anyio.Event()
         rest = Rest(
             house.gateway,
@@ -66,15 +80,30 @@ class Server:
             conversations=house.conversations,
             body_bytes=house.document.limits.body_bytes,
             draining=lambda: self.draining,
+            short_of_memory=self.memory.check,
             openapi=self._described,
             legacy=house.document.legacy,
         )
         self._rest = rest
         house.identity.ring.listen(rest.end)
-        page = Page(self._sessions, settings.public_url)
-        sockets = AppSockets(house.sessions.accept, heartbeat=house.document.apps.heartbeat_ms / 1000)
+        page = self._page(settings.public_url)
+        sockets = AppSockets(
+            house.sessions.accept,
+            heartbeat=house.document.apps.heartbeat_ms / 1000,
+            rejected=self._on_wrong_app_key,
+        )
         self.router = Router((*rest.routes(), *self._mcp_routes(), *sockets.routes(), *page.routes()))
         self._description = json_answer(describe(self.router.routes))
+
+    def _page(self, public_url: str | None) -> Page:
+        return Page(
+            self._sessions,
+            self._identity.make_link,
+            public_url,
+            audited=self._audit.action,
+            actor=self._page_actor,
+            link_failed=self._link_failed,
+        )
 
     def _described(self, request: Request) -> Answer:
         del request
@@ -93,6 +122,7 @@ class Server:
                 face="mcp",
                 calls=method != "DELETE",
                 stays=method == "GET",
+                document=MCP_DOCUMENT,
             )
             for path, place in places.items()
             for method, verb in verbs.items()
@@ -101,7 +131,8 @@ class Server:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Keep alive what lives as long as the server."""
-        async with self.mcp.run():
+        async with background_tasks() as tasks, self._loop_lag.measuring(), self.mcp.run():
+            tasks.start_soon(self.memory.run)
             yield
 
     def drain(self) -> None:
@@ -123,7 +154,7 @@ class Server:
             return
         self.active += 1
         try:
-            request = Request(scope, receive, send)
+            request = Request(scope, receive, send, self.intake)
             answer = await self._answer(request)
             if answer is not None and not sent_whole(request, answer):
                 await send_answer(request, answer)
@@ -133,6 +164,7 @@ class Server:
                 self._idle.set()
 
     async def _answer(self, request: Request) -> Answer | None:
+        route = None
         try:
             self._guard.admit(request)
             route = self.router.find(request)
@@ -140,9 +172,14 @@ class Server:
                 self._let_in(request, route)
                 if request.caller.user is not None:
                     await self._meet(request, route)
+            short = request.short
+            if short is not None and short.connection.holder != request.caller.key:
+                self._assign(request, short)
+            if self.memory.is_high and not request.caller.operator and not route.is_small:
+                self.memory.check()
             return await route.handler(request)
         except ToolcribError as error:
-            return self._refused(error.problem, request)
+            return self._refused(await self._failed(error, request, route), request)
         except Disconnected:
             return None
         except Exception:  # boundary: what no handler foresaw is logged here, and nobody else is told of it
@@ -166,8 +203,85 @@ class Server:
         else:
             caller = self._identity.caller(self._credential(request, route))
         request.caller = caller
-        if route.needs is not None and not caller.may(route.needs):
-            raise Refused("SCOPE_DENIED", f"this needs a key with the permission {route.needs}")
+        if route.action is not None:
+            request.actor = self._actor(request, route)
+        if route.needs is not None:
+            _check_permission(caller, route)
+
+    def _actor(self, request: Request, route: Route) -> Actor:
+        """Return the caller as the audit names it; the page sends its session's secret, and no key."""
+        of_page = SECRET in request.headers and b"authorization" not in request.headers
+        return Actor.of(request.caller, "page" if of_page else route.face, self._clients.address(request))
+
+    async def _failed(self, error: ToolcribError, request: Request, route: Route | None) -> Problem:
+        """Record a refused administrative action or a failed authentication; return what to answer."""
+        action = None if route is None else route.action
+        unknown = request.actor.kind == "unknown"
+        if route is not None and unknown and error.problem.code == "UNAUTHENTICATED":
+            return await self._unauthenticated(error.problem, request, route)
+        if action is not None and not error.recorded:
+            actor = request.actor
+            if unknown:
+                actor = Actor.unknown(route.face if route else "rest", self._clients.address(request))
+            await self._audit.refused(actor, action, "/".join(request.params.values()), error.problem.code)
+        return error.problem
+
+    async def _unauthenticated(self, problem: Problem, request: Request, route: Route) -> Problem:
+        authorization = request.header(b"authorization")
+        address = self._clients.address(request)
+        if authorization is None:
+            if SECRET not in request.headers:
+                return problem  # nothing was tried: clients ask first whether they need a key
+            failure = Failure("page", address, "session", "")
+        elif route.access == "app":
+            package = authorization.partition(" ")[2].strip().partition(":")[0]
+            failure = Failure(route.face, address, "app", self._known_app(package))
+        else:
+            failure = Failure(route.face, address, "key", self._identity.ended_name(authorization))
+        return await self._slowed(failure) or problem
+
+    async def _slowed(self, failure: Failure) -> Problem | None:
+        """Record a failed authentication and hold its answer back; return another problem to answer with."""
+        try:
+            await self._failed_logins.failed(failure)
+        except Refused as error:
+            return error.problem
+        return None
+
+    def _on_wrong_app_key(self, request: Request) -> Callable[[str], Awaitable[None]]:
+        """Return what records that an app has shown a wrong key on its socket, and makes its answer wait."""
+        address = self._clients.address(request)
+
+        async def rejected(package: str) -> None:
+            await self._slowed(Failure("apps", address, "app", self._known_app(package)))
+
+        return rejected
+
+    def _known_app(self, package: str) -> str:
+        """Return a package that is an app's; what else a stranger names is not kept."""
+        return "" if self._find_app(package) is None else package
+
+    async def _link_failed(self, request: Request) -> None:
+        """Record that a sign-in link was not valid; refuse where there are too many."""
+        await self._failed_logins.failed(Failure("page", self._clients.address(request), "link", ""))
+
+    def _page_actor(self, request: Request, session: PageSession) -> Actor:
+        """Return the reader of the page who signs in, as the key that made the link."""
+        caller = self._identity.session_caller(session)
+        if caller is None:
+            message = "the key that made this link is no longer valid; make a link with another one"
+            raise Refused("UNAUTHENTICATED", message, path="token")
+        return Actor.of(caller, "page", self._clients.address(request))
+
+    def _assign(self, request: Request, short: Short) -> None:
+        """Count the connection for the principal of this request."""
+        if short.connection.holder == request.caller.principal:
+            return  # a user that a trusted proxy names
+        try:
+            self.intake.assign(short.connection, request)
+        except Refused:
+            short.keep_alive = False
+            raise
 
     async def _meet(self, request: Request, route: Route) -> None:
         """Fill in what is known of the user a caller acts for."""
@@ -181,8 +295,9 @@ class Server:
         named = None if user is None else _text(user)
         if authorization is not None:
             return Credential(authorization=authorization.decode("latin-1"), user=named)
-        session = self._sessions.vouched(request) if route.cookie else None
-        return Credential(user=named, session=session, loopback=self._clients.is_local(request))
+        session = self._sessions.verified(request) if route.cookie else None
+        cookie = None if session is None else session.cookie
+        return Credential(user=named, session=cookie, loopback=self._clients.is_local(request))
 
     def _refused(self, problem: Problem, request: Request) -> Answer:
         origin = request.origin
@@ -228,6 +343,15 @@ def _text(header: bytes) -> str:
         return header.decode("latin-1")
 
 
+def _check_permission(caller: Caller, route: Route) -> None:
+    if route.needs is not None and not caller.may(route.needs):
+        raise Refused("SCOPE_DENIED", f"this needs a key with the permission {route.needs}")
+    if route.whole:
+        require_whole(caller)
+    if route.fresh:
+        require_fresh(caller)
+
+
 async def serve(
     house: House,
     *,
@@ -259,7 +383,7 @@ async def serve(
 async def hung_up(house: House) -> None:
     """What SIGHUP asks for; a config that cannot be used is logged, and the running one stays."""
     try:
-        await house.console.servers.reload()
+        await house.console.servers.reload(actor=SIGNAL)
     except ToolcribError as error:
         log.error("SIGHUP: %s", error)  # noqa: TRY400 - the trace would tell nothing more
     except Exception:  # boundary: a reload that fails as nobody foresaw must not end the gateway

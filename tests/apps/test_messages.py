@@ -128,3 +128,10 @@ def test_a_message_that_nests_without_end_is_refused() -> None:
 
 def test_half_a_character_is_mended() -> None:
     assert m.read(json.dumps({"type": "x", "text": "\ud83d"}))["text"] == "\ufffd"
+
+
+@pytest.mark.requirement("I5")
+def test_message_with_a_repeated_key_is_refused() -> None:
+    with pytest.raises(BadMessage) as refused:
+        m.read('{"type":"a","sessionId":"x","s\\u0065ssionId":"y"}')
+    assert refused.value.path == "sessionId"

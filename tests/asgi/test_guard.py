@@ -135,6 +135,7 @@ def test_an_origin_is_known_for_its_own_host_only() -> None:
 
 
 @pytest.mark.parametrize("name", [b"x_user_id", b"_", b"authorization_"])
+@pytest.mark.check(1)
 def test_names_with_underscores_are_refused(name: bytes) -> None:
     guard = Guard(LOCAL)
     for _ in range(2):
@@ -144,6 +145,7 @@ def test_names_with_underscores_are_refused(name: bytes) -> None:
 @pytest.mark.parametrize(
     "name", [b"authorization", b"x-user-id", b"cookie", b"content-type", b"content-length"]
 )
+@pytest.mark.check(1)
 def test_what_decides_who_asks_comes_once(name: bytes) -> None:
     assert refused(Guard(LOCAL), host(b"localhost", (name, b"1"), (name, b"1"))) == "INVALID_REQUEST"
 
@@ -181,3 +183,35 @@ def test_what_is_remembered_is_bounded() -> None:
 def test_no_bytes_in_a_host_do_more_than_be_refused(value: bytes) -> None:
     assert refused(Guard(LOCAL), host(value)) in {None, "INVALID_REQUEST", "HOST_REFUSED"}
     assert refused(Guard(LOCAL), host(b"localhost", (b"origin", value))) in {None, "ORIGIN_REFUSED"}
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize(
+    "version, fields, code",
+    [
+        ("1.1", [b"chunked"], None),
+        ("1.1", [b" Chunked "], None),
+        ("1.1", [b"gzip, chunked"], "INVALID_REQUEST"),
+        ("1.1", [b"chunked", b"chunked"], "INVALID_REQUEST"),
+        ("1.0", [b"chunked"], "INVALID_REQUEST"),
+        ("1.1", [b"identity"], "INVALID_REQUEST"),
+    ],
+)
+def test_transfer_coding_is_checked_on_every_server(
+    version: str, fields: list[bytes], code: str | None
+) -> None:
+    guard = Guard(LOCAL)
+    for _ in range(2):
+        asked = request(pairs=host(b"localhost", *((b"transfer-encoding", each) for each in fields)))
+        asked.scope["http_version"] = version
+        try:
+            guard.admit(asked)
+            found = None
+        except Refused as error:
+            found = error.problem.code
+        assert found == code
+
+
+def test_transfer_coding_with_a_length_is_refused() -> None:
+    both = ((b"transfer-encoding", b"chunked"), (b"content-length", b"3"))
+    assert refused(Guard(LOCAL), host(b"localhost", *both)) == "INVALID_REQUEST"

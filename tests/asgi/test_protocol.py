@@ -12,7 +12,7 @@ from tests.doors import ADMIN, Doors, doors, listening
 from tests.faces.rest.bench import Waiting, add
 from tests.waiting import until
 from toolcrib import create_tool
-from toolcrib.asgi import protocol
+from toolcrib.asgi import flow, protocol
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -29,7 +29,7 @@ async def place() -> AsyncGenerator[Place]:
 async def everything(stream: SocketStream) -> bytes:
     """Read until the other side hangs up."""
     read = b""
-    with anyio.fail_after(20):
+    with anyio.fail_after(120):
         try:
             while True:
                 read += await stream.receive()
@@ -95,6 +95,7 @@ async def test_what_is_no_request_gets_the_shape_of_all_errors(place: Place, wor
         (b"Host: localhost\r\nX-User-Id: a\r\nX-User-Id: b\r\n", 400, "INVALID_REQUEST"),
     ],
 )
+@pytest.mark.check(10)
 async def test_hostile_heads(place: Place, lines: bytes, status: int, code: str) -> None:
     for path in (b"/health", b"/api/tools", b"/mcp", b"/"):
         answer = await say(place, b"GET " + path + b" HTTP/1.1\r\n" + lines + CLOSE + b"\r\n")
@@ -102,9 +103,30 @@ async def test_hostile_heads(place: Place, lines: bytes, status: int, code: str)
         assert (told, error["code"]) == (status, code)
 
 
-async def test_an_absolute_address_is_judged_by_its_path(place: Place) -> None:
-    words = b"GET http://evil.example/api/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+@pytest.mark.parametrize("target", [b"http://localhost/api/tools", b"HTTP://LOCALHOST:80/api/tools?"])
+async def test_absolute_target_agreeing_with_host_is_routed(place: Place, target: bytes) -> None:
+    words = b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert refusal(await say(place, words))[1]["code"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"http://evil.example/api/tools",
+        b"http://localhost:8080/api/tools",
+        b"https://localhost:80/api/tools",
+        b"http://user@localhost/api/tools",
+        b"ftp://localhost/api/tools",
+        b"http://localhost%2f@evil.example/",
+        b"*",
+        b"/api/tools#part",
+    ],
+)
+async def test_other_targets_are_refused(place: Place, target: bytes) -> None:
+    words = b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    status, error = refusal(await say(place, words))
+    assert (status, error["code"]) == (400, "INVALID_REQUEST")
 
 
 async def test_a_head_that_never_ends(place: Place) -> None:
@@ -202,8 +224,8 @@ async def test_another_protocol_is_not_spoken(place: Place) -> None:
 async def test_an_answer_that_nobody_reads_is_not_kept(
     monkeypatch: pytest.MonkeyPatch, least: int, *, whole: bool
 ) -> None:
-    monkeypatch.setattr(protocol, "READ_SECONDS", 0.0)
-    monkeypatch.setattr(protocol, "READ_BYTES", least)
+    monkeypatch.setattr(flow, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(flow, "READ_BYTES", least)
     written: list[int] = []
 
     @create_tool

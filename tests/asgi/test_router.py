@@ -58,6 +58,27 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
     assert len(refusal.value.problem.message) < 400
 
 
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize(
+    "path", ["/%2f", "/keys%2fa", "/keys%2F", "/keys%5ca", "/in%2fx/y", "/in/x%2fy", "%2fkeys"]
+)
+def test_encoded_slash_is_never_a_separator(path: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        ROUTER.find(request("GET", path))
+    assert refusal.value.problem.code == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("path", ["/%6beys", "/%6Beys/", "/in/%78/y"])
+def test_other_encoded_characters_are_decoded(path: str) -> None:
+    assert ROUTER.find(request("GET", path)).path in {"/keys", "/in/{where}/{what}"}
+
+
+def test_server_without_raw_path_is_routed_by_its_path() -> None:
+    asked = request("GET", "/keys/")
+    del asked.scope["raw_path"]
+    assert ROUTER.find(asked).path == "/keys"
+
+
 @pytest.mark.parametrize(
     "method, path, allowed",
     [

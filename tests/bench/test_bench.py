@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench.__main__ import main
+from bench.against import NOW, OTHER, comparisons
 from bench.asking import FIRST_ID, TEXT, Ask, WrongAnswer, legacy_call, mcp_call, rest_call
 from bench.cores import Cores
 from bench.gateways import versions
@@ -77,6 +78,20 @@ def an_outcome(connections: int = 16) -> Outcome:
         peers={name: a_peer(name) for _, name in CASES},
         measured=measured,
     )
+
+
+def test_checkouts_are_compared_round_by_round() -> None:
+    def rounds(*cpu: float | None) -> Measured:
+        return Measured(tuple(Round(rate=1.0, cpu=one, p50=1.0, p99=1.0, failures=0) for one in cpu))
+
+    measured: dict[Place, Measured] = {
+        (("pipe", f"{NOW}, stdio"), 16): rounds(110.0, 90.0, None, 300.0),
+        (("pipe", f"{OTHER}, stdio"), 16): rounds(100.0, 100.0, 50.0, 100.0),
+    }
+    (found,) = comparisons(measured)
+    assert (found.what, found.connections, found.ratios) == ("pipe", 16, (1.1, 0.9, 3.0))
+    assert "1.100" in found.row
+    assert "0.900 to 3.000" in found.row
 
 
 @pytest.mark.slow

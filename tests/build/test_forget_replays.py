@@ -2,18 +2,18 @@
 
 import logging
 from collections.abc import Callable
-from time import time
 from typing import cast
 
 import anyio
 import pytest
 
+from tests.clocks import Machine
 from tests.contracts.stores import a_replay, opened
 from tests.waiting import until
 from toolcrib.build.keepers import forget_replays
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Replays
-from toolcrib.steps.replay import KEPT_SECONDS
+from toolcrib.quotas import KEPT_SECONDS, BoundedReplays, ReplayQuota
 
 
 class Counted:
@@ -39,13 +39,14 @@ async def test_old_answers_go_and_a_store_that_is_away_is_asked_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with opened("sqlite://") as store:
-        now = time()
+        now = (clock := Machine().clock()).now()
         for key, age in (("old", KEPT_SECONDS + 60), ("young", KEPT_SECONDS - 60)):
             await store.replays.claim(a_replay(key, at=now - age), since=0.0)
         counted = Counted(store.replays)
+        bounded = BoundedReplays(cast("Replays", counted), ReplayQuota(), short_answer="{}", clock=clock.now)
         with caplog.at_level(logging.WARNING):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(forget_replays, cast("Replays", counted), 0.001)
+                tasks.start_soon(forget_replays, bounded, 0.001)
                 await until(lambda: counted.asked > 2)
                 tasks.cancel_scope.cancel()
         assert counted.gone == 1

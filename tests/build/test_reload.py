@@ -9,11 +9,11 @@ import pytest
 
 from tests.build.servers import OPERATOR, call, ledger, listed, missing, put, running, write
 from tests.waiting import until
-from toolcrib.build import build
-from toolcrib.config import listen, load
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Plan
+from toolcrib.model import Actor, JsonObject
 from toolcrib.observe import Redactor
+from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C5")]
 
@@ -216,15 +216,28 @@ def state(house: Any) -> str:
 
 
 @pytest.mark.requirement("I5")
-async def test_an_address_from_the_command_line_decides_what_is_private_after_a_reload_too(
-    path: Path,
-) -> None:
+async def test_allow_private_reaches_apps_and_servers_by_reload(path: Path) -> None:
+    """Before, only servers learned of it, though the plan named it as applied."""
+    developer = Actor.of(a_caller(key="dev", permissions=frozenset({"crib:*"})), "rest")
+    web: JsonObject = {"transport": "http", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
+    app = {"name": "Notes", "publicUrl": "http://127.0.0.1:9"}
     write(path, {})
-    env = {"TOOLCRIB_HOME": str(path.parent), "TOOLCRIB_ADMIN_KEY": "k" * 40}
-    document = listen(load(path, env=env), host="0.0.0.0")
-    async with build(document, env=env) as house:
-        servers = house.console.servers
-        assert await servers.config.reload() == Plan()
-        with pytest.raises(Refused) as refused:
-            await servers.add("near", {"transport": "http", "url": "http://127.0.0.1:1/mcp"})
-        assert refused.value.problem.code == "PERMISSION_DENIED"
+    async with running(path) as house:
+        console = house.console
+
+        async def codes() -> list[str]:
+            found: list[str] = []
+            for add in (
+                console.servers.add("web", web, actor=developer),
+                console.apps.put("com.example.notes", app, developer),
+            ):
+                try:
+                    await add
+                except Refused as error:
+                    found.append(error.problem.code)
+            return found
+
+        assert await codes() == ["PERMISSION_DENIED", "INVALID_REQUEST"]
+        write(path, {}, allow_private=["127.0.0.0/8"])
+        assert (await console.servers.config.reload()).applied == ("allow_private",)
+        assert await codes() == []

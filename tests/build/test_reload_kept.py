@@ -100,7 +100,8 @@ async def test_two_who_add_the_same_name_at_once_are_told_apart(path: Path) -> N
 
         async def add(port: int) -> None:
             try:
-                await house.console.servers.add("web", {**WEB, "url": f"http://127.0.0.1:{port}/mcp"})
+                web = {**WEB, "url": f"http://127.0.0.1:{port}/mcp"}
+                await house.console.servers.add("web", web)
                 codes.append("")
             except Refused as error:
                 codes.append(error.problem.code)
@@ -176,7 +177,7 @@ async def test_a_file_that_is_being_written_is_waited_for_and_one_that_changed_e
     async with running(path) as house, anyio.create_task_group() as tasks:
         pid = (await call(house, "books:pid")).data
         put(path, "")
-        tasks.start_soon(watch, path, house.console.servers.config)
+        tasks.start_soon(watch, path, house.console.servers.reload)
         await anyio.sleep(3 * EVERY)  # nothing is to happen, which nothing tells of
         write(path, {"books": ledger(path.parent), "web": WEB})
         await until(lambda: "web" in house.console.servers.config.servers())
@@ -184,7 +185,7 @@ async def test_a_file_that_is_being_written_is_waited_for_and_one_that_changed_e
         tasks.cancel_scope.cancel()
     async with running(path) as house, anyio.create_task_group() as tasks:
         write(path, {})
-        tasks.start_soon(watch, path, house.console.servers.config)
+        tasks.start_soon(watch, path, house.console.servers.reload)
         await until(lambda: not listed(house, "books"))
         tasks.cancel_scope.cancel()
 
@@ -216,7 +217,7 @@ async def test_a_reload_that_fails_as_nobody_foresaw_does_not_end_the_gateway(
         if by_signal:
             tasks.start_soon(hung_up, house)
         else:
-            tasks.start_soon(watch, path, house.console.servers.config)
+            tasks.start_soon(watch, path, house.console.servers.reload)
         await until(lambda: "the reload failed unexpectedly" in caplog.text)
         assert (await call(house, "books:pid")).problem is None
         tasks.cancel_scope.cancel()

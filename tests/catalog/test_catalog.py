@@ -89,6 +89,7 @@ def test_a_source_that_left_the_config_gives_its_names_up() -> None:
 
 @pytest.mark.requirement("A4")
 @pytest.mark.parametrize("rival", ["Echo", "ECHO", "e-cho", "ｅｃｈｏ"])
+@pytest.mark.check(12)
 def test_spellings_that_fold_to_one_name_collide(rival: str) -> None:
     catalog = Catalog(["one", "two"])
     catalog.replace("one", an_offer(a_tool("one:e-cho" if "-" in rival else "one:echo")))
@@ -187,11 +188,12 @@ def test_a_snapshot_is_swapped_whole_and_listeners_hear_of_it() -> None:
     assert list(catalog.snapshot.tools) == ["y:b"]
 
 
-def test_flat_names_that_several_tools_share_stand_for_all_of_them() -> None:
+@pytest.mark.requirement("A4")
+def test_a_flat_name_that_two_tools_have_finds_its_owner_first() -> None:
     catalog = Catalog(["a", "b"])
-    catalog.replace("a", an_offer(a_tool("a:read", family="mcp")))
     catalog.replace("b", an_offer(a_tool("b:read", family="mcp")))
-    assert {tool.name for tool in catalog.snapshot.find("read")} == {"a:read", "b:read"}
+    catalog.replace("a", an_offer(a_tool("a:read", family="mcp")))
+    assert [tool.name for tool in catalog.snapshot.find("read")] == ["a:read", "b:read"]
 
 
 @pytest.mark.requirement("A3")

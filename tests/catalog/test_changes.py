@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.catalog import Catalog, Override, Overrides, Snapshot, catalog, entry, examine
+from toolcrib.catalog.flat import KEY as FLAT
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Tool, fingerprint
 from toolcrib.schemas import Guarded, check
@@ -13,7 +14,7 @@ from toolcrib.testing import a_tool
 
 
 class Watched:
-    """A catalog, the snapshots it made, and the claims it told of."""
+    """A catalog, the snapshots it made, and the claims on safe names it told of."""
 
     def __init__(self, *sources: str, overrides: Overrides | None = None) -> None:
         self.heard: list[Snapshot] = []
@@ -22,9 +23,9 @@ class Watched:
         self.catalog.listen(self.heard.append)
 
     def _claimed(self, fresh: Mapping[str, str], stale: Collection[str]) -> None:
-        for name in stale:
+        for name in _safe_names(stale):
             del self.claims[name]
-        self.claims.update(fresh)
+        self.claims.update({name: fresh[name] for name in _safe_names(fresh)})
 
     def offer(self, source: str, *tools: Tool, **more: Any) -> None:
         self.catalog.replace(source, Offer(tools=tools, **more))
@@ -38,6 +39,10 @@ class Watched:
         count = len(self.heard)
         self.heard.clear()
         return count
+
+
+def _safe_names(keys: Collection[str]) -> list[str]:
+    return [key for key in keys if not key.startswith(FLAT)]
 
 
 @pytest.fixture

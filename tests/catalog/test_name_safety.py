@@ -57,6 +57,7 @@ def served(
 
 
 @pytest.mark.no_cover
+@pytest.mark.check(12)
 def test_names_are_unique_short_valid_everywhere_and_the_same_in_any_order() -> None:
     random = Random(7)  # noqa: S311 - the same names in every run
     tools, claims = offers(random), dict[str, str]()

@@ -311,6 +311,7 @@ def mutated(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
 @pytest.mark.requirement("I5")
 @settings(max_examples=500)
 @given(mutated())
+@pytest.mark.check(11)
 def test_any_single_change_hides_a_strictly_pinned_tool(pair: tuple[JsonObject, JsonObject]) -> None:
     definition, other = pair
     assert seal(definition) != seal(other)
@@ -339,6 +340,7 @@ def _shuffled(value: Any, random: Random) -> Any:
 @pytest.mark.requirement("I5")
 @settings(max_examples=500)
 @given(definitions, st.randoms(use_true_random=False))
+@pytest.mark.check(11)
 def test_another_order_of_keys_is_no_change(definition: JsonObject, random: Random) -> None:
     house = Gateway("strict")
     for each in (definition, _shuffled(definition, random), json.loads(json.dumps(definition))):

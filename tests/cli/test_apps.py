@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.cli.processes import Serving
 from toolcrib.crib import Crib
+from toolcrib.model import LIBRARY
 
 PACKAGE = "com.example.reminder"
 BODY = {"name": "Reminders", "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}]}
@@ -52,7 +53,7 @@ def stored() -> None:
 
     async def add() -> None:
         async with Crib.from_config("toolcrib.yaml") as crib:
-            await crib.house.console.apps.put(PACKAGE, BODY, crib.caller())
+            await crib.house.console.apps.put(PACKAGE, BODY, LIBRARY)
 
     anyio.run(add)
 

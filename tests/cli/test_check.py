@@ -181,3 +181,10 @@ def test_only_a_module_can_be_published(shell: Shell) -> None:
     done = shell("check", "--publish")
     assert done.code == 2
     assert "name it" in done.err
+
+
+@pytest.mark.requirement("A4")
+def test_a_flat_name_that_leads_to_another_tool_is_a_warning() -> None:
+    shadowed = [{"name": "evil:read", "source": "evil", "reason": "its flat name read leads to files:read"}]
+    (found,) = of_status({"withheld": [], "shadowed": shadowed, "warnings": [], "sources": []})
+    assert (found.level, found.rule, found.where) == ("warning", "flat_name", "evil:read")

@@ -59,6 +59,27 @@ def test_a_key_of_a_user(shell: Shell) -> None:
     assert [row[6] for row in shell("keys", "list").rows] == ["ann@example.org", "none"]
 
 
+@pytest.mark.requirement("I1")
+def test_a_key_that_expires(shell: Shell) -> None:
+    made = shell("keys", "create", "brief", "--expires", "30d", "--json").json
+    assert 29.9 < (made["expires"] - made["created"]) / 86_400 < 30.1
+    dated = shell("keys", "create", "dated", "--expires", "2999-01-31", "--json").json
+    assert dated["expires"] == 32474736000.0
+    assert [row[9] for row in shell("keys", "list").rows][1] == "2999-01-31 00:00"
+    for wrong in ("soon", "30", "2001-01-01", "1y"):
+        assert shell("keys", "create", "wrong", "--expires", wrong).code == 2
+
+
+@pytest.mark.requirement("I1")
+def test_a_rotation_with_an_overlap(shell: Shell) -> None:
+    shell("keys", "create", "worker")
+    made = shell("keys", "rotate", "worker", "--overlap", "1h", "--json").json
+    assert 3599 < made["previousUntil"] - made["rotated"] < 3601
+    assert shell("keys", "list").rows[0][1].startswith("live, the old one until ")
+    assert shell("keys", "rotate", "worker", "--overlap", "often").code == 2
+    assert shell("keys", "rotate", "worker", "--json").json["previousUntil"] is None
+
+
 def test_no_keys_yet(shell: Shell) -> None:
     done = shell("keys", "list")
     assert (done.code, done.out) == (0, "")

@@ -146,19 +146,20 @@ def test_without_an_address_it_is_the_gateway_of_the_config_here(
         nearby(tmp_path, gateway.server_port)
         assert shell("reload").code == 0
         monkeypatch.delenv("TOOLCRIB_KEY")
-        monkeypatch.setenv("TOOLCRIB_ADMIN_KEY", "a" * 40)
+        monkeypatch.setenv("TOOLCRIB_ADMIN_KEY", "the-key-of-the-environment-in-this-test")
         assert shell("reload").code == 0
         monkeypatch.delenv("TOOLCRIB_ADMIN_KEY")
-        nearby(tmp_path, gateway.server_port, f"auth: {{admin_key: {'b' * 40}}}")
+        nearby(tmp_path, gateway.server_port, "auth: {admin_key: the-key-of-the-config-file-in-this-test}")
         assert shell("reload", "-c", "toolcrib.yaml").code == 0
         nearby(tmp_path, gateway.server_port)
         (tmp_path / ".toolcrib").mkdir()
         file = tmp_path / ".toolcrib" / "admin.key"
-        file.write_text("c" * 40 + "\n")
+        file.write_text("the-key-of-the-state-folder-in-this-test\n")
         file.chmod(0o600)
         assert shell("reload").code == 0
     keys = [key for _, key in gateway.asked]
-    assert keys == ["Bearer some-key", *(f"Bearer {letter * 40}" for letter in "abc")]
+    places = ("environment", "config-file", "state-folder")
+    assert keys == ["Bearer some-key", *(f"Bearer the-key-of-the-{place}-in-this-test" for place in places)]
 
 
 @pytest.fixture
@@ -188,7 +189,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_where_a_gateway_would_listen(
     shell: Shell, tmp_path: Path, asked: list[str], text: str, url: str
 ) -> None:
-    (tmp_path / "toolcrib.yaml").write_text(f"auth: {{admin_key: {'x' * 40}}}\n{text}\n")
+    key = "auth: {admin_key: an-operators-key-of-this-test-alone}"
+    (tmp_path / "toolcrib.yaml").write_text(f"{key}\n{text}\n")
     assert shell("reload").code == 0
     assert asked == [url]
 

@@ -98,8 +98,8 @@ toolcrib.yaml:39 mcp.servers.d.transport: is missing
 toolcrib.yaml:39 mcp.servers.d.command[1]: must be text; put it in quotes
 toolcrib.yaml:40 log: must be a mapping of settings
 toolcrib.yaml:41 metrics.prefix: must hold letters, digits and _ only
-toolcrib.yaml:42 zzz: is not a setting; there are server, store, shared, auth, functions, contexts, \
-overrides, limits, metrics, log, traces, search, mcp, apps, reload, openapi, energy, \
+toolcrib.yaml:42 zzz: is not a setting; there are server, store, shared, auth, secrets, functions, contexts, \
+overrides, limits, idempotency, metrics, log, traces, search, mcp, apps, reload, openapi, energy, \
 allow_private, legacy, pins
 """
 

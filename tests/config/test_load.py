@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.faulty import faults
-from toolcrib.config import ConfigError, Document, default_document, load, parse
+from toolcrib.config import ConfigError, Document, default_document, export, load, parse
 from toolcrib.model import Deprecation, RateLimit
 
 WHOLE = """\
@@ -76,7 +76,7 @@ def test_the_whole_file_is_understood() -> None:
     assert document.limits.per_tool == {"cards:*": RateLimit(10, 1_000)}
     assert document.legacy is True
     assert document.search.url == "http://127.0.0.1:8888"
-    assert document.secrets == {"someone"}
+    assert document.secret_texts == {"someone"}
 
 
 def test_nothing_at_all_is_the_default() -> None:
@@ -134,8 +134,16 @@ def test_the_admin_key_of_the_environment_goes_first() -> None:
     assert parse(text, "toolcrib.yaml", {}).auth.admin_key == "from-the-file"
     document = parse(text, "toolcrib.yaml", {"TOOLCRIB_ADMIN_KEY": "from-outside"})
     assert document.auth.admin_key == "from-outside"
-    assert {"from-the-file", "from-outside"} <= document.secrets
-    assert default_document({"TOOLCRIB_ADMIN_KEY": "from-outside"}).secrets == {"from-outside"}
+    assert {"from-the-file", "from-outside"} <= document.secret_texts
+    assert default_document({"TOOLCRIB_ADMIN_KEY": "from-outside"}).secret_texts == {"from-outside"}
+
+
+@pytest.mark.requirement("I2")
+def test_the_old_admin_key_is_a_secret_too() -> None:
+    document = parse("auth: {admin_key_old: in-file}", "toolcrib.yaml", {"TOOLCRIB_ADMIN_KEY_OLD": "outside"})
+    assert document.auth.admin_key_old == "outside"
+    assert {"in-file", "outside"} <= document.secret_texts
+    assert "in-file" not in export(document.raw)
 
 
 def test_no_limit_is_written_as_null() -> None:
@@ -276,7 +284,7 @@ mcp:
 """.replace("%s", CANARY)
     document = parse(text, "toolcrib.yaml", {})
     assert CANARY not in repr(document)
-    assert CANARY in document.secrets
+    assert CANARY in document.secret_texts
 
 
 def test_loading_needs_nothing_of_the_servers() -> None:

@@ -116,6 +116,20 @@ def test_only_some_sections_change_at_run_time(file: Path) -> None:
     ]
 
 
+@pytest.mark.requirement("I5")
+def test_who_added_a_server_is_beside_the_settings(file: Path) -> None:
+    server = {"transport": "http", "url": "http://127.0.0.1:1/"}
+    overlay = {"mcp": {"servers": {"near": server}}, "url_givers": {"near": "operator"}}
+    document = load(file, env={}, overlay=overlay)
+    assert (document.added, document.url_givers) == ({"near"}, {"near": "operator"})
+    assert "url_givers" not in document.raw
+    assert load(file, env={}, overlay={"mcp": {"servers": {"near": server}}}).url_givers == {}
+    with pytest.raises(ConfigError):
+        load(file, env={}, overlay={**overlay, "url_givers": "operator"})
+    with pytest.raises(ConfigError):
+        parse("url_givers: {near: operator}", "toolcrib.yaml", {})
+
+
 @pytest.mark.parametrize("overlay", [{"mcp": 5}, {"mcp": []}])
 def test_an_overlay_of_the_wrong_shape_is_refused(overlay: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="run-time overlay mcp: "):

@@ -75,7 +75,7 @@ mcp:
 """
     env = {name: f"value-of-{name}" for name in ("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX")}
     document = parse(text, "toolcrib.yaml", env)
-    assert set(env.values()) <= document.secrets
+    assert set(env.values()) <= document.secret_texts
     assert not [value for value in env.values() if value in export(document.raw)]
     assert not [value for value in env.values() if value in repr(replace(document, raw={}).mcp)]
 

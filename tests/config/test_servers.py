@@ -71,8 +71,9 @@ def test_servers_have_what_is_said_or_the_usual() -> None:
         30_000,
         None,
     )
-    assert (files.pin, files.tools, files.enabled) == ("notify", (), True)
-    assert (files.relay, files.max_connections) == (None, 32)
+    assert (files.pin, files.tools, files.enabled) == (None, (), True)
+    assert (files.relay, files.max_connections) == (None, None)
+    assert (files.connection_idle_ms, document.mcp.max_copies) == (30_000, 32)
     assert (document.mcp.enabled, document.mcp.allow_stdio, document.mcp.grace_ms) == (True, False, 600_000)
     assert document.reload.watch is False
     assert document.added == frozenset()
@@ -134,6 +135,14 @@ HTTP = "transport: http, url: 'http://h/'"
         (f"{STDIO}, pin: yes", "pin: must be 'strict', 'notify' or 'off'"),
         (f"{STDIO}, relay: [secrets]", "relay[0]: must be 'elicitation', 'sampling' or 'roots'"),
         (f"{STDIO}, max_connections: 0", "max_connections: must be 1 or more"),
+        (f"{STDIO}, limits: {{memory_mb: 0}}", "limits.memory_mb: must be 16 or more"),
+        (f"{STDIO}, limits: {{memory_mb: 1.5}}", "limits.memory_mb: must be a whole number"),
+        (f"{STDIO}, limits: {{cpu_seconds: -1}}", "limits.cpu_seconds: must be 1 or more"),
+        (f"{STDIO}, limits: {{open_files: 3}}", "limits.open_files: must be 16 or more"),
+        (f"{STDIO}, limits: {{processes: 0}}", "limits.processes: must be 1 or more"),
+        (f"{STDIO}, limits: {{file_size_mb: 0}}", "limits.file_size_mb: must be 1 or more"),
+        (f"{STDIO}, limits: {{memory: 64}}", "limits.memory: is not a setting; did you mean memory_mb?"),
+        (f"{HTTP}, limits: {{open_files: 64}}", "limits: is for stdio; an http server is reached by its url"),
         (f"{STDIO}, poll_ms: 5", "poll_ms: must be 100 or more"),
         (f"{STDIO}, start_timeout_ms: 0", "start_timeout_ms: must be 1 or more"),
         (f"{STDIO}, idle_stop_ms: 86400001", "idle_stop_ms: must be 86400000 or less"),
@@ -249,7 +258,7 @@ def test_what_was_added_while_running_is_told_apart_and_reads_no_environment(fil
     assert list(document.mcp.servers) == ["my_files", "web"]
     assert document.added == {"web"}
     assert document.mcp.servers["web"].headers == {"A": "${HIDDEN}"}
-    assert {"${HIDDEN}", "hunter2"} <= document.secrets
+    assert {"${HIDDEN}", "hunter2"} <= document.secret_texts
     exported = export(document.raw)
     assert "hunter" not in exported
     assert "HIDDEN" not in exported

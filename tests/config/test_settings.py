@@ -35,7 +35,10 @@ def test_settings_are_listed_with_all_the_docs_need() -> None:
 @pytest.mark.parametrize(
     "where, names",
     [
-        (("auth",), ("mode", "admin_key", "anonymous")),
+        (
+            ("auth",),
+            ("mode", "admin_key", "admin_key_old", "default", "purge_keys_after_days", "anonymous"),
+        ),
         (("auth", "anonymous"), ("context",)),
         (("mcp", "servers", "x", "restart"), ("enabled", "max_restarts", "backoff_ms")),
         (("openapi", "x"), ("document", "base_url")),

@@ -175,6 +175,7 @@ def bomb() -> str:
     ids=["aliases", "10 MB", "lists", "mappings", "indentation", "dashes", "values", "keys"],
 )
 @pytest.mark.requirement("I2")
+@pytest.mark.check(20)
 def test_bombs_are_refused_quickly(make: Callable[[], str], complaint: str) -> None:
     data = make().encode()
     started = perf_counter()

@@ -65,16 +65,19 @@ def verdict(ran: Report, revision: str) -> Verdict:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.check(41)
 async def test_the_fixture_conforms(fixture_url: str, revision: str) -> None:
     assert verdict(await report(fixture_url, revision), revision) == CLEAN
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.check(41)
 async def test_the_gateway_conforms(gateway: Served, revision: str) -> None:
     assert verdict(await report(f"{gateway.url}/mcp", revision), revision) == CLEAN
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.check(41)
 async def test_the_gateway_loses_nothing(fixture_url: str, gateway: Served, revision: str) -> None:
     direct, through = await report(fixture_url, revision), await report(f"{gateway.url}/mcp", revision)
     assert suite.lost(direct, through) <= STREAMS

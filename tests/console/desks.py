@@ -11,11 +11,13 @@ from anyio.abc import TaskGroup
 from tests.sessions.stage import MemorySocket
 from toolcrib.apps import messages
 from toolcrib.apps.definition import tool_of
+from toolcrib.clock import Clock
 from toolcrib.console import AppDesk, UserDesk
-from toolcrib.egress import Egress
+from toolcrib.egress import AddressRules
 from toolcrib.egress.posting import Reply
 from toolcrib.interfaces import AppRecord, Change, Store
-from toolcrib.model import Caller, JsonObject, Tool
+from toolcrib.model import Actor, AddressGiver, JsonObject, Tool
+from toolcrib.observe import Audit, Redactor
 from toolcrib.policy import Disabled, Hardware, Installed, Policy
 from toolcrib.sessions import Sessions, Settings
 from toolcrib.store import open_store
@@ -29,9 +31,16 @@ CAMERA_APP: JsonObject = {
     "publicUrl": "https://camera.example",
     "hardwareRequirements": [{"type": "CAMERA", "level": "REQUIRED"}],
 }
-DEVELOPER = a_caller(key="dev", permissions=frozenset({"crib:apps"}))
-OTHER = a_caller(key="other", permissions=frozenset({"crib:apps"}))
-ADMIN = a_caller(key="admin", permissions=frozenset({"*"}))
+
+
+def an_actor(**fields: Any) -> Actor:
+    """A caller as the console is told of it."""
+    return Actor.of(a_caller(**fields), "library")
+
+
+DEVELOPER = an_actor(key="dev", permissions=frozenset({"crib:apps"}))
+OTHER = an_actor(key="other", permissions=frozenset({"crib:apps"}))
+ADMIN = an_actor(key="admin", permissions=frozenset({"*"}), operator=True)
 STEP = a_tool("local:step", description="A tool of no app.")
 SECRET = a_tool("local:secret", hidden=True)
 
@@ -48,7 +57,7 @@ class Desks:
 
     def __init__(self, store: Store, tasks: TaskGroup) -> None:
         self.store, self._tasks = store, tasks
-        self.shared = open_shared("memory")
+        self.shared, self.audit = open_shared("memory"), Audit(store.audit, Redactor())
         self.changes: list[Change] = []
         for topic in ("apps", "users"):
             self.shared.listen(topic, self.changes.append)
@@ -65,10 +74,11 @@ class Desks:
             refresh=self.refresh,
             find=self.served.get,
             sessions=self.sessions,
-            egress=Egress(),
+            rules=AddressRules.of((), ()),
             taken=lambda package: package == "taken.by.another",
             served=lambda: list(self.served.values()),
             room=lambda: self.room,
+            audit=self.audit,
         )
         self.users = UserDesk(
             store=store,
@@ -77,6 +87,7 @@ class Desks:
             find=self.served.get,
             named=self.named,
             policy=Policy((Installed(), Disabled(), Hardware())),
+            audit=self.audit,
         )
 
     async def refresh(self) -> None:
@@ -87,7 +98,15 @@ class Desks:
         apps = [tool_of(app, tool) for app in self.served.values() for tool in app.tools]
         return [tool for tool in (STEP, SECRET, *apps) if name in {tool.name, tool.local}]
 
-    async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
+    async def send(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        giver: AddressGiver | None = "other",
+    ) -> Reply:
         """Be every app there is: connect back when asked to."""
         asked = orjson.loads(body)
         package = asked["sessionId"].removeprefix(f"{asked['userId']}-")
@@ -100,14 +119,14 @@ class Desks:
         return Reply(200, "application/json", b"{}")
 
     async def add(
-        self, package: str = NOTES, body: JsonObject = NOTES_APP, caller: Caller = DEVELOPER, *tools: str
+        self, package: str = NOTES, body: JsonObject = NOTES_APP, actor: Actor = DEVELOPER, *tools: str
     ) -> str:
         """Store a new app with its tools; its key."""
-        _, key = await self.apps.put(package, body, caller)
+        _, key = await self.apps.put(package, body, actor)
         assert key is not None
         self.keys[package] = key
         names = tools or ("add", "list")
-        await self.apps.define(package, [a_definition(name) for name in names], caller)
+        await self.apps.define(package, [a_definition(name) for name in names], actor)
         return key
 
     def told(self) -> list[tuple[str, str]]:
@@ -122,9 +141,9 @@ class Desks:
 
 
 @asynccontextmanager
-async def open_desks() -> AsyncGenerator[Desks]:
+async def open_desks(clock: Clock | None = None) -> AsyncGenerator[Desks]:
     """Open both for as long as the block lasts."""
-    store = await open_store("sqlite://")
+    store = await open_store("sqlite://", clock)
     try:
         async with anyio.create_task_group() as tasks:
             made = Desks(store, tasks)

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.console.desks import ADMIN, DEVELOPER, NOTES, NOTES_APP, OTHER, Desks, a_definition
+from tests.console.desks import ADMIN, DEVELOPER, NOTES, NOTES_APP, OTHER, Desks, a_definition, an_actor
 from toolcrib.apps.signature import digest
 from toolcrib.console import apps as desk
 from toolcrib.console.apps import spell_app
 from toolcrib.errors import Refused
+from toolcrib.model import Actor
 from toolcrib.observe import Redactor
-from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D1")]
 
@@ -43,7 +43,7 @@ async def test_an_app_is_its_developers_alone_and_the_admins(desks: Desks) -> No
         desks.apps.define(NOTES, [], OTHER),
         desks.apps.rotate(NOTES, OTHER),
         desks.apps.drop(NOTES, OTHER),
-        desks.apps.drop(NOTES, a_caller(key="dev")),
+        desks.apps.drop(NOTES, an_actor(key="dev")),
     ):
         with pytest.raises(Refused, match="crib:admin") as error:
             await attempt
@@ -56,9 +56,9 @@ async def test_what_others_see_of_an_app_is_not_where_it_is_and_whose(desks: Des
     await desks.add()
     app = await desks.apps.get(NOTES)
     inside = {"owner", "publicUrl", "created", "updated", "warnings"}
-    assert set(spell_app(app, DEVELOPER)) - set(spell_app(app, OTHER)) == inside
+    assert set(spell_app(app, DEVELOPER.caller)) - set(spell_app(app, OTHER.caller)) == inside
     assert app.digest is not None
-    assert app.digest not in str(spell_app(app, ADMIN))
+    assert app.digest not in str(spell_app(app, ADMIN.caller))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,24 @@ async def test_an_app_cannot_send_the_gateway_to_places_inside(desks: Desks, url
             await desks.add()
 
 
+@pytest.mark.requirement("I5")
+async def test_who_gave_an_address_is_recorded(desks: Desks) -> None:
+    public, local = "https://notes.example", "http://127.0.0.1:9000"
+
+    async def put(url: str | None, actor: Actor) -> str | None:
+        app, _ = await desks.apps.put(NOTES, {"name": "Notes", "publicUrl": url}, actor)
+        return app.url_giver
+
+    assert await put(public, DEVELOPER) == "other"
+    assert await put(public, ADMIN) == "other", "a name is still its developer's"
+    assert await put(local, ADMIN) == "operator"
+    assert await put(f"{local}/", DEVELOPER) == "operator", "it is the same address"
+    assert await put(None, DEVELOPER) is None
+    with pytest.raises(Refused):
+        await put(local, DEVELOPER)
+    assert await put("https://other.example", ADMIN) == "operator"
+
+
 async def test_a_name_that_another_source_has_is_refused(desks: Desks) -> None:
     with pytest.raises(Refused) as error:
         await desks.apps.put("taken.by.another", NOTES_APP, DEVELOPER)
@@ -124,7 +142,7 @@ async def test_tools_are_stored_whole_or_not_at_all(desks: Desks) -> None:
     with pytest.raises(Refused) as error:
         await desks.apps.define(NOTES, [good, bad, 3], DEVELOPER)
     assert {"tools[1].name", "tools[1].inputSchema.type", "tools[2]"} <= set(faults(error))
-    assert spell_app(await desks.apps.get(NOTES), DEVELOPER)["tools"] == ["add", "list"]
+    assert spell_app(await desks.apps.get(NOTES), DEVELOPER.caller)["tools"] == ["add", "list"]
     stored = await desks.apps.define(NOTES, [good], DEVELOPER)
     assert stored == {"packageName": NOTES, "version": 3, "tools": ["new"], "warnings": []}
     assert [each.definition for each in desks.served[NOTES].tools] == [good]
@@ -135,7 +153,7 @@ async def test_hardware_nobody_knows_is_stored_with_a_warning(desks: Desks) -> N
     await desks.add(NOTES, {**NOTES_APP, "hardwareRequirements": [{"type": "GPS", "level": "REQUIRED"}]})
     stored = await desks.apps.define(NOTES, [a_definition()], DEVELOPER)
     assert "GPS" in stored["warnings"][0]
-    assert spell_app(desks.served[NOTES], DEVELOPER)["warnings"] == stored["warnings"]
+    assert spell_app(desks.served[NOTES], DEVELOPER.caller)["warnings"] == stored["warnings"]
 
 
 async def test_another_key_ends_the_old_one_and_whoever_is_connected_with_it(desks: Desks) -> None:
@@ -196,8 +214,8 @@ async def test_one_developer_does_not_fill_the_catalog(desks: Desks, monkeypatch
     with pytest.raises(Refused, match="3 at most") as error:
         await desks.apps.define("a.a", [a_definition("one"), a_definition("two")], DEVELOPER)
     assert faults(error) == ["tools"]
-    for caller, names in ((DEVELOPER, ("one",)), (ADMIN, ("one", "two"))):
-        await desks.apps.define("a.a", [a_definition(name) for name in names], caller)
+    for actor, names in ((DEVELOPER, ("one",)), (ADMIN, ("one", "two"))):
+        await desks.apps.define("a.a", [a_definition(name) for name in names], actor)
     await desks.apps.define("a.a", [a_definition("three"), a_definition("two")], DEVELOPER)
 
 
@@ -206,9 +224,9 @@ async def test_tools_for_which_the_catalog_has_no_room_are_refused_where_they_ar
 ) -> None:
     await desks.add()
     desks.room = 1
-    for caller in (DEVELOPER, ADMIN):
+    for actor in (DEVELOPER, ADMIN):
         with pytest.raises(Refused, match="the catalog is full") as error:
-            await desks.apps.define(NOTES, [a_definition(name) for name in "abcd"], caller)
+            await desks.apps.define(NOTES, [a_definition(name) for name in "abcd"], actor)
         assert faults(error) == ["tools"]
     await desks.apps.define(NOTES, [a_definition(name) for name in "abc"], DEVELOPER)
     desks.room = -5

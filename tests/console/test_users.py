@@ -6,14 +6,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.console.desks import CAMERA, CAMERA_APP, NOTES, Desks
+from tests.console.desks import CAMERA, CAMERA_APP, NOTES, Desks, an_actor
 from toolcrib.console.users import STARTS
 from toolcrib.errors import Refused, ToolcribError
-from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D1")]
 
-ANN = a_caller(user="ann")
+ANN = an_actor(user="ann")
 
 
 async def here(desks: Desks, worn: Any = None, user: str = "ann") -> dict[str, Any]:
@@ -115,7 +114,7 @@ async def test_a_tool_is_switched_off_by_any_of_its_names(desks: Desks) -> None:
     assert await desks.users.disable("ann", "step", ANN) == "local:step"
     assert (await desks.users.get("ann"))["disabled"] == [f"{NOTES}:add", "local:step"]
     assert await desks.users.enable("ann", "add", ANN) == f"{NOTES}:add"
-    await desks.apps.drop(NOTES, a_caller(key="dev", permissions=frozenset({"crib:apps"})))
+    await desks.apps.drop(NOTES, an_actor(key="dev", permissions=frozenset({"crib:apps"})))
     assert (await desks.users.get("ann"))["disabled"] == ["local:step"]
 
 
@@ -127,13 +126,14 @@ async def test_what_one_cannot_see_cannot_be_switched_off_either(desks: Desks) -
         assert error.value.problem.code == "TOOL_NOT_FOUND"
 
 
-async def test_a_name_of_two_tools_is_no_name(desks: Desks) -> None:
+async def test_a_name_of_two_tools_means_the_first_one(desks: Desks) -> None:
     await desks.add()
     await desks.add(CAMERA, CAMERA_APP)
     for package in (NOTES, CAMERA):
         await desks.users.install("ann", package, None)
-    with pytest.raises(Refused, match="may mean"):
-        await desks.users.disable("ann", "add", ANN)
+    assert await desks.users.disable("ann", "add", ANN) == f"{NOTES}:add"
+    await desks.users.uninstall("ann", NOTES)
+    assert await desks.users.disable("ann", "add", ANN) == f"{CAMERA}:add"
 
 
 @pytest.mark.requirement("D16")
@@ -194,8 +194,9 @@ async def test_what_a_user_says_needs_a_session(desks: Desks) -> None:
     ],
 )
 async def test_sessions_that_cannot_be(desks: Desks, path: str, given: dict[str, Any]) -> None:
+    session: dict[str, Any] = {"worn": None, "language": None, "time_zone": None, **given}
     with pytest.raises(Refused) as error:
-        await desks.users.begin("ann", **{"worn": None, "language": None, "time_zone": None, **given})
+        await desks.users.begin("ann", **session)
     assert (error.value.problem.code, error.value.problem.path) == ("INVALID_REQUEST", path)
     assert await desks.store.users.get("ann") is None
 

@@ -111,18 +111,16 @@ CONDUCT: tuple[Must, ...] = (
     ),
     must(
         "log-start",
-        "The start of a call is logged with its input, without secrets.",
+        "The input of a call is logged without secrets; at its start for declared mutations.",
         "E14",
-        "tests/contract/test_watching.py::"
-        "test_a_start_says_what_was_asked_and_an_end_what_came_without_telling_it",
-        "tests/observe/test_starts.py::test_a_call_that_hangs_is_in_the_log_before_it_ends",
+        "tests/contract/test_watching.py::test_line_has_the_arguments_and_a_summary_of_the_result",
+        "tests/observe/test_starts.py::test_slow_call_is_in_the_log_before_it_ends",
     ),
     must(
         "log-end",
         "The end of a call is logged with a summary of its result.",
         "E14",
-        "tests/contract/test_watching.py::"
-        "test_a_start_says_what_was_asked_and_an_end_what_came_without_telling_it",
+        "tests/contract/test_watching.py::test_line_has_the_arguments_and_a_summary_of_the_result",
         "tests/observe/test_log.py::test_the_end_of_a_call_is_summed_up_and_not_told",
     ),
     must(

@@ -11,6 +11,7 @@ import pytest
 from toolcrib.interfaces import (
     AppRecord,
     AppTool,
+    AuditEntry,
     CallRow,
     Definition,
     Install,
@@ -96,6 +97,24 @@ def a_replay(key: str = "key", **more: object) -> ReplayRow:
     return replace(row, **more)
 
 
+def an_audit_entry(**more: object) -> AuditEntry:
+    entry = AuditEntry(
+        at=1_700_000_000.25,
+        actor_kind="key",
+        actor="ci",
+        user=None,
+        frontend="rest",
+        address="192.0.2.7",
+        process="host:1",
+        action="keys.create",
+        target="agent",
+        before=None,
+        after={"name": "agent", "permissions": []},
+        outcome="success",
+    )
+    return replace(entry, **more)
+
+
 def an_app_tool(name: str = "add", **more: object) -> AppTool:
     tool = AppTool(
         definition={
@@ -114,6 +133,7 @@ def an_app(package: str = "com.example.notes", **more: object) -> AppRecord:
         name="Notes",
         owner="developer",
         public_url="https://notes.example.com",
+        url_giver="other",
         app_type="standard",
         hardware=(
             Requirement(type="DISPLAY"),

@@ -18,7 +18,7 @@ from tests.contracts.stores import (
     an_install,
     opened,
 )
-from toolcrib.interfaces import KeyRecord, Store
+from toolcrib.interfaces import KeyPosition, KeyRecord, Store
 from toolcrib.model import JsonObject
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +84,41 @@ async def test_rotation_replaces_the_hash_of_a_live_key_alone(store: Store) -> N
     assert await store.keys.all() == [a_key(digest="fresh", rotated=3.0, revoked=4.0), a_key("other")]
 
 
+async def test_rotation_keeps_the_hash_before_for_a_while(store: Store) -> None:
+    await store.keys.add(a_key())
+    assert await store.keys.rotate("agent", "second", 3.0, 9.0)
+    kept = a_key(digest="second", rotated=3.0, previous_digest="digest of agent", previous_until=9.0)
+    assert await store.keys.find("agent") == kept
+    assert await store.keys.rotate("agent", "third", 4.0)
+    assert await store.keys.find("agent") == a_key(digest="third", rotated=4.0)
+
+
+async def test_an_expired_key_is_not_rotated(store: Store) -> None:
+    await store.keys.add(a_key(expires=5.0))
+    assert not await store.keys.rotate("agent", "late", 5.0)
+    assert await store.keys.rotate("agent", "early", 4.9)
+
+
+async def test_changes_of_keys_are_read_in_order_and_once(store: Store) -> None:
+    for name in ("b", "a", "c"):
+        await store.keys.add(a_key(name))
+    first = await store.keys.changes(KeyPosition(), 2)
+    assert [each.name for each in first.records] == ["b", "a"]
+    rest = await store.keys.changes(first.position, 2)
+    assert ([each.name for each in rest.records], rest.newest) == (["c"], 3)
+    assert (await store.keys.changes(rest.position, 2)).records == []
+    await store.keys.used({"b": 7.0})
+    assert (await store.keys.changes(rest.position, 2)).records == []
+    await store.keys.revoke("b", 4.0)
+    later = await store.keys.changes(rest.position, 2)
+    assert later.records == [a_key("b", revoked=4.0, last_used=7.0)]
+    assert await store.keys.purge(5.0, 10) == 1
+    gone = await store.keys.changes(later.position, 2)
+    assert (gone.records, gone.purged) == ([], ["b"])
+    assert [each.name for each in await store.keys.page(after="a", limit=5)] == ["c"]
+    assert not await store.keys.add(a_key("b"))
+
+
 async def test_a_key_is_revoked_once(store: Store) -> None:
     await store.keys.add(a_key())
     assert await store.keys.revoke("agent", 4.0)
@@ -99,6 +134,7 @@ async def test_keys_are_listed_by_name_in_the_same_order_everywhere(store: Store
     assert [key.name for key in await store.keys.all()] == sorted(names)
 
 
+@pytest.mark.check(19)
 async def test_names_that_look_like_sql_are_names(store: Store) -> None:
     hostile = "x'); DROP TABLE toolcrib_keys; --"
     assert await store.keys.add(a_key(hostile))

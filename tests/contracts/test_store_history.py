@@ -66,11 +66,18 @@ async def test_calls_are_filtered_and_paged(store: Store) -> None:
 
 async def test_old_calls_are_forgotten(store: Store) -> None:
     await store.calls.add([a_call(number, at=float(number // 2)) for number in range(10)])
-    assert await store.calls.prune(3) == 7
+    assert await store.calls.prune(3, 3) == 7
     assert [row.id for row in await store.calls.recent(limit=99)] == ["call-9", "call-8", "call-7"]
-    assert await store.calls.prune(3) == 0
-    assert await store.calls.prune(0) == 3
+    assert await store.calls.prune(3, 3) == 0
+    assert await store.calls.prune(0, 0) == 3
     assert await store.calls.recent(limit=99) == []
+
+
+@pytest.mark.requirement("E14")
+async def test_mutations_outlive_the_sample_of_other_calls(store: Store) -> None:
+    await store.calls.add([a_call(number, mutation=number < 4) for number in range(10)])
+    assert await store.calls.prune(2, 3) == 5
+    assert [row.at for row in await store.calls.recent(limit=99)] == [9, 8, 3, 2, 1]
 
 
 async def test_a_repeated_id_or_a_name_that_is_no_text_sinks_no_batch(store: Store) -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from tests.contracts.stores import LASTING, STORES, Kind, a_replay, opened
-from toolcrib.interfaces import ReplayRow, Store
+from toolcrib.interfaces import ReplayRow, ReplayTotals, Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 
@@ -127,3 +127,40 @@ async def test_claims_and_answers_outlive_the_store_object(
     async with opened(url) as store:
         assert await found(store, "running") == a_replay("running")
         assert await found(store, "done") == replace(a_replay("done"), answer="{}")
+
+
+async def test_a_key_is_found_without_being_claimed(store: Store) -> None:
+    assert await store.replays.find("key", since=LONG_AGO) is None
+    await store.replays.claim(a_replay(at=10.0), since=LONG_AGO)
+    assert await store.replays.find("key", since=10.0) == a_replay(at=10.0)
+    assert await store.replays.find("key", since=10.5) is None
+
+
+async def test_totals_are_by_principal(store: Store) -> None:
+    assert await store.replays.totals() == {}
+    for number, owner in enumerate(("eve", "eve", "bob")):
+        row = a_replay(f"key-{number}", owner=owner, at=number + 1.0)
+        await store.replays.claim(row, since=LONG_AGO)
+        await store.replays.finish(row.key, row.call, "x" * 10, 10)
+    assert await store.replays.totals() == {
+        "eve": ReplayTotals(keys=2, bytes=20, oldest=1.0),
+        "bob": ReplayTotals(keys=1, bytes=10, oldest=3.0),
+    }
+
+
+async def test_the_oldest_answers_of_a_principal_are_shortened(store: Store) -> None:
+    for number in range(300):
+        row = a_replay(f"key-{number}", owner="eve", at=float(number))
+        await store.replays.claim(row, since=LONG_AGO)
+        if number != 1:  # which still runs
+            await store.replays.finish(row.key, row.call, "long", 10)
+    await store.replays.claim(a_replay("his", owner="bob", at=0.0), since=LONG_AGO)
+    await store.replays.finish("his", "call-1", "his", 10)
+    assert await store.replays.shorten("eve", 25, "short") == 30
+    answers = [(await store.replays.find(f"key-{n}", since=LONG_AGO)) for n in range(6)]
+    assert [each and each.answer for each in answers] == ["short", None, "short", "short", "long", "long"]
+    assert await store.replays.shorten("eve", 1 << 20, "short") == 10 * 296
+    assert await store.replays.shorten("eve", 1, "short") == 0
+    his = await store.replays.find("his", since=LONG_AGO)
+    assert his is not None
+    assert (his.answer, his.bytes) == ("his", 10)

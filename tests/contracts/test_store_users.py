@@ -220,6 +220,7 @@ async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
     assert await store.users.drop(bad)
 
 
+@pytest.mark.check(19)
 async def test_names_that_look_like_sql_are_names(store: Store) -> None:
     hostile = "x'); DROP TABLE toolcrib_users; --"
     await store.users.begin(a_session(hostile))
@@ -260,3 +261,23 @@ async def test_replicas_that_install_and_drop_at_once_leave_nothing_without_its_
         for user in ("u0", "u1"):
             await store.users.install(user, an_install())
             assert await store.app_data.all("com.example.notes", user) == {}
+
+
+async def test_the_last_use_of_a_session_never_goes_back(store: Store) -> None:
+    for user, used in (("u1", 10.0), ("u2", 20.0), ("u3", 30.0)):
+        await store.users.begin(a_session(user, used=used))
+    await store.users.used({})
+    await store.users.used({"u1": 25.0, "u2": 15.0, "nobody": 99.0})
+    assert await store.users.unused_since(10.0) == []
+    assert await store.users.unused_since(100.0) == ["u2", "u1", "u3"]
+    assert await store.users.unused_since(100.0, limit=1) == ["u2"]
+    assert await store.users.unused_since(25.0) == ["u2"]
+
+
+async def test_a_session_is_ended_only_where_it_is_unused(store: Store) -> None:
+    await store.users.begin(a_session(used=10.0))
+    assert await store.users.end("u1", unused_since=10.0) is None
+    await store.users.begin(a_session(used=20.0))
+    assert await store.users.end("u1", unused_since=15.0) is None
+    assert await store.users.end("u1", unused_since=20.5) == a_session(used=20.0)
+    assert await store.users.end("u1", unused_since=20.5) is None

@@ -7,10 +7,14 @@ import pytest
 from toolcrib.console import Servers
 from toolcrib.core.servers import server_tools
 from toolcrib.errors import Refused
-from toolcrib.model import JsonObject
+from toolcrib.model import LIBRARY, Actor, JsonObject
 from toolcrib.sdk import Registry, ToolResult
+from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B8")]
+
+
+ACTOR = Actor.of(a_caller(), "rest")
 
 
 class StandIn:
@@ -19,8 +23,10 @@ class StandIn:
     def __init__(self, **answer: Any) -> None:
         self.answer: dict[str, Any] = {"state": "up", "tools": [], "error": None, **answer}
         self.added: list[tuple[str, JsonObject]] = []
+        self.actors: list[Actor] = []
 
-    async def add(self, server_id: str, settings: JsonObject) -> JsonObject:
+    async def add(self, server_id: str, settings: JsonObject, *, actor: Actor) -> JsonObject:
+        self.actors.append(actor)
         if "refusal" in self.answer:
             raise self.answer["refusal"]
         self.added.append((server_id, settings))
@@ -31,11 +37,11 @@ class StandIn:
 
 
 async def run(stand_in: StandIn, tool: int, arguments: JsonObject) -> ToolResult[Any]:
-    return await server_tools(cast("Servers", stand_in))[tool](arguments)
+    return await server_tools(cast("Servers", stand_in), lambda: ACTOR, lambda: None)[tool](arguments)
 
 
 def test_there_are_two_and_nothing_falls_short() -> None:
-    tools = server_tools(cast("Servers", StandIn()))
+    tools = server_tools(cast("Servers", StandIn()), lambda: LIBRARY, lambda: None)
     assert [each.bind("crib", "core").name for each in tools] == [
         "crib:mcp_add_server",
         "crib:mcp_list_servers",
@@ -100,6 +106,17 @@ async def test_a_faulty_server_is_a_faulty_argument_and_other_refusals_stay_as_t
         assert refused.value.problem.details == faults
         said = "url must be a web address" if expected == "INVALID_ARGUMENTS" else "said"
         assert refused.value.problem.message == said
+
+
+@pytest.mark.requirement("I5")
+async def test_a_forbidden_address_names_the_argument() -> None:
+    refusal = Refused("PERMISSION_DENIED", "said", path="mcp.servers.x.url")
+    stand_in = StandIn(refusal=refusal)
+    with pytest.raises(Refused) as refused:
+        await run(stand_in, 0, {"server_id": "x", "url": "http://127.0.0.1"})
+    problem = refused.value.problem
+    assert (problem.code, problem.path, problem.message) == ("PERMISSION_DENIED", "arguments.url", "said")
+    assert stand_in.actors == [ACTOR]
 
 
 async def test_an_empty_list_is_a_list() -> None:

@@ -82,7 +82,7 @@ async def stage(
         await made.wear(device)
 
         async def watch(*, task_status: TaskStatus[None]) -> None:
-            async with house.sessions.listen(DEMO_USER) as events:
+            async with house.sessions.listen(DEMO_USER, "key") as events:
                 task_status.started()
                 async for event in events:
                     made.seen.append(event)

@@ -4,14 +4,16 @@ from dataclasses import fields
 from typing import cast
 
 from toolcrib.apps import definition
-from toolcrib.asgi import guard, origins, protocol
+from toolcrib.asgi import flow, framing, guard, intake, memory, origins, protocol
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
 from toolcrib.console import storage, users
+from toolcrib.descriptors import MAX_DESCRIPTORS
 from toolcrib.faces.mcp import http, listening, questions, sessions
 from toolcrib.faces.rest import users as said
 from toolcrib.gateway import ARGUMENT_BYTES, conversations, seal, talk
+from toolcrib.quotas import KEPT_SECONDS
 from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas
 from toolcrib.sessions import events
@@ -42,17 +44,53 @@ def rows() -> list[Row]:
     return [*_requests(), *_mcp(), *_calls(), *_servers(), *_apps(), *_definitions()]
 
 
+def _idempotency() -> list[Row]:
+    most = default_document({}).idempotency
+    return [
+        (
+            "idempotency keys and answers of one principal",
+            f"{most.keys_per_principal:,}, {size(most.bytes_per_principal)}",
+            "`idempotency.keys_per_principal`, `idempotency.bytes_per_principal`",
+        ),
+        (
+            "idempotency keys and answers in all",
+            f"{most.keys:,}, {size(most.bytes)}",
+            "`idempotency.keys`, `idempotency.bytes`",
+        ),
+    ]
+
+
 def _requests() -> list[Row]:
-    body = default_document({}).limits.body_bytes
+    limits = default_document({}).limits
+    unfinished = f"{limits.unfinished_bodies}, {size(limits.unfinished_bytes)}"
     return [
         ("head of a request, before it is parsed", size(protocol.HEAD_BYTES), _FIXED),
         ("headers together", f"{guard.HEADERS}, {size(guard.HEADER_BYTES)}", _FIXED),
+        ("trailers and chunk extensions of a request", size(framing.MAX_FRAMING_BYTES), _FIXED),
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
-        ("body on REST", size(body), "`limits.body_bytes`"),
+        ("body on REST", size(limits.body_bytes), "`limits.body_bytes`"),
         ("arguments of one call on REST", size(ARGUMENT_BYTES), _FIXED),
         ("nesting of a body", f"{bounds.DEPTH} levels", _FIXED),
         ("values in a body", f"{bounds.NODES:,}", _FIXED),
         ("how long a caller may say it waits", f"{origins.LONGEST_WAIT:g} s", _FIXED),
+        ("connections of clients", f"{limits.connections:,}", "`limits.connections`"),
+        (
+            "bodies that are still arriving",
+            unfinished,
+            "`limits.unfinished_bodies`, `limits.unfinished_bytes`",
+        ),
+        ("heads, bodies and messages that wait to be looked at", "half of these bytes", _FIXED),
+        ("answers that clients have not read", size(limits.unread_bytes), "`limits.unread_bytes`"),
+        ("the part of these that one principal may hold", f"{limits.share:g}", "`limits.share`"),
+        ("time to show a key on a connection over the limit", f"{intake.SURPLUS_SECONDS:g} s", _FIXED),
+        ("requests of one connection that wait for the one before", f"{protocol.MAX_PIPELINED}", _FIXED),
+        ("time for a client to read 64 KiB of an answer", f"{flow.READ_SECONDS:g} s", _FIXED),
+        (
+            "memory of the process",
+            f"{memory.MAX_SHARE_OF_MACHINE:.0%} of the container's or machine's",
+            "`limits.memory_mb`",
+        ),
+        ("file descriptors, where the hard limit allows it", f"{MAX_DESCRIPTORS:,}", "`ulimit -H -n`"),
     ]
 
 
@@ -61,7 +99,7 @@ def _mcp() -> list[Row]:
         ("body on MCP", size(http.MOST_BYTES), _FIXED),
         ("MCP sessions", f"{sessions.MOST_SESSIONS:,}", _FIXED),
         ("an idle MCP session", f"{sessions.IDLE_SECONDS / 60:g} min", _FIXED),
-        ("the life of an MCP session", f"{sessions.LONGEST_LIFE / 86_400:g} days", _FIXED),
+        ("an MCP session that is not used", f"{sessions.LONGEST_LIFE / 86_400:g} days", _FIXED),
         ("MCP clients that listen for changes", f"{listening.MOST_LISTENERS:,}", _FIXED),
         (
             "how long an MCP client with a session may take to answer",
@@ -80,7 +118,13 @@ def _calls() -> list[Row]:
         ("calls of one user", f"{rate.max_calls} in {rate.window_ms / 1000:g} s", "`limits.per_user`"),
         ("calls of one source at once", str(limits.concurrency), "`limits.concurrency`"),
         ("calls of one source that wait", str(limits.waiting), "`limits.waiting`"),
-        ("how long they wait", f"{Bulkhead().patience:g} s", _FIXED),
+        ("how long they wait", f"{Bulkhead().patience:g} s, or until shortly before the deadline", _FIXED),
+        ("calls in the whole process", f"{limits.process:,}", "`limits.process`"),
+        (
+            "what one principal may hold of these, and of listeners, followed resources and app sockets",
+            f"{limits.share:.0%}",
+            "`limits.share`",
+        ),
         *_questions(),
         ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
@@ -94,7 +138,8 @@ def _calls() -> list[Row]:
 def _keys() -> list[Row]:
     return [
         ("answer kept for an idempotency key", size(replay.LARGEST), _FIXED),
-        ("how long it is kept", f"{replay.KEPT_SECONDS / 3600:g} h", _FIXED),
+        ("how long it is kept", f"{KEPT_SECONDS / 3600:g} h", _FIXED),
+        *_idempotency(),
         ("how long a call of another machine counts as running", f"{replay.LONGEST:g} s", _FIXED),
     ]
 

@@ -15,7 +15,7 @@ from tests.parts.shelf import may_skip
 from toolcrib.config import ConfigError, parse
 
 ENVIRONMENT = {
-    "TOOLCRIB_ADMIN_KEY": "k" * 40,
+    "TOOLCRIB_ADMIN_KEY": "the-operators-own-key-of-these-snippets",
     "DB_PASSWORD": "secret",
     "SEARCH_TOKEN": "secret",
     "COLLECTOR_KEY": "secret",

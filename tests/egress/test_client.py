@@ -1,7 +1,9 @@
 """What goes out: one server, warm connections, heads that say what they should, and nothing sent twice."""
 
 import base64
+import gc
 import ssl
+import weakref
 from pathlib import Path
 
 import anyio
@@ -49,6 +51,23 @@ async def test_a_connection_is_used_again() -> None:
         for _ in range(5):
             assert await fetched(client, url, b"{}") == b"ok"
     assert (server.connections, len(server.requests)) == (1, 5)
+
+
+async def test_a_closed_client_is_kept_by_nobody() -> None:
+    server = Server()
+    async with peer(server.behave) as url:
+        client = client_for(url)
+        async with client:
+            assert await fetched(client, url) == b"ok"
+        kept = weakref.ref(client)
+        del client
+
+        def is_gone() -> bool:
+            gc.collect()
+            return kept() is None
+
+        # Half of the time after which a timer would have let it go anyway.
+        await until(is_gone, within=clients.KEPT_SECONDS / 4)
 
 
 async def test_requests_at_the_same_time_have_connections_of_their_own() -> None:

@@ -17,12 +17,14 @@ def spelled(url: str) -> str:
     return url.replace("{port}", "8080")
 
 
+@pytest.mark.check(9)
 def test_the_corpus_is_large() -> None:
     assert len({*NEVER, *LOOPBACK, *PRIVATE, *MALFORMED}) >= 100
 
 
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("url", [*NEVER, *MALFORMED])
+@pytest.mark.check(9)
 def test_nothing_opens_what_is_never_allowed(url: str) -> None:
     assert GUARD.refusal(spelled(url))
     assert ANYTHING_PRIVATE.refusal(spelled(url))

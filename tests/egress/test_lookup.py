@@ -73,6 +73,7 @@ def reason(error: NoConnection) -> str:
 
 
 @pytest.mark.requirement("I5")
+@pytest.mark.check(9)
 async def test_no_spelling_reaches_this_machine() -> None:
     async with canary() as (port, asked):
         for url in (*NEVER, *LOOPBACK, *(url for url in MALFORMED if "example" not in url)):
@@ -93,6 +94,7 @@ async def test_literals_are_judged_though_nothing_is_looked_up() -> None:
 
 
 @pytest.mark.requirement("I5")
+@pytest.mark.check(9)
 async def test_a_name_that_changes_its_address_after_registration_is_caught() -> None:
     zone = Zone(["8.8.8.8"], ["127.0.0.1"])
     async with canary() as (port, asked):

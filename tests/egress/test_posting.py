@@ -5,7 +5,7 @@ import pytest
 
 from tests.egress.peers import FREE, OK, Peer, peer
 from tests.waiting import until
-from toolcrib.egress import Egress
+from toolcrib.egress import AddressRules, Egress
 from toolcrib.egress.lookup import Place
 from toolcrib.egress.posting import ERROR_BYTES, Forbidden, Post, Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
@@ -45,7 +45,7 @@ def said(status: int, body: bytes, kind: bytes = b"application/json; charset=utf
 
 
 async def test_what_is_sent_and_what_comes_back() -> None:
-    server, post = Server(said(200, b'{"a":1}')), Post(LOOPBACK)
+    server, post = Server(said(200, b'{"a":1}')), Post(AddressRules.same(LOOPBACK))
     async with peer(server.behave) as url:
         reply = await posted(post, url, b'{"b":2}')
         await post.close()
@@ -58,7 +58,7 @@ async def test_what_is_sent_and_what_comes_back() -> None:
 
 
 async def test_a_connection_is_used_again_and_each_place_has_its_own() -> None:
-    one, other, post = Server(), Server(), Post(FREE)
+    one, other, post = Server(), Server(), Post(AddressRules.same(FREE))
     async with peer(one.behave) as here, peer(other.behave) as there:
         for _ in range(3):
             await posted(post, here)
@@ -70,7 +70,7 @@ async def test_a_connection_is_used_again_and_each_place_has_its_own() -> None:
 
 
 async def test_credentials_in_a_url_go_over_no_connection_but_their_own() -> None:
-    server, post = Server(), Post(FREE)
+    server, post = Server(), Post(AddressRules.same(FREE))
     async with peer(server.behave) as url:
         await posted(post, url.with_user("ann").with_password("secret"))
         await posted(post, url)
@@ -81,7 +81,7 @@ async def test_credentials_in_a_url_go_over_no_connection_but_their_own() -> Non
 
 async def test_of_too_many_places_the_one_used_longest_ago_is_let_go() -> None:
     one, two, three = Server(), Server(), Server()
-    post = Post(FREE, most_places=2)
+    post = Post(AddressRules.same(FREE), most_places=2)
     async with peer(one.behave) as first, peer(two.behave) as second, peer(three.behave) as third:
         await posted(post, first)
         await posted(post, second)
@@ -103,7 +103,7 @@ async def test_a_place_in_use_is_not_let_go() -> None:
         await answer.wait()
         await peer.say(OK)
 
-    server, post, replies = Server(), Post(FREE, most_places=1), list[Reply]()
+    server, post, replies = Server(), Post(AddressRules.same(FREE), most_places=1), list[Reply]()
 
     async def wait(url: object) -> None:
         replies.append(await posted(post, url))
@@ -118,7 +118,7 @@ async def test_a_place_in_use_is_not_let_go() -> None:
 
 
 async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
-    target, post = Server(), Post(FREE)
+    target, post = Server(), Post(AddressRules.same(FREE))
     async with peer(target.behave) as there:
         moved = b"HTTP/1.1 302 Found\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % str(there).encode()
         async with peer(Server(moved).behave) as here:
@@ -140,7 +140,7 @@ async def test_an_answer_over_the_limit_is_not_read_on(told: bool) -> None:
             await peer.say(b"x" * 65_536)
             sent += 65_536
 
-    post = Post(FREE)
+    post = Post(AddressRules.same(FREE))
     async with peer(endless) as url:
         with pytest.raises(TooLarge, match="more than 100,000 bytes"):
             await posted(post, url)
@@ -149,14 +149,14 @@ async def test_an_answer_over_the_limit_is_not_read_on(told: bool) -> None:
 
 
 async def test_an_answer_of_just_the_limit_is_read() -> None:
-    post = Post(FREE)
+    post = Post(AddressRules.same(FREE))
     async with peer(Server(said(200, b"x" * MOST)).behave) as url:
         assert (await posted(post, url)).body == b"x" * MOST
         await post.close()
 
 
 async def test_of_an_error_the_first_bytes_are_read_and_it_is_never_too_large() -> None:
-    post = Post(FREE)
+    post = Post(AddressRules.same(FREE))
     async with peer(Server(said(500, b"y" * 1_000_000, b"text/html")).behave) as url:
         reply = await posted(post, url)
         assert reply == Reply(500, "text/html", b"y" * ERROR_BYTES)
@@ -167,7 +167,7 @@ async def test_of_an_error_the_first_bytes_are_read_and_it_is_never_too_large() 
 async def test_nothing_is_sent_where_nobody_listens() -> None:
     async with peer(Server().behave) as url:
         pass
-    post = Post(FREE)
+    post = Post(AddressRules.same(FREE))
     with pytest.raises(NoConnection, match="refused") as unsent:
         await posted(post, url)
     assert not isinstance(unsent.value, Forbidden)
@@ -188,7 +188,7 @@ async def test_nothing_is_sent_where_nobody_listens() -> None:
     ],
 )
 async def test_an_address_that_may_not_be_used_gets_nothing(url: str) -> None:
-    post = Post(Egress())
+    post = Post(AddressRules.same(Egress()))
     with pytest.raises(Forbidden):
         await posted(post, url)
     await post.close()
@@ -199,7 +199,7 @@ async def test_a_name_that_leads_to_a_forbidden_address_gets_nothing() -> None:
         assert host == "rebound.example"
         return [Place(2, ("127.0.0.1", port))]
 
-    server, post = Server(), Post(Egress(), look=look)
+    server, post = Server(), Post(AddressRules.same(Egress()), look=look)
     async with peer(server.behave) as url:
         with pytest.raises(Forbidden):
             await posted(post, f"http://rebound.example:{url.port}/")
@@ -207,8 +207,36 @@ async def test_a_name_that_leads_to_a_forbidden_address_gets_nothing() -> None:
     assert server.connections == 0
 
 
+@pytest.mark.requirement("I5")
+async def test_givers_share_no_connection() -> None:
+    """The operator's warm connection to a name on loopback must not serve another key's app there."""
+
+    async def look(host: str, port: int) -> list[Place]:
+        del host
+        return [Place(2, ("127.0.0.1", port))]
+
+    rules = AddressRules.of((), ())
+    server, post = Server(), Post(rules, look=look)
+    async with peer(server.behave) as url:
+        place = f"http://rebound.example:{url.port}/"
+        for _ in range(2):
+            await post.send(place, b"{}", {}, most_bytes=100, giver="operator")
+        for giver in ("other", None):
+            with pytest.raises(Forbidden):
+                await post.send(place, b"{}", {}, most_bytes=100, giver=giver)
+        assert server.connections == 1
+        # Allowed by a reload, and taken back by another.
+        rules.adopt(AddressRules.of(["127.0.0.0/8"], ()))
+        await post.send(place, b"{}", {}, most_bytes=100, giver="other")
+        rules.adopt(AddressRules.of((), ()))
+        with pytest.raises(Forbidden):
+            await post.send(place, b"{}", {}, most_bytes=100, giver="other")
+    await post.close()
+    assert server.connections == 2
+
+
 async def test_a_name_that_no_name_can_be_is_not_sent_to() -> None:
-    post = Post(Egress())
+    post = Post(AddressRules.same(Egress()))
     with pytest.raises(NoConnection):
         await posted(post, f"http://{'a' * 64}.example/")
     await post.close()
@@ -226,7 +254,7 @@ async def test_a_connection_that_ends_before_the_answer_says_that_something_was_
         await peer.request()
         await peer.say(b"hello there\r\n\r\n")
 
-    post = Post(FREE)
+    post = Post(AddressRules.same(FREE))
     for behave, raised in ((leave, HungUp), (stop_short, HungUp), (babble, NotHttp)):
         async with peer(behave) as url:
             with pytest.raises(raised):
@@ -243,7 +271,7 @@ async def test_whoever_stops_waiting_leaves_no_connection_behind() -> None:
         await peer.gone()
         gone.set()
 
-    post = Post(FREE)
+    post = Post(AddressRules.same(FREE))
     async with peer(drip) as url:
         with anyio.move_on_after(0.05) as limit:
             await post.send(str(url), b"{}", {}, most_bytes=MOST)
@@ -254,7 +282,7 @@ async def test_whoever_stops_waiting_leaves_no_connection_behind() -> None:
 
 
 async def test_after_closing_nothing_is_sent() -> None:
-    server, post = Server(), Post(FREE)
+    server, post = Server(), Post(AddressRules.same(FREE))
     async with peer(server.behave) as url:
         await posted(post, url)
         await post.close()

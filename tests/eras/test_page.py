@@ -45,6 +45,9 @@ def test_the_limits_are_those_of_the_code() -> None:
         "the state of a modern server is good for": (f"{STATE_SECONDS / 3600:g} h", "fixed"),
         "a legacy client may take to answer": (f"{ANSWER_SECONDS / 60:g} min", "fixed"),
         "rounds of questions the gateway drives for a legacy client": (f"{MOST_ROUNDS}", "fixed"),
-        "connections to one server for clients that can be asked": (f"{lanes.most_lanes}", "fixed"),
-        "such a connection is kept without a call": (f"{lanes.lane_idle:g} s", "fixed"),
+        "connections to one program for clients that can be asked": (
+            f"{lanes.most_lanes}",
+            "`max_connections`",
+        ),
+        "such a connection is kept without a call": (f"{lanes.lane_idle:g} s", "`connection_idle_ms`"),
     }

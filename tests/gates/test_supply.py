@@ -4,23 +4,27 @@ import json
 import re
 import site
 import tomllib
-from importlib.metadata import distributions
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from tests.gates import locks
 from tests.gates.tree import ROOT, files, name_of
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = ROOT / "requirements.lock"
+BUILD = ROOT / "requirements-build.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
 NODE = sorted((ROOT / "tests/parts").glob("*/package-lock.json"))
-# What `python -m venv` itself puts into an environment, and ourselves.
-SEEDS = {"pip", "setuptools", "wheel", "toolcrib"}
+SEEDS = {"pip", "setuptools"}
+"""What `python -m venv` puts into an environment, as old as that Python: the locks replace them."""
+FLOORS = {"pip": "26", "setuptools": "78.1.1"}
+"""Below these are known holes."""
 PATH_FILES = re.compile(r"(a1_coverage|distutils-precedence|_virtualenv|_?(_editable_impl_)?toolcrib)\.pth")
 
 
@@ -37,6 +41,7 @@ def test_there_are_locks() -> None:
 
 
 @pytest.mark.parametrize("lock", locks.LOCKS, ids=name_of)
+@pytest.mark.check(43)
 def test_every_locked_package_has_a_hash_and_no_address(lock: Path) -> None:
     text = lock.read_text()
     assert locks.entries(text)
@@ -62,6 +67,7 @@ def test_there_is_one_kind_of_lock() -> None:
 
 
 @pytest.mark.parametrize("lock", [RUNTIME, DEVELOPMENT], ids=name_of)
+@pytest.mark.check(43)
 def test_floors_are_held(lock: Path) -> None:
     locked = locks.versions(lock)
     wanted = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
@@ -69,6 +75,7 @@ def test_floors_are_held(lock: Path) -> None:
     assert low == []
 
 
+@pytest.mark.check(43)
 def test_known_holes_stay_below_the_floors() -> None:
     tested = PROJECT["dependency-groups"]["test"]
     floors = {one.name: str(one.specifier) for one in map(Requirement, tested)}
@@ -78,7 +85,7 @@ def test_known_holes_stay_below_the_floors() -> None:
 
 def test_the_locks_agree() -> None:
     everything = locks.versions(DEVELOPMENT)
-    for part in (RUNTIME, ROOT / "requirements-build.lock"):
+    for part in (RUNTIME, BUILD):
         differing = {
             name for name, version in locks.versions(part).items() if everything.get(name) != version
         }
@@ -91,16 +98,28 @@ def test_the_runtime_lock_carries_no_test_tools() -> None:
     )
 
 
+@pytest.mark.check(43)
 def test_what_is_installed_is_what_was_locked() -> None:
     locked = locks.versions(DEVELOPMENT, here=True)
     installed: dict[str, str] = {
         canonicalize_name(one.name): one.version for one in distributions() if one.name
     }
-    beside = installed.keys() - locked.keys() - SEEDS
+    beside = installed.keys() - locked.keys() - {"toolcrib"}
     assert beside == set(), f"not in the lock: pip uninstall {' '.join(sorted(beside))}"
     assert {name: installed.get(name) for name in locked} == locked
 
 
+@pytest.mark.check(43)
+@pytest.mark.parametrize("lock", [BUILD, DEVELOPMENT], ids=name_of)
+def test_what_python_brought_along_is_replaced(lock: Path) -> None:
+    locked = locks.versions(lock)
+    assert {name: version(name) for name in SEEDS} == {name: locked[name] for name in SEEDS}
+    assert {name: Version(locked[name]) >= Version(FLOORS[name]) for name in SEEDS} == dict.fromkeys(
+        SEEDS, True
+    )
+
+
+@pytest.mark.check(43)
 def test_no_path_file_runs_code_unnoticed() -> None:
     found = {file.name for folder in site.getsitepackages() for file in Path(folder).glob("*.pth")}
     assert {name for name in found if not PATH_FILES.fullmatch(name)} == set()

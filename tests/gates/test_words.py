@@ -8,6 +8,7 @@ from tests.gates import words
 from tests.gates.tree import ROOT, files, name_of, python_files
 
 
+@pytest.mark.check(19)
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     found: list[str] = []
     for path in files():
@@ -16,12 +17,14 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
     assert found == []
 
 
+@pytest.mark.check(19)
 def test_no_source_file_opens_a_hole() -> None:
     sources = [(path.relative_to(ROOT), path.read_text()) for path in python_files("src")]
     assert [hole for path, text in sources for hole in words.holes(path, text)] == []
 
 
 @pytest.mark.parametrize("word", words.MACHINE)
+@pytest.mark.check(19)
 def test_the_machine_gate_can_fail(word: str) -> None:
     assert words.machine_words(f"see {word}x")
 
@@ -40,10 +43,12 @@ def test_the_machine_gate_can_fail(word: str) -> None:
         ("src/x.py", "text('select {}'.format(x))", "SQL put together"),
     ],
 )
+@pytest.mark.check(19)
 def test_the_hole_gate_can_fail(path: str, text: str, complaint: str) -> None:
     assert complaint in "\n".join(words.holes(Path(path), text))
 
 
+@pytest.mark.check(19)
 def test_plain_code_passes() -> None:
     text = "c.execute(select(table).where(table.c.id == x))\nretrieval(x)\nyaml.safe_load(t)\nrequest.url\n"
     assert words.holes(Path("src/faces/x.py"), text) == []

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
+from toolcrib.gateway import Completion, Conversations, Gateway, Places, ProcessSlots, Seal
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Caller, JsonObject, Result
 from toolcrib.pipeline import compose
@@ -42,6 +42,7 @@ class Booth:
         *,
         wait: float = 60.0,
         places: Places | None = None,
+        slots: ProcessSlots | None = None,
         **fields: Any,
     ) -> None:
         self.answer, self.recordings, self.places = answer, Recordings(), places or Places()
@@ -63,6 +64,7 @@ class Booth:
             self.recordings,
             new_id=lambda: f"id-{next(ids)}",
             contexts=dict,
+            slots=slots,
         )
         catalog = Catalog(["fake"])
         catalog.listen(self.gateway.adopt)

@@ -149,19 +149,31 @@ async def test_a_tool_is_named_in_each_style_and_a_flat_name_leads_back() -> Non
     shared = House(reading, a_tool("other:readFile", family="mcp"))
     tools = shared.gateway.tools(a_caller())
     flat = [shared.gateway.named(tool, "flat", a_caller()) for tool in tools]
-    assert flat == ["mcp_files_read_file", "mcp_other_read_file"]
+    assert flat == ["readFile", "mcp_other_read_file"]
 
 
-async def test_a_flat_name_means_the_one_tool_the_caller_may_use() -> None:
-    one, two = (
-        a_tool("a:read", family="mcp"),
-        a_tool("b:read", family="mcp", permissions=frozenset({"b:use"})),
+@pytest.mark.requirement("A4", "A5")
+async def test_a_flat_name_belongs_to_its_first_owner_in_scope() -> None:
+    first = a_tool("a:read", family="mcp", permissions=frozenset({"a:use"}))
+    house = House(
+        first,
+        a_tool("b:read", family="mcp"),
+        a_tool("c:read", family="mcp"),
+        contexts={"narrow": Context(tools=("b:*", "c:*"))},
     )
-    house = House(one, two)
-    assert await house.code("read") is None
-    result = await house.gateway.call("read", {}, a_caller(permissions=frozenset({"b:use"})))
-    assert result.problem is not None
-    assert "a:read, b:read" in result.problem.message
+    gateway = house.gateway
+    allowed = a_caller(permissions=frozenset({"a:use"}))
+    assert gateway.tool("read", allowed).name == "a:read"
+    assert await house.code("read") == "PERMISSION_DENIED", "a denied owner passes its name to nobody"
+    narrow = replace(allowed, context="narrow")
+    assert gateway.tool("read", narrow).name == "b:read", "out of its context, a tool owns nothing"
+    assert [gateway.named(tool, "flat", narrow) for tool in gateway.tools(narrow)] == ["read", "mcp_c_read"]
+    house.offer("a")
+    with pytest.raises(Refused) as unknown:
+        gateway.tool("read", allowed)
+    assert unknown.value.problem.code == "TOOL_NOT_FOUND"
+    assert "b:read" in (unknown.value.problem.details or {})["near"]
+    assert gateway.tool("read", narrow).name == "b:read"
 
 
 async def test_chains_are_composed_once_per_tool_and_definition() -> None:

@@ -154,12 +154,25 @@ async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     await follower.add("x://t/0")
     with pytest.raises(Refused, match="200 resources"):
         await follower.add("x://1")
-    monkeypatch.setattr(module, "MOST", module.MOST_EACH)
-    other = following.follower(a_caller(), print)
-    with pytest.raises(Refused, match="which is the most"):
+    monkeypatch.setattr(following.slots, "total", module.MOST_EACH)
+    other = following.follower(a_caller(id="key:other"), print)
+    with pytest.raises(Refused) as full:
         await other.add("x://1")
+    assert full.value.problem.code == "OVERLOADED"
     follower.close()
     await other.add("x://1")
+
+
+@pytest.mark.requirement("I10")
+async def test_one_key_follows_only_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 4)
+    following = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
+    mine = following.follower(a_caller(key="a"), print)
+    for number in range(3):
+        await mine.add(f"x://t/{number}")
+    with pytest.raises(Refused):
+        await mine.add("x://1")
+    await following.follower(a_caller(key="b"), print).add("x://1")
 
 
 async def test_whoever_may_not_read_any_more_hears_nothing_any_more() -> None:

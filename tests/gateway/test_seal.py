@@ -98,6 +98,7 @@ def test_what_is_sealed_has_a_limit() -> None:
     assert broken.value.problem.code == "RESULT_TOO_LARGE"
 
 
+@pytest.mark.check(6)
 def test_a_state_belongs_to_a_principal_a_context_a_tool_and_its_arguments() -> None:
     mine = bound_to(ALICE, "x:a", {"n": 1, "m": 2})
     assert mine == bound_to(ALICE, "x:a", {"m": 2, "n": 1})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.errors import Refused
-from toolcrib.identity import Anonymous, Identity, KeyRing, SignIn, TrustHeader, admin_key, digest, new_key
+from toolcrib.identity import Anonymous, Identity, KeyRing, TrustHeader, admin_key, digest, new_key
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import Credential
 
@@ -67,6 +67,7 @@ def test_anything_else_is_nobody(authorization: str) -> None:
 
 
 @pytest.mark.requirement("I1")
+@pytest.mark.check(1)
 def test_a_bare_header_is_never_an_identity() -> None:
     identity = Identity(ring(), ADMIN_KEY)
     assert code(identity, Credential(user="u1", loopback=True)) == "UNAUTHENTICATED"
@@ -99,42 +100,13 @@ def test_trust_header_believes_the_header_from_this_machine() -> None:
     assert code(identity, Credential(loopback=True)) == "UNAUTHENTICATED"
 
 
+@pytest.mark.check(7)
 def test_a_revoked_key_is_nobody_the_moment_the_ring_is_loaded() -> None:
     keys = ring()
     identity = Identity(keys, ADMIN_KEY)
     identity.caller(bearer(PLAIN_KEY))
     keys.load([KeyRecord(name="plain", digest=digest(PLAIN_KEY), revoked=2.0)])
     assert code(identity, bearer(PLAIN_KEY)) == "UNAUTHENTICATED"
-
-
-def test_a_sign_in_link_works_once() -> None:
-    identity = Identity(ring(), ADMIN_KEY)
-    token = identity.sign_in.token()
-    session = identity.sign_in.exchange(token)
-    assert session is not None
-    assert identity.sign_in.exchange(token) is None
-    assert identity.sign_in.exchange("guess") is None
-    assert identity.caller(Credential(session=session)).id == "admin"
-    assert code(identity, Credential(session="guess")) == "UNAUTHENTICATED"
-    identity.sign_in.end(session)
-    assert code(identity, Credential(session=session)) == "UNAUTHENTICATED"
-
-
-def test_links_and_sessions_run_out() -> None:
-    now = 0.0
-    sign_in = SignIn(lambda: now)
-    token, late = sign_in.token(), sign_in.token()
-    session = sign_in.exchange(token)
-    assert session is not None
-    csrf = sign_in.csrf(session)
-    assert sign_in.vouches(session, csrf)
-    assert not sign_in.vouches(session, "guess")
-    assert not sign_in.vouches(session, None)
-    now = 1e6
-    assert sign_in.exchange(late) is None
-    assert not sign_in.knows(session)
-    assert not sign_in.vouches(session, csrf)
-    sign_in.token()
 
 
 @pytest.mark.requirement("I1")

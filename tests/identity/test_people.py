@@ -6,6 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from toolcrib.errors import Unavailable
 from toolcrib.identity import ADMIN, People
 from toolcrib.identity.people import FRESH_SECONDS
 from toolcrib.interfaces import Install, SessionRecord, UserRecord
@@ -180,3 +181,65 @@ async def test_the_longest_known_make_room(monkeypatch: pytest.MonkeyPatch) -> N
     for each in callers:
         await people.present(each)
     assert [people.known(each) is not None for each in callers] == [False, True, True]
+
+
+@pytest.mark.requirement("C4")
+async def test_requests_at_once_for_one_user_read_it_once() -> None:
+    shelf = _Shelf(RECORD)
+    people = People(shelf.read)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(people.present, ACTING)
+    assert shelf.reads == 1
+    assert people._reading == {}  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.requirement("C4")
+async def test_requests_that_wait_for_a_read_that_fails_try_it_themselves() -> None:
+    reads = 0
+
+    async def fail(_user: str) -> UserRecord | None:
+        nonlocal reads
+        reads += 1
+        await anyio.lowlevel.checkpoint()
+        raise Unavailable("SOURCE_DOWN", "the store is away")
+
+    people = People(fail)
+
+    async def ask() -> None:
+        with pytest.raises(Unavailable):
+            await people.present(ACTING)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(ask)
+    assert (reads, people._reading) == (5, {})  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.requirement("C4")
+async def test_reading_a_user_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.identity.people.MAX_READ_SECONDS", 0.01)
+
+    async def hang(_user: str) -> UserRecord | None:
+        await anyio.sleep_forever()
+
+    with pytest.raises(Unavailable) as error:
+        await People(hang).present(ACTING)
+    assert error.value.problem.code == "SOURCE_DOWN"
+
+
+@pytest.mark.requirement("I1")
+async def test_users_are_accepted_for_a_minute_while_the_store_is_away() -> None:
+    now, shelf = 0.0, _Shelf(RECORD)
+    people = People(shelf.read, clock=lambda: now)
+    await people.present(ACTING)
+
+    async def away(_user: str) -> UserRecord | None:
+        raise Unavailable("SOURCE_DOWN", "the store is away")
+
+    people._read = away  # pyright: ignore[reportPrivateUsage]
+    now = FRESH_SECONDS
+    assert (await people.present(ACTING)).session == "s1"
+    now = FRESH_SECONDS + 0.1
+    with pytest.raises(Unavailable):
+        await people.present(ACTING)

@@ -10,6 +10,7 @@ from tests.observe.samples import NOON, a_problem, an_entry
 from toolcrib.interfaces import CallRow
 from toolcrib.model import Origin
 from toolcrib.observe import Entry, RecentCalls
+from toolcrib.observe.calls import KEPT_MUTATIONS
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +21,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.rows: list[CallRow] = []
-        self.pruned: list[int] = []
+        self.pruned: list[tuple[int, int]] = []
         self.failure: BaseException | None = None
 
     async def add(self, rows: Sequence[CallRow]) -> None:
@@ -33,8 +34,8 @@ class Shelf:
     ) -> Sequence[CallRow]:
         return self.rows[-limit:]
 
-    async def prune(self, keep: int) -> int:
-        self.pruned.append(keep)
+    async def prune(self, keep: int, mutations: int) -> int:
+        self.pruned.append((keep, mutations))
         return 0
 
 
@@ -116,7 +117,7 @@ async def test_the_store_is_pruned_now_and_then() -> None:
     for _ in range(11):
         calls.take([numbered(number) for number in range(20)])
         await calls.flush()
-    assert shelf.pruned == [1_000, 1_000]
+    assert shelf.pruned == [(1_000, KEPT_MUTATIONS)] * 2
 
 
 async def test_a_store_that_fails_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -300,7 +300,8 @@ def test_a_value_that_cannot_be_written_fails_nobody(lines: Lines) -> None:
 
     ours.info("this is lost", extra={"odd": Broken()})
     ours.info("this is not")
-    assert [line["message"] for line in lines.read()] == ["this is not"]
+    missing, line = lines.read()
+    assert (missing["missing"], line["message"]) == (1, "this is not")
     assert lines.log.dropped == 1
 
 
@@ -373,6 +374,13 @@ def test_no_text_can_forge_a_line_or_steer_the_terminal() -> None:
 def test_half_a_surrogate_pair_is_no_trouble_for_a_terminal() -> None:
     event = {"ts": datetime.now(UTC), "level": "odd", "event": "log", "message": "\ud800"}
     assert rb"\ud800" in text_line(event, colour=True)
+
+
+def test_text_lines_show_an_audit_record_by_its_hash() -> None:
+    when = {"ts": datetime.now(UTC), "level": "info", "event": "log", "message": "audit: keys.create a"}
+    written = text_line({**when, "audit": {"number": 1, "hash": "ab12"}}, colour=False)
+    unwritten = text_line({**when, "audit": {"number": 0}}, colour=False)
+    assert (b"audit=ab12\n" in written, b"number" in written + unwritten) == (True, False)
 
 
 @pytest.mark.requirement("I3")

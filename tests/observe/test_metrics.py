@@ -125,6 +125,7 @@ FAMILIES = {
     "toolcrib_source_up": "gauge",
     "toolcrib_mcp_server_up": "gauge",
     "toolcrib_mcp_server_restarts_total": "counter",
+    "toolcrib_mcp_server_dropped_messages_total": "counter",
     "toolcrib_source_restarts_total": "counter",
 }
 
@@ -168,6 +169,20 @@ def test_servers_have_metrics_of_their_own_beside_those_of_every_source() -> Non
     assert key("ai_agent_mcp_server_up", server="local") not in found
 
 
+def test_tools_of_removed_servers_have_no_metrics() -> None:
+    states = [SourceState(id="web", state="down", family="mcp")]
+    metrics = Metrics(sources=lambda: states, limit=2)
+    metrics.take([an_entry(a_call(a_tool("web:a", family="mcp"))), an_entry(a_call(a_tool("local:b")))])
+    assert key("toolcrib_tool_seconds_count", tool="web:a") in samples(metrics.render({}))
+    states.clear()
+    # Also where nobody scrapes, a new tool has room.
+    metrics.take([an_entry(a_call(a_tool("local:c")))])
+    found = samples(metrics.render({}))
+    assert key("toolcrib_tool_seconds_count", tool="web:a") not in found
+    assert key("toolcrib_tool_seconds_count", tool="local:b") in found
+    assert key("toolcrib_tool_seconds_count", tool="local:c") in found
+
+
 def test_numbers_stay_current_between_scrapes() -> None:
     metrics = Metrics()
     for expected in (1, 2, 3):
@@ -194,6 +209,7 @@ def test_odd_names_are_escaped() -> None:
     assert samples(metrics.render({}))[key("toolcrib_tool_seconds_count", tool=name)] == 1
 
 
+@pytest.mark.check(44)
 def test_ten_thousand_unknown_tools_and_users_add_no_label() -> None:
     journal = Journal(Metrics())
     call = a_call(a_tool("a:b"))

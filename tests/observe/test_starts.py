@@ -1,4 +1,4 @@
-"""A call is logged as it begins, with what it was asked: without secrets, cut to size, before it ends."""
+"""What a call was asked is in the log once; declared mutations and slow calls are in it before they end."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -21,7 +21,7 @@ from toolcrib.model import Call, Origin, Result, Tool
 from toolcrib.observe import MASK, Journal, Metrics, Redactor
 from toolcrib.observe.arguments import LONGEST, Arguments
 from toolcrib.observe.entry import Start
-from toolcrib.observe.log import Level
+from toolcrib.observe.log import Level, Style
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
@@ -47,7 +47,7 @@ async def logged(
 ) -> AsyncGenerator[tuple[Journal, Handler], None]:
     """The outermost steps over something to call, with a journal that runs by itself."""
     journal = Journal(Metrics(), [lines.log])
-    chain = compose((Record(journal, None, journal.begun), Recover()), a_tool(**tool), last)
+    chain = compose((Record(journal, None, journal.running, journal.begun), Recover()), a_tool(**tool), last)
     async with anyio.create_task_group() as tasks:
         await tasks.start(journal.run)
         try:
@@ -67,20 +67,21 @@ def begun(arguments: Any, tool: Tool | None = None) -> Start:
     return Start(call.id, call.tool, call.caller, call.origin, call.arguments, 0.0)
 
 
-async def test_a_beginning_has_every_field_and_its_arguments() -> None:
+async def test_start_of_a_declared_mutation_has_every_field() -> None:
     lines = Lines()
     call = a_call(
-        a_tool("weather:forecast"),
+        a_tool("weather:forecast", declared_mutation=True),
         id="call-7",
         arguments={"city": "Oslo", "days": [1, 2]},
         caller=a_caller(id="key:ops/u1", user="u1", context="support"),
         origin=Origin(agent_id="pilot", trace_id="t1", correlation_id="c1", face="rest", provider="x"),
     )
-    async with logged(lines) as (journal, chain):
+    async with logged(lines, declared_mutation=True) as (journal, chain):
         await chain(call)
         await journal.flush()
     start, end = lines.read()
     assert start.pop("ts") <= end["ts"]
+    assert "arguments" not in end
     assert start == {
         "level": "info",
         "event": "call_started",
@@ -101,7 +102,34 @@ async def test_a_beginning_has_every_field_and_its_arguments() -> None:
     assert end["event"] == "call"
 
 
-async def test_a_call_that_hangs_is_in_the_log_before_it_ends() -> None:
+async def test_start_of_a_declared_mutation_is_written_before_it_is_sent() -> None:
+    lines, found = Lines(), list[str]()
+
+    async def look(_call: Call) -> Result:
+        found.append(lines.text())
+        return Result(data=1)
+
+    async with logged(lines, look, declared_mutation=True) as (_, chain):
+        await chain(a_call(arguments={"city": "Oslo"}))
+    (before,) = found
+    (line,) = [json.loads(each) for each in before.splitlines()]
+    assert (line["event"], line["arguments"]) == ("call_started", {"city": "Oslo"})
+
+
+async def test_quick_calls_have_one_line_with_their_arguments() -> None:
+    lines = Lines()
+    async with logged(lines) as (journal, chain):
+        for name in ("Oslo", "Bergen"):
+            await chain(a_call(id=name, arguments={"city": name}))
+        await chain(a_call(id="un\nusual", arguments={"city": "Rome"}))
+        await journal.flush()
+        assert journal.running == {}
+    found = [(line["event"], line["arguments"]["city"]) for line in lines.read()]
+    assert found == [("call", "Oslo"), ("call", "Bergen"), ("call", "Rome")]
+
+
+async def test_slow_call_is_in_the_log_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.observe.journal.SLOW_SECONDS", 0.1)
     lines, over = Lines(), anyio.Event()
 
     async def hang(_call: Call) -> Result:
@@ -114,6 +142,9 @@ async def test_a_call_that_hangs_is_in_the_log_before_it_ends() -> None:
         (line,) = lines.read()
         assert (line["event"], line["arguments"]) == ("call_started", {"city": "Oslo"})
         over.set()
+        await until(lambda: lines.text().count("\n") == 2)
+    last = lines.read()[-1]
+    assert (last["event"], "arguments" in last) == ("call", False)
 
 
 async def test_every_line_of_a_failed_call_names_its_trace_and_the_stack_stands_in_the_log_alone() -> None:
@@ -128,7 +159,7 @@ async def test_every_line_of_a_failed_call_names_its_trace_and_the_stack_stands_
     assert result.problem is not None
     assert "behind" not in str(result)
     found = lines.read()
-    assert {line["event"] for line in found} == {"call_started", "call", "log"}
+    assert {line["event"] for line in found} == {"call", "log"}
     assert {(line["trace_id"], line["correlation_id"]) for line in found} == {("t-7", "c-7")}
     (error,) = (line for line in found if line["event"] == "log")
     assert (error["level"], error["code"]) == ("error", "CONTRACT_VIOLATION")
@@ -207,21 +238,23 @@ async def test_odd_arguments_of_a_caller_in_this_process_cost_no_line(odd: Any) 
     async with logged(lines) as (journal, chain):
         await chain(a_call(arguments={"odd": odd}))
         await journal.flush()
-    assert [line["event"] for line in lines.read()] == ["call_started", "call"]
+    assert [line["event"] for line in lines.read()] == ["call"]
     assert lines.log.dropped == 0
 
 
-async def test_arguments_that_cannot_be_spelled_cost_their_line_alone() -> None:
+@pytest.mark.parametrize("style", ["json", "text"])
+@pytest.mark.parametrize("declared", [True, False])
+async def test_arguments_that_cannot_be_written_cost_no_line(style: Style, declared: bool) -> None:
     class Mute:
         def __str__(self) -> str:
             raise RuntimeError("no words")
 
-    lines = Lines()
-    async with logged(lines) as (journal, chain):
+    lines = Lines(style=style)
+    async with logged(lines, declared_mutation=declared) as (journal, chain):
         await chain(a_call(arguments={"odd": Mute()}))
         await journal.flush()
-    assert [line["event"] for line in lines.read()] == ["call"]
-    assert lines.log.dropped == 1
+    assert lines.text().count("[unreadable]") == 1
+    assert (len(lines.text().splitlines()), lines.log.dropped) == (1 + declared, 0)
 
 
 async def test_arguments_can_be_left_out() -> None:
@@ -236,8 +269,8 @@ async def test_arguments_can_be_left_out() -> None:
 @pytest.mark.parametrize("level", ["warning", "error"])
 def test_a_quiet_log_costs_no_call_its_beginning(level: Level) -> None:
     lines = Lines(level)
-    assert Journal(Metrics(), [lines.log]).begun is None
-    assert Journal(Metrics()).begun is None
+    for journal in (Journal(Metrics(), [lines.log]), Journal(Metrics())):
+        assert (journal.begun, journal.running) == (None, None)
     lines.log.close()
 
 
@@ -246,20 +279,9 @@ async def test_a_terminal_reads_it_in_words() -> None:
     async with logged(lines) as (journal, chain):
         await chain(a_call(arguments={"city": "Oslo", "password": "on"}))
         await journal.flush()
-    first, second = lines.text().splitlines()
-    assert " fake:echo started " in first
-    assert "arguments={'city': 'Oslo', 'password': '[redacted]'}" in first
-    assert " fake:echo success " in second
-
-
-async def test_too_many_beginnings_are_counted() -> None:
-    lines = Lines()
-    journal = Journal(Metrics(), [lines.log], limit=2)
-    assert journal.begun is not None
-    for _ in range(5):
-        journal.begun(a_call(), 0.0)
-    assert journal.dropped()["journal"] == 3
-    lines.log.close()
+    (line,) = lines.text().splitlines()
+    assert " fake:echo success " in line
+    assert "arguments={'city': 'Oslo', 'password': '[redacted]'}" in line
 
 
 async def test_a_served_gateway_writes_beginnings_as_its_config_says(
@@ -274,4 +296,4 @@ async def test_a_served_gateway_writes_beginnings_as_its_config_says(
         async with running_house(parse(text, "crib.yaml", env={}), demo=False) as house:
             await house.gateway.call("local:get-datetime", {"timezone": "UTC"}, a_caller())
         found = [json.loads(line) for line in file.read_text().splitlines()]
-        assert [line["arguments"] for line in found if line["event"] == "call_started"] == [shown]
+        assert [line["arguments"] for line in found if line["event"] == "call"] == [shown]

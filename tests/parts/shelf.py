@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts import browser, conformance, load, mentra, node, others, peers, postgres, proxies, sound
+from tests.parts import (
+    browser,
+    conformance,
+    load,
+    mentra,
+    node,
+    others,
+    peers,
+    postgres,
+    proxies,
+    reverse_proxies,
+    sound,
+)
 from tests.parts.place import Missing, alone
 
 __all__ = ["PARTS", "Missing", "Part", "may_skip", "require", "take"]
@@ -74,6 +86,11 @@ PARTS: dict[str, Part] = {
     "pipewire": Part(
         purpose="moves a volume, the newer way", find=sound.find_pipewire, fetch=sound.fetch_pipewire
     ),
+    "schemathesis": Part(
+        purpose="asks every operation of our OpenAPI description",
+        find=partial(peers.find, "schemathesis"),
+        fetch=partial(peers.fetch, "schemathesis"),
+    ),
     "mcp_proxy": Part(
         purpose="mcp-proxy of Python, beside our gateway",
         find=partial(peers.find, "mcp_proxy"),
@@ -88,6 +105,16 @@ PARTS: dict[str, Part] = {
         find=partial(peers.find, "mutmut"),
         fetch=partial(peers.fetch, "mutmut"),
         late=True,
+    ),
+    "nginx": Part(
+        purpose="a reverse proxy before the gateway",
+        find=partial(reverse_proxies.find, "nginx"),
+        fetch=partial(reverse_proxies.fetch, "nginx"),
+    ),
+    "haproxy": Part(
+        purpose="another reverse proxy before the gateway",
+        find=partial(reverse_proxies.find, "haproxy"),
+        fetch=partial(reverse_proxies.fetch, "haproxy"),
     ),
     "wrk": Part(purpose="load for the bench", find=load.find, fetch=load.fetch),
 }

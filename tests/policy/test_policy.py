@@ -117,6 +117,7 @@ def test_what_hides_goes_before_what_denies() -> None:
     st.sampled_from(["default", "narrow", "shut"]),
     st.booleans(),
 )
+@pytest.mark.check(3)
 def test_the_policy_agrees_with_a_plain_model(
     held: frozenset[str], needed: frozenset[str], context: str, hidden: bool
 ) -> None:

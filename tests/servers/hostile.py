@@ -18,7 +18,7 @@ from tests.servers.plain import OBJECT, Lines, Server, Tool, spelled
 NEXT = b"\n"
 """Between two messages; each transport has its own way to write that."""
 PIECE = b"x" * 65536
-HUGE = 100 << 20
+HUGE = 120 << 20
 MANY = 1000
 DEPTH = 50_000
 PAUSE = 0.05
@@ -73,6 +73,10 @@ def nan(_: bytes, id: bytes) -> Pieces:
 
 def bad_utf8(_: bytes, id: bytes) -> Pieces:
     yield worded(id, b"\xff\xfe\xc3\x28\xed\xa0\x80")
+
+
+def surrogate(_: bytes, id: bytes) -> Pieces:
+    yield worded(id, b"\\ud800 alone")
 
 
 def shapeless(_: bytes, id: bytes) -> Pieces:
@@ -137,7 +141,7 @@ def drip(answer: bytes, _: bytes) -> Pieces:
 KINDS: Mapping[str, Kind] = {
     each.__name__: each
     for each in (
-        *(fine, silent, endless, huge, deep, deep_objects, nan, bad_utf8),
+        *(fine, silent, endless, huge, deep, deep_objects, nan, bad_utf8, surrogate),
         *(shapeless, wrong_ids, flood, stray, drip),
     )
 }
@@ -161,11 +165,21 @@ def repeated(arguments: Any) -> Any:
     return dict(arguments)
 
 
+def long_text(_: Any) -> Any:
+    return {"text": "a" * 64 + "!"}
+
+
+def one_value(_: Any) -> Any:
+    return {"value": "x"}
+
+
 TOOLS: Mapping[str, Tool] = {
     "misbehave": Tool("Answer in the way that is asked for.", repeated, slow=True),
     "redos": Tool("Takes a text no quick check can judge.", repeated, strict_text("^(a+)+$")),
     "redos_words": Tool("The same in other clothes.", repeated, strict_text("^(([a-z])+.)+[A-Z]([a-z])+$")),
     "bomb": Tool("Takes a value that is checked very often.", repeated, bomb()),
+    "redos_output": Tool("Gives a text no quick check can judge.", long_text, output=strict_text("^(a+)+$")),
+    "bomb_output": Tool("Gives a value that is checked very often.", one_value, output=bomb()),
     "rootless": Tool("Has a schema without its root type.", repeated, {"properties": {}}),
     "absurd": Tool("Has a schema that is none.", repeated, {"type": "banana", "properties": 7}),
 }

@@ -20,6 +20,8 @@ class Tool(NamedTuple):
     """Whether a call may last, and so gets a thread of its own."""
     query: bool = False
     """Whether it only reads."""
+    output: Any = None
+    """What it says its results are, as a schema; None where it says nothing."""
 
 
 class Server:
@@ -43,6 +45,7 @@ class Server:
                     "description": tool.description,
                     "inputSchema": tool.schema,
                     "annotations": {"readOnlyHint": tool.query},
+                    **({} if tool.output is None else {"outputSchema": tool.output}),
                 }
                 for name, tool in self.tools.items()
             ]

@@ -18,7 +18,7 @@ from toolcrib.apps.signature import digest, signing
 from toolcrib.egress.posting import Reply
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
-from toolcrib.model import Call
+from toolcrib.model import AddressGiver, Call
 from toolcrib.sessions import Event, Sessions, Settings
 from toolcrib.testing import a_call, a_caller, a_tool
 
@@ -124,7 +124,15 @@ class Stage:
         await self.after_user()
         return found
 
-    async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
+    async def send(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        giver: AddressGiver | None = "other",
+    ) -> Reply:
         message = orjson.loads(body)
         self.posted.append(Posted(url, body, headers, message))
         come = message["type"] == messages.SESSION_REQUEST
@@ -217,7 +225,7 @@ class Stage:
 
     async def listen(self) -> None:
         """Keep what a device of the user hears."""
-        async with self.sessions.listen(USER) as events:
+        async with self.sessions.listen(USER, "key") as events:
             async for event in events:
                 self.events.append(event)
 

@@ -142,3 +142,19 @@ async def test_a_user_who_is_not_stored_has_no_settings() -> None:
         assert here.sockets[0].told[0]["settings"] == []
         assert here.sockets[0].told[0]["capabilities"] is None
         assert here.sockets[0].told[0]["timestamp"] == messages.stamp(NOW)
+
+
+@pytest.mark.requirement("I10")
+async def test_apps_of_one_key_leave_connections_to_others() -> None:
+    async with stage(sockets=2) as here:
+        here.add("org.example.other")
+        await here.ready()
+        waiting = here.call("org.example.other")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(here.sessions.ready, waiting)
+            await until(lambda: any(each.closed is not None for each in here.sockets))
+            assert next(each.closed[0] for each in here.sockets if each.closed is not None) == 1013
+            tasks.cancel_scope.cancel()
+        again = here.open(SESSION)
+        await until(lambda: bool(again.told))
+        assert again.told[0]["type"] == messages.CONNECTION_ACK

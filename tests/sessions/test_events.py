@@ -14,9 +14,9 @@ pytestmark = pytest.mark.anyio
 async def test_all_who_listen_hear_what_comes_from_then_on() -> None:
     hub = Hub()
     hub.tell("u", Event("app", {"n": 0}))
-    async with hub.listen("u") as first:
+    async with hub.listen("u", "key") as first:
         hub.tell("u", Event("app", {"n": 1}))
-        async with hub.listen("u") as second:
+        async with hub.listen("u", "key") as second:
             hub.tell("u", Event("speak", {"n": 2}))
             hub.tell("v", Event("speak", {"n": 3}))
             assert await anext(second) == Event("speak", {"n": 2})
@@ -28,7 +28,7 @@ async def test_all_who_listen_hear_what_comes_from_then_on() -> None:
 
 async def test_a_slow_one_loses_the_oldest_and_is_told_how_many() -> None:
     hub = Hub()
-    async with hub.listen("u") as events:
+    async with hub.listen("u", "key") as events:
         for n in range(MOST_WAITING + 3):
             hub.tell("u", Event("display", {"n": n}))
         assert await anext(events) == Event("app", {"lost": 3})
@@ -41,7 +41,7 @@ async def test_a_slow_one_loses_the_oldest_and_is_told_how_many() -> None:
 @pytest.mark.requirement("D16")
 async def test_who_has_left_is_forgotten() -> None:
     hub = Hub()
-    async with hub.listen("u"), hub.listen("u"):
+    async with hub.listen("u", "key"), hub.listen("u", "key"):
         assert hub.hears("u")
     assert not hub.hears("u")
     assert len(hub) == 0
@@ -50,18 +50,22 @@ async def test_who_has_left_is_forgotten() -> None:
 async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
     hub = Hub()
     async with AsyncExitStack() as stack:
-        for _ in range(MOST_LISTENERS):
-            await stack.enter_async_context(hub.listen("u"))
+        for _ in range(MOST_LISTENERS * 3 // 4):
+            await stack.enter_async_context(hub.listen("u", "key"))
+        with pytest.raises(Refused):
+            await stack.enter_async_context(hub.listen("u", "key"))
+        for _ in range(MOST_LISTENERS // 4):
+            await stack.enter_async_context(hub.listen("u", "other"))
         with pytest.raises(Refused) as caught:
-            await stack.enter_async_context(hub.listen("u"))
-        await stack.enter_async_context(hub.listen("v"))
+            await stack.enter_async_context(hub.listen("u", "third"))
+        await stack.enter_async_context(hub.listen("v", "key"))
     assert caught.value.problem.code == "OVERLOADED"
     assert len(hub) == 0
 
 
 async def test_pictures_do_not_gather_for_one_who_does_not_look() -> None:
     hub, picture, sent = Hub(), "x" * (1 << 19), 100
-    async with hub.listen("u") as events:
+    async with hub.listen("u", "key") as events:
         for n in range(sent):
             hub.tell("u", Event("display", {"n": n, "data": picture}))
         lost = (await anext(events)).data["lost"]

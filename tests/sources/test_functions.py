@@ -14,6 +14,7 @@ from toolcrib.model import Call, Tool
 from toolcrib.sdk import create_tool, threads
 from toolcrib.sources import functions
 from toolcrib.sources.functions import Functions, ModuleProblem
+from toolcrib.testing import a_caller
 
 
 class Listener:
@@ -151,7 +152,7 @@ async def test_hung_functions_take_up_places_and_give_them_back(monkeypatch: pyt
     def answer() -> int:
         return 42
 
-    source = Functions("test", [hang, answer])
+    source = Functions("test", [hang, answer], share=1.0)
     try:
         for _ in range(2):
             await abandon(source, call_of(hang), begun)
@@ -162,6 +163,34 @@ async def test_hung_functions_take_up_places_and_give_them_back(monkeypatch: pyt
         gate.set()
     with anyio.fail_after(5):
         assert (await source.call(call_of(answer))).data == 42
+
+
+@pytest.mark.requirement("I10")
+async def test_hung_functions_of_one_key_leave_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MOST_THREADS", 4)
+    gate, begun = threading.Event(), threading.Semaphore(0)
+    mine, other = a_caller(id="key:a", key="a"), a_caller(id="key:b", key="b")
+
+    @create_tool
+    def hang() -> None:
+        begun.release()
+        gate.wait(10)
+
+    @create_tool
+    def answer() -> int:
+        return 42
+
+    source = Functions("test", [hang, answer])
+    try:
+        for _ in range(3):
+            await abandon(source, call_of(hang, caller=mine), begun)
+        with anyio.move_on_after(0.1) as scope:
+            await source.call(call_of(answer, caller=mine))
+        assert scope.cancelled_caught
+        with anyio.fail_after(5):
+            assert (await source.call(call_of(answer, caller=other))).data == 42
+    finally:
+        gate.set()
 
 
 async def abandon(source: Functions, call: Call, begun: threading.Semaphore) -> None:

@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
+from toolcrib.clock import Clock
 from toolcrib.interfaces import Handler, Replays, Step
 from toolcrib.model import Call, Result, Tool
 from toolcrib.pipeline import compose
+from toolcrib.quotas import ReplayQuota
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.replay import Replay
 from toolcrib.store import open_store
@@ -35,9 +37,16 @@ class Doer:
 class Counter:
     """A gateway's part in keeping keys."""
 
-    def __init__(self, replays: Replays, mark: str = "here") -> None:
+    def __init__(
+        self,
+        replays: Replays,
+        mark: str = "here",
+        clock: Clock | None = None,
+        quota: ReplayQuota | None = None,
+    ) -> None:
         self.gone: set[str] = set()
-        self.replay = Replay(replays, mark, self.gone.__contains__)
+        clock, quota = clock or Clock(), quota or ReplayQuota()
+        self.replay = Replay(replays, mark, self.gone.__contains__, clock=clock, quota=quota)
 
     def chain(self, last: Handler, tool: Tool = CHANGE, between: tuple[Step, ...] = ()) -> Handler:
         """Wrap what a tool does, with other steps between the claim and the source."""
@@ -45,11 +54,16 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter(url: str = "sqlite://", mark: str = "here") -> AsyncGenerator[Counter]:
+async def counter(
+    url: str = "sqlite://",
+    mark: str = "here",
+    clock: Clock | None = None,
+    quota: ReplayQuota | None = None,
+) -> AsyncGenerator[Counter]:
     """Open a store for the time of a test."""
-    store = await open_store(url)
+    store = await open_store(url, clock)
     try:
-        yield Counter(store.replays, mark)
+        yield Counter(store.replays, mark, store.clock, quota)
     finally:
         await store.close()
 

@@ -7,7 +7,7 @@ from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Stage
 from toolcrib.model import Call, Result, Tool
 from toolcrib.steps.activate import Activate
-from toolcrib.testing import a_call, a_tool, echo
+from toolcrib.testing import a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -160,7 +160,7 @@ async def test_only_so_many_wait_for_one_app_and_others_are_not_kept_out() -> No
     starter.open = anyio.Event()
     other = a_tool("com.example.music:play", family="app")
     keeper = Keeper(up=True)
-    step = Activate(keeper.is_up, keeper.wake, ready=starter.ready, most=3)
+    step = Activate(keeper.is_up, keeper.wake, ready=starter.ready, most=3, share=1.0)
     one, two = step.fit(APP), step.fit(other)
     assert one is not None
     assert two is not None
@@ -195,7 +195,7 @@ async def test_whoever_stops_waiting_makes_room() -> None:
 
 async def test_only_so_many_wait_for_a_sleeping_source() -> None:
     sleeper = Sleeper(takes=60.0)
-    stage = Activate(sleeper.is_up, sleeper.wake, most=2).fit(TOOL)
+    stage = Activate(sleeper.is_up, sleeper.wake, most=2, share=1.0).fit(TOOL)
     assert stage is not None
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
@@ -203,4 +203,24 @@ async def test_only_so_many_wait_for_a_sleeping_source() -> None:
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(Refused, match="too many calls wait for far"):
             await stage(a_call(TOOL), echo)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("I10")
+async def test_one_key_leaves_others_places_to_wait_for_a_start() -> None:
+    sleeper, refused = Sleeper(takes=60.0), list[str]()
+    stage = Activate(sleeper.is_up, sleeper.wake, most=4).fit(TOOL)
+    assert stage is not None
+
+    async def run(key: str) -> None:
+        try:
+            await stage(a_call(TOOL, caller=a_caller(key=key)), echo)
+        except Refused:
+            refused.append(key)
+
+    async with anyio.create_task_group() as tasks:
+        for key in "aaaaab":
+            tasks.start_soon(run, key)
+            await anyio.wait_all_tasks_blocked()
+        assert refused == ["a", "a"]
         tasks.cancel_scope.cancel()

@@ -8,7 +8,7 @@ from toolcrib.errors import BusinessRuleError, Failed, Lost, Refused, ToolcribEr
 from toolcrib.interfaces import Stage
 from toolcrib.model import Call, Result
 from toolcrib.steps.breaker import Breaker
-from toolcrib.testing import a_call, a_tool, echo
+from toolcrib.testing import a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -37,11 +37,11 @@ class Bench:
             raise self.error
         return await echo(call)
 
-    async def call(self, deadline: float | None = None) -> str:
+    async def call(self, deadline: float | None = None, *, key: str = "") -> str:
         """Make a call, a second after the one before; how it ended."""
         self.now += 1.0
         try:
-            await self.stage(a_call(TOOL, deadline=deadline), self.source)
+            await self.stage(a_call(TOOL, deadline=deadline, caller=a_caller(key=key)), self.source)
         except ToolcribError as error:
             return error.problem.code
         return "good"
@@ -71,6 +71,7 @@ async def test_what_runs_in_this_process_has_none(family: str) -> None:
 
 
 @pytest.mark.requirement("I5")
+@pytest.mark.check(35)
 async def test_so_many_failures_in_a_row_open_it_and_then_nothing_reaches_the_source() -> None:
     bench = Bench(failures=10)
     assert [await bench.call() for _ in range(10)] == ["NETWORK_ERROR"] * 10
@@ -167,6 +168,7 @@ async def test_failures_at_one_moment_have_one_cause() -> None:
     assert bench.state == "open"
 
 
+@pytest.mark.check(35)
 async def test_one_probe_goes_through_after_the_rest_and_its_success_closes() -> None:
     bench = await Bench().opened()
     reached = bench.reached
@@ -252,3 +254,26 @@ async def test_a_source_that_is_not_what_it_was_begins_afresh() -> None:
     bench.breaker.forget("far")
     bench.breaker.forget("unknown")
     assert (await bench.call(), bench.state) == ("good", "closed")
+
+
+@pytest.mark.requirement("I10")
+async def test_failures_of_one_key_do_not_refuse_another() -> None:
+    bench = await Bench().opened()
+    assert await bench.call() == "SOURCE_DOWN"
+    bench.error = None
+    assert [await bench.call(key="b"), bench.state] == ["good", "closed"]
+    assert await bench.call() == "good"
+
+
+@pytest.mark.requirement("I10")
+async def test_answer_with_an_error_closes_what_another_key_opened() -> None:
+    bench = await Bench().opened()
+    bench.error = Failed("HANDLER_ERROR", "no such card")
+    assert [await bench.call(key="b"), bench.state] == ["HANDLER_ERROR", "closed"]
+
+
+@pytest.mark.requirement("I10")
+async def test_failures_of_two_keys_refuse_everyone() -> None:
+    bench = await Bench().opened()
+    assert [await bench.call(key=key) for key in "bbca"] == ["NETWORK_ERROR"] + ["SOURCE_DOWN"] * 3
+    assert bench.state == "open"

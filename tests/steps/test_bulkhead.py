@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Stage
-from toolcrib.model import Call, Result
+from toolcrib.model import Call, Caller, Result
 from toolcrib.steps.bulkhead import Bulkhead
 from toolcrib.testing import a_call, a_tool, echo
 
@@ -33,6 +33,7 @@ class Gate:
         return Result(data={})
 
 
+@pytest.mark.check(35)
 async def test_the_rest_is_refused_at_once_and_says_nothing_was_done() -> None:
     stage, gate = Bulkhead(running=1, waiting=1).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
@@ -47,6 +48,7 @@ async def test_the_rest_is_refused_at_once_and_says_nothing_was_done() -> None:
     assert gate.most == 1
 
 
+@pytest.mark.check(35)
 async def test_sources_do_not_share_places() -> None:
     bulkhead, gate = Bulkhead(running=1, waiting=0), Gate()
     one, same, other = (bulkhead.fit(a_tool(name)) for name in ("a:one", "a:two", "b:one"))
@@ -59,6 +61,7 @@ async def test_sources_do_not_share_places() -> None:
         gate.open.set()
 
 
+@pytest.mark.check(35)
 async def test_who_waits_too_long_is_refused_and_leaves_no_gap() -> None:
     stage, gate = Bulkhead(running=1, waiting=5, patience=0.01).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
@@ -99,6 +102,7 @@ class Crowd:
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(["call", "cancel", "finish"]), max_size=30))
+@pytest.mark.check(35)
 def test_places_are_neither_lost_nor_made(events: list[str]) -> None:
     async def play() -> None:
         stage = Bulkhead(running=2, waiting=3).fit(a_tool())
@@ -116,6 +120,7 @@ def test_places_are_neither_lost_nor_made(events: list[str]) -> None:
     anyio.run(play)
 
 
+@pytest.mark.check(35)
 async def test_a_tool_that_only_waits_has_a_room_of_its_own() -> None:
     bulkhead, gate = Bulkhead(running=1, waiting=0, apart=frozenset({"crib:wait"})), Gate()
     wait, work = bulkhead.fit(a_tool("crib:wait")), bulkhead.fit(a_tool("crib:work"))
@@ -124,3 +129,77 @@ async def test_a_tool_that_only_waits_has_a_room_of_its_own() -> None:
         await anyio.wait_all_tasks_blocked()
         assert (await work(a_call(), echo)).problem is None
         gate.open.set()
+
+
+# --- fairness ---
+
+
+def caller(key: str, user: str = "") -> Caller:
+    return Caller(id=f"user:{user}" if user else f"key:{key}", key=key)
+
+
+@pytest.mark.requirement("I10")
+@pytest.mark.check(35)
+async def test_slow_calls_of_one_key_leave_places_to_another() -> None:
+    stage, gate = Bulkhead(running=32, waiting=64).fit(a_tool()), Gate()
+    refused = 0
+
+    async def slow() -> None:
+        nonlocal refused
+        try:
+            await stage(a_call(caller=caller("a")), gate)
+        except Refused:
+            refused += 1
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(300):
+            tasks.start_soon(slow)
+        await anyio.wait_all_tasks_blocked()
+        assert (gate.inside, refused) == (24, 300 - 24 - 48)
+        for _ in range(160):
+            assert (await stage(a_call(caller=caller("b")), echo)).problem is None
+        gate.open.set()
+
+
+@pytest.mark.requirement("I10")
+@pytest.mark.check(35)
+async def test_users_of_one_key_take_turns() -> None:
+    stage, gate, order = Bulkhead(running=1, waiting=32).fit(a_tool()), Gate(), list[str]()
+
+    async def run(user: str) -> None:
+        await stage(a_call(caller=caller("a", user)), echo)
+        order.append(user)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage, a_call(caller=caller("a", "ann")), gate)
+        await anyio.wait_all_tasks_blocked()
+        for user in ("ann", "ann", "ann", "bob"):
+            tasks.start_soon(run, user)
+            await anyio.wait_all_tasks_blocked()
+        gate.open.set()
+    assert order == ["ann", "bob", "ann", "ann"]
+
+
+@pytest.mark.requirement("I10")
+@pytest.mark.parametrize("seconds, least", [(3.0, 2.5), (0.2, 0.1)])
+@pytest.mark.check(35)
+async def test_waiting_call_is_refused_before_its_deadline(seconds: float, least: float) -> None:
+    stage, gate = Bulkhead(running=1, waiting=5).fit(a_tool()), Gate()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage, a_call(), gate)
+        await anyio.wait_all_tasks_blocked()
+        began = anyio.current_time()
+        with pytest.raises(Refused) as refused:
+            await stage(a_call(deadline=began + seconds), gate)
+        assert least < anyio.current_time() - began < seconds
+        assert (refused.value.problem.code, refused.value.problem.retry_after) == ("OVERLOADED", 1.0)
+        with pytest.raises(Refused):
+            await stage(a_call(deadline=began - 1), gate)
+        gate.open.set()
+
+
+@pytest.mark.check(35)
+def test_users_named_by_a_proxy_are_principals_of_their_own() -> None:
+    assert Caller(id="user:ann", user="ann", key="trust_header").principal == "user:ann"
+    assert Caller(id="user:ann", user="ann", key="mine").principal == "mine"
+    assert Caller(id="local").principal == "local"

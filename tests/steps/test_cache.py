@@ -46,6 +46,7 @@ async def test_the_same_question_is_answered_once() -> None:
     assert counter.asked == 2
 
 
+@pytest.mark.check(4)
 async def test_callers_never_see_each_others_answers() -> None:
     stage, counter = Cache(MemoryShared()).fit(QUERY), Counter()
     assert stage is not None
@@ -85,6 +86,7 @@ async def test_errors_are_not_kept() -> None:
     assert (await stage(a_call(QUERY), answer)).data == {"ok": True}
 
 
+@pytest.mark.check(37)
 async def test_equal_questions_at_once_are_asked_once() -> None:
     stage, gate, asked = Cache(MemoryShared()).fit(QUERY), anyio.Event(), 0
     assert stage is not None

@@ -67,7 +67,7 @@ async def test_a_busy_source_is_named_and_the_caller_told_to_come_back_in_a_seco
 
 
 async def test_places_that_were_left_can_all_be_taken_again() -> None:
-    stage, gate, inside = Bulkhead(running=2, waiting=0).fit(FAR), anyio.Event(), list[Call]()
+    stage, gate, inside = Bulkhead(running=2, waiting=0, share=1.0).fit(FAR), anyio.Event(), list[Call]()
 
     async def hold(call: Call) -> Result:
         inside.append(call)

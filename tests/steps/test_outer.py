@@ -145,21 +145,22 @@ async def test_what_an_error_says_the_agent_may_do_reaches_the_result() -> None:
 @pytest.mark.requirement("E14")
 @pytest.mark.parametrize("family", ["function", "mcp"])
 @pytest.mark.parametrize("asks", [True, False])
-async def test_whoever_asks_hears_of_a_call_before_it_goes_on(family: Family, asks: bool) -> None:
+async def test_declared_mutation_is_announced_before_it_goes_on(family: Family, asks: bool) -> None:
     heard = list[str]()
+    running: dict[str, tuple[Call, float]] = {}
 
     async def work(_call: Call) -> Result:
         heard.append("work")
         return Result(data=1)
 
-    def begun(call: Call, started: float) -> None:
-        assert started > 0
-        heard.append(call.id)
-
-    tool = a_tool(family=family)
+    tool = a_tool(family=family, declared_mutation=True)
     call = a_call(tool, channel=Slow() if asks else None)
-    await Record(Recordings(), None, begun).fit(tool)(call, work)
-    assert heard == ["call-1", "work"]
+    step = Record(Recordings(), None, running, lambda call: heard.append(call.id))
+    await step.fit(tool)(call, work)
+    assert (heard, running) == (["call-1", "work"], {})
+    ordinary = a_tool(family=family)
+    await step.fit(ordinary)(call, work)
+    assert (heard, list(running)) == (["call-1", "work", "work"], ["call-1"])
 
 
 @pytest.mark.parametrize("sampled", [True, False])

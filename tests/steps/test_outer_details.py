@@ -110,13 +110,13 @@ async def test_only_of_what_runs_elsewhere_the_wait_for_a_caller_is_told_apart(
 
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_who_asks_is_told_of_a_call_as_it_begins(family: Family, asks: bool, clock: Clock) -> None:
-    begun: list[tuple[Call, float]] = []
+async def test_call_is_registered_while_it_runs(family: Family, asks: bool, clock: Clock) -> None:
+    running: dict[str, tuple[Call, float]] = {}
     tool = a_tool(family=family)
     call = a_call(tool, channel=Line(clock) if asks else None)
-    step = Record(Heard(), begun=lambda call, at: begun.append((call, at)))
+    step = Record(Heard(), running=running)
     await step.fit(tool)(call, working(clock, asks=asks))
-    assert begun == [(call, 500.0)]
+    assert running == {call.id: (call, 500.0)}
 
 
 @pytest.mark.parametrize("wanted", [False, True])

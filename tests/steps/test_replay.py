@@ -19,6 +19,7 @@ def of(result: Result) -> Problem:
     return result.problem
 
 
+@pytest.mark.check(25)
 async def test_the_same_request_under_the_same_key_is_carried_out_once() -> None:
     async with counter() as desk:
         doer = Doer()

@@ -5,18 +5,21 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import time
 
 import anyio
 import pytest
 
+from tests.clocks import Machine
 from tests.steps.keyed import CHANGE, Counter, Doer, code, counter, keyed
+from tests.waiting import until
 from toolcrib.errors import Lost, Unavailable
 from toolcrib.interfaces import ReplayRow, Replays, Step
-from toolcrib.model import Call, Result, Tool
+from toolcrib.model import REPLAYED, Call, Result, Tool
+from toolcrib.quotas import KEPT_SECONDS
+from toolcrib.steps import replay
 from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.bulkhead import Bulkhead
-from toolcrib.steps.replay import KEPT_SECONDS, LONGEST
+from toolcrib.steps.replay import LONGEST
 from toolcrib.store import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
@@ -92,7 +95,7 @@ async def test_a_caller_that_hangs_up_before_anything_was_done_frees_its_key() -
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(chain, keyed("another"))
             await hung.reached.wait()
-            with anyio.move_on_after(0.02) as left:
+            with anyio.move_on_after(0.5) as left:
                 await chain(keyed())
             assert left.cancelled_caught
             tasks.cancel_scope.cancel()
@@ -127,10 +130,10 @@ async def test_a_fault_of_ours_leaves_the_outcome_open_only_where_the_tool_was_r
 
 
 @asynccontextmanager
-async def two(folder: Path) -> AsyncGenerator[tuple[Counter, Counter]]:
+async def two(folder: Path, machine: Machine | None = None) -> AsyncGenerator[tuple[Counter, Counter]]:
     """Two gateways on one store."""
-    url = f"sqlite:///{folder}/toolcrib.db"
-    async with counter(url, "one") as one, counter(url, "two") as other:
+    url, clock = f"sqlite:///{folder}/toolcrib.db", None if machine is None else machine.clock()
+    async with counter(url, "one", clock) as one, counter(url, "two", clock) as other:
         yield one, other
 
 
@@ -149,15 +152,13 @@ async def test_a_call_that_runs_elsewhere_is_in_progress_until_its_process_is_go
         tasks.cancel_scope.cancel()
 
 
-async def test_a_call_that_runs_elsewhere_for_too_long_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with two(tmp_path) as (one, other), anyio.create_task_group() as tasks:
+async def test_a_call_that_runs_elsewhere_for_too_long_is_given_up(tmp_path: Path) -> None:
+    machine = Machine()
+    async with two(tmp_path, machine) as (one, other), anyio.create_task_group() as tasks:
         hung, doer = Hung(), Doer()
         tasks.start_soon(one.chain(hung), keyed())
         await hung.reached.wait()
-        later = time() + LONGEST
-        monkeypatch.setattr("toolcrib.steps.replay.time", lambda: later)
+        machine.passes(LONGEST)
         assert code(await other.chain(doer)(keyed())) == "OUTCOME_UNKNOWN"
         assert code(await one.chain(doer)(keyed())) == "IN_PROGRESS"
         assert doer.done == 0
@@ -188,14 +189,14 @@ async def test_the_truth_is_told_where_it_comes_late(tmp_path: Path) -> None:
         assert (await other.chain(Doer())(keyed())).data == "done after all"
 
 
-async def test_an_answer_is_kept_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with counter() as desk:
+async def test_an_answer_is_kept_for_a_day() -> None:
+    machine = Machine()
+    async with counter(clock=machine.clock()) as desk:
         chain = desk.chain(Doer())
         await chain(keyed())
-        now = time()
-        monkeypatch.setattr("toolcrib.steps.replay.time", lambda: now + KEPT_SECONDS - 60)
+        machine.passes(KEPT_SECONDS - 60)
         assert (await chain(keyed())).data == {"done": 1}
-        monkeypatch.setattr("toolcrib.steps.replay.time", lambda: now + KEPT_SECONDS + 60)
+        machine.passes(120)
         assert (await chain(keyed())).data == {"done": 2}
 
 
@@ -245,17 +246,57 @@ async def test_where_a_key_cannot_be_claimed_nothing_is_done(error: Exception) -
         assert (await chain(keyed())).data == {"done": 1}
 
 
-async def test_an_answer_that_cannot_be_kept_is_given_and_then_unknown(
-    caplog: pytest.LogCaptureFixture,
+async def test_an_answer_that_cannot_be_stored_is_given_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with moody() as (desk, store):
+    monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
+    async with moody() as (desk, store), anyio.create_task_group() as tasks:
         doer = Doer()
         chain = desk.chain(doer)
         store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
-        with caplog.at_level(logging.WARNING):
-            assert (await chain(keyed())).data == {"done": 1}
-        assert "the disk is full" in caplog.text
-        assert (code(await chain(keyed())), doer.done) == ("OUTCOME_UNKNOWN", 1)
+        assert (await chain(keyed())).data == {"done": 1}
+        assert (code(await chain(keyed())), doer.done) == ("IN_PROGRESS", 1)
+        tasks.start_soon(desk.replay.endings.run)
+        await until(lambda: not desk.replay.endings.pending)
+        again = await chain(keyed())
+        assert (again.data, again.meta[REPLAYED], doer.done) == ({"done": 1}, True, 1)
+        tasks.cancel_scope.cancel()
+
+
+async def test_an_ending_that_is_never_stored_counts_as_unknown(caplog: pytest.LogCaptureFixture) -> None:
+    async with moody() as (desk, store):
+        chain = desk.chain(Doer())
+        store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
+        await chain(keyed())
+        with caplog.at_level(logging.WARNING), anyio.CancelScope() as ended:
+            store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
+            ended.cancel()
+            await desk.replay.endings.run()
+        assert "counts as unknown" in caplog.text
+        assert code(await chain(keyed())) == "OUTCOME_UNKNOWN"
+
+
+async def test_pending_endings_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "MAX_PENDING_BYTES", 5_000)
+    async with moody() as (desk, store):
+        chain = desk.chain(Doer())
+        for number in range(10):
+            store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
+            await chain(keyed(str(number)))
+        assert desk.replay.endings.pending == 4
+
+
+async def test_an_ending_past_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.steps.replay.LONGEST", 0.0)
+    async with moody() as (desk, store), anyio.create_task_group() as tasks:
+        chain = desk.chain(Doer())
+        store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
+        await chain(keyed())
+        store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
+        tasks.start_soon(desk.replay.endings.run)
+        await until(lambda: not desk.replay.endings.pending)
+        tasks.cancel_scope.cancel()
 
 
 class Stuck:

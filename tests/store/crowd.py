@@ -67,7 +67,7 @@ def _people(users: int) -> Iterator[tuple[Table, Rows]]:
     yield tables.users, ((_user(number), "en", "Europe/Berlin", THEN) for number in range(users))
     yield (
         tables.sessions,
-        ((_user(number), f"session-{number}", DEVICE, "en", "Europe/Berlin", THEN) for number in here),
+        ((_user(number), f"session-{number}", DEVICE, "en", "Europe/Berlin", THEN, THEN) for number in here),
     )
     yield tables.disabled, ((_user(number), f"{package(number)}:tool_0") for number in here if number)
 
@@ -91,6 +91,7 @@ def _app(number: int) -> tuple[Any, ...]:
         f"App {number}",
         "developer",
         url,
+        "other",
         "background",
         hardware,
         "[]",

@@ -49,6 +49,7 @@ async def hang(_call: Call) -> Result:
 
 
 @pytest.mark.requirement("C2")
+@pytest.mark.check(30)
 async def test_restarts_back_off_with_jitter_until_it_is_a_crash_loop_tried_once_a_minute() -> None:
     fake = Timed()
     fake.failing = "no such file"

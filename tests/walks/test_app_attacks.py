@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I1")
 
 MINE, OTHERS = "com.example.mine", "com.example.others"
 NOWHERE = "http://127.0.0.1:9"
+DEVELOPERS_HERE = f"{QUICK}allow_private: [127.0.0.0/8]\n"
+"""Developers may register apps on this machine with keys of their own."""
 CACHED = f'{QUICK}overrides:\n  "{MINE}:note": {{category: query, cache_ttl: 60}}\n'
 LOOK_ALIKES = (
     "ann",
@@ -36,8 +38,9 @@ LOOK_ALIKES = (
 )
 
 
+@pytest.mark.check(12)
 async def test_no_two_apps_are_called_by_one_name_on_any_list() -> None:
-    async with app_house() as house:
+    async with app_house(DEVELOPERS_HERE) as house:
         developers = [await house.crib.key(each, permissions=["crib:apps"]) for each in ("first", "second")]
         packages = ("com.example_notes", "com_example.notes")
         for key, package in zip(developers, packages, strict=True):
@@ -53,7 +56,7 @@ async def test_no_two_apps_are_called_by_one_name_on_any_list() -> None:
 
 
 async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
-    async with app_house() as house:
+    async with app_house(DEVELOPERS_HERE) as house:
         crib = house.crib
         first = await crib.key("first", permissions=["crib:apps"])
         second = await crib.key("second", permissions=["crib:apps", "crib:keys"])
@@ -74,6 +77,7 @@ async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
         assert (await house.made("GET", place))["owner"] == "first"
 
 
+@pytest.mark.check(12)
 async def test_names_that_look_alike_are_other_people() -> None:
     async with app_house() as house:
         keys: dict[str, str] = {}
@@ -114,6 +118,7 @@ async def two() -> AsyncGenerator[tuple[AppHouse, Puppet, Puppet, Strangers]]:
         yield house, mine, others, Strangers(house, http)
 
 
+@pytest.mark.check(6)
 async def test_no_app_has_a_session_but_its_own(two: tuple[AppHouse, Puppet, Puppet, Strangers]) -> None:
     house, mine, others, strangers = two
     for session, package, key, code in (
@@ -137,7 +142,7 @@ async def test_an_app_speaks_for_itself_and_to_its_user_whatever_it_says(
     house, mine, _, _ = two
     forged = {"sessionId": f"bob-{OTHERS}", "packageName": OTHERS, "userId": "bob"}
     sessions = house.crib.house.sessions
-    async with sessions.listen("ann") as ann, sessions.listen("bob"):
+    async with sessions.listen("ann", "key") as ann, sessions.listen("bob", "key"):
         for frame in (
             {"type": "tool_progress", "callId": "any", "done": 1},
             {"type": "display_event", "layout": {"layoutType": "text_wall", "text": "forged"}},
@@ -150,6 +155,7 @@ async def test_an_app_speaks_for_itself_and_to_its_user_whatever_it_says(
     assert await house.state(OTHERS, "bob") == "running"
 
 
+@pytest.mark.check(4)
 async def test_what_an_app_answered_one_user_is_told_to_no_other() -> None:
     async def personal(puppet: Puppet, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
         return web.json_response({"success": True, "content": {"for": call["userId"]}})

@@ -209,7 +209,7 @@ async def test_display_speech_tools_and_apps_reach_the_device() -> None:
     async with house_with(PACKAGE) as (house, (puppet,)):
         puppet.tool = shows
         events: list[tuple[str, Any]] = []
-        async with house.crib.house.sessions.listen("ann") as stream:
+        async with house.crib.house.sessions.listen("ann", "key") as stream:
 
             async def listen() -> None:
                 async for event in stream:

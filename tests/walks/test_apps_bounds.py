@@ -114,6 +114,7 @@ async def test_an_app_that_only_fails_is_given_a_rest_and_others_are_not() -> No
         assert breaker.states()[PACKAGE] == "closed"
 
 
+@pytest.mark.check(35)
 async def test_an_app_with_all_its_places_taken_keeps_nobody_from_another() -> None:
     go = anyio.Event()
 
@@ -131,9 +132,9 @@ async def test_an_app_with_all_its_places_taken_keeps_nobody_from_another() -> N
         async with anyio.create_task_group() as tasks:
             for _ in range(60):
                 tasks.start_soon(call)
-            await until(lambda: len(puppet.calls) == 32)
+            await until(lambda: len(puppet.calls) == 24)  # a principal's share of 32
             assert (await house.call(f"{GOOD}:note")).status == 200
-            assert len(puppet.calls) == 32
+            assert len(puppet.calls) == 24
             go.set()
         assert statuses == [200] * 60
 

@@ -256,9 +256,15 @@ async def test_an_app_nobody_uses_is_stopped() -> None:
 
 
 @pytest.mark.requirement("I5")
+@pytest.mark.check(9)
 async def test_addresses_apps_may_not_have() -> None:
     async with app_house("allow_private: []") as house:
-        for url in ("http://127.0.0.1:7010", "http://169.254.169.254/", "http://[::1]/", "ftp://example.com"):
+        for url in (
+            "http://10.0.0.1:7010",
+            "http://169.254.169.254/",
+            "http://[fd00::1]/",
+            "ftp://example.com",
+        ):
             assert await _put(house, url) == "INVALID_REQUEST", url
         assert await _put(house, "https://apps.example.com/notes") is None
 

@@ -189,11 +189,13 @@ async def walk(number: int, seed: int) -> None:
                 house.ran.clear()
 
 
+@pytest.mark.check(3)
 async def test_what_is_not_in_a_context_cannot_be_called_in_any_way() -> None:
     await walk(8, seed=1)
 
 
 @pytest.mark.no_cover
 @pytest.mark.slow
+@pytest.mark.check(3)
 async def test_nor_in_a_thousand_contexts() -> None:
     await walk(1_000, seed=2)

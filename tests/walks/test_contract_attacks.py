@@ -1,5 +1,6 @@
 """What a hostile caller, neighbour or author tries on the tool contract, and what comes of it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -18,7 +19,7 @@ from toolcrib.demo.flashcards import flashcards
 from toolcrib.errors import BusinessRuleError
 from toolcrib.gateway.known import Known
 from toolcrib.gateway.near import NOBODY
-from toolcrib.interfaces import ReplayRow, Replays
+from toolcrib.interfaces import ReplayRow, Replays, ReplayTotals
 from toolcrib.model import Call, Caller, Deprecation, Result
 from toolcrib.sdk import AnyTool, BrandedId, DateRange, ToolDefinitionError, ToolResult, create_tool, tool
 from toolcrib.sdk.langchain import langchain_tool
@@ -144,8 +145,17 @@ class Noting:
         self.rows.append(row)
         return await self._replays.claim(row, since=since)
 
-    async def finish(self, key: str, call: str, answer: str) -> bool:
-        return await self._replays.finish(key, call, answer)
+    async def find(self, key: str, *, since: float) -> ReplayRow | None:
+        return await self._replays.find(key, since=since)
+
+    async def shorten(self, owner: str, size: int, answer: str) -> int:
+        return await self._replays.shorten(owner, size, answer)
+
+    async def totals(self) -> Mapping[str, ReplayTotals]:
+        return await self._replays.totals()
+
+    async def finish(self, key: str, call: str, answer: str, size: int = 0) -> bool:
+        return await self._replays.finish(key, call, answer, size)
 
     async def release(self, key: str, call: str) -> bool:
         return await self._replays.release(key, call)
@@ -155,6 +165,7 @@ class Noting:
 
 
 @pytest.mark.requirement("E12")
+@pytest.mark.check(6)
 async def test_a_key_is_of_one_credential_and_arguments_cannot_be_guessed_by_what_is_stored() -> None:
     store = await open_store("sqlite://")
     noting, pay = Noting(store.replays), a_tool("bank:pay", category="mutation")
@@ -199,7 +210,9 @@ async def test_a_call_that_ends_after_its_tool_changed_does_not_bring_the_old_hi
             snapshot = crib.house.console.catalog.snapshot
             gone = replace(snapshot.tools["tools:wait"], deprecated=Deprecation(since="2.0.0"))
             tools = {**snapshot.tools, gone.name: gone}
-            gateway.adopt(replace(snapshot, tools=tools, spellings=spellings(tools.values())))
+            gateway.adopt(
+                replace(snapshot, tools=tools, spellings=spellings(tools.values(), snapshot.contested))
+            )
             end.set()
         told = (await crib.call("wait")).hints
         assert told is not None

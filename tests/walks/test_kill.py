@@ -62,6 +62,7 @@ class Load:
 @pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.check(21)
 async def test_nothing_acknowledged_is_lost(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 
+from tests.figures import figure
 from tests.served import Served, served
 from tests.servers import alive
 from tests.servers.client import Answer, Client, client, until
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-STORM = 60.0
+STORM = figure(20.0, 60.0)
 EVERY = 1.0
 RESTART = {"enabled": True, "max_restarts": 1000, "backoff_ms": 100}
 TYPED = {"SOURCE_DOWN", "OUTCOME_UNKNOWN", "NETWORK_ERROR"}
@@ -177,6 +178,7 @@ async def rage_through(crib: Client, books: Path, mark: str) -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("C2", "I5")
+@pytest.mark.check(30)
 async def test_a_storm_of_kills(tmp_path: Path) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex
     text = config(settings(books, mark))
@@ -195,6 +197,7 @@ async def test_a_storm_of_kills(tmp_path: Path) -> None:
     "victim",
     list(PROCESSES),
 )
+@pytest.mark.check(30)
 async def test_a_call_under_way_is_told_of_the_crash(tmp_path: Path, victim: str) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex
     text = config({victim: settings(books, mark)[victim]})
@@ -227,6 +230,7 @@ async def by_signal(gateway: Served) -> None:
 
 @pytest.mark.requirement("C1")
 @pytest.mark.parametrize("end", [by_signal, Served.kill], ids=["politely", "kill -9"])
+@pytest.mark.check(30)
 async def test_no_process_outlives_the_gateway(tmp_path: Path, end: Callable[[Served], Any]) -> None:
     mark = uuid.uuid4().hex
     text = config(settings(tmp_path / "books", mark))

@@ -52,6 +52,7 @@ def large(size: int, counting: Counting) -> Gateway:
 
 @pytest.mark.parametrize("size", [10, 10_000])
 @pytest.mark.slow
+@pytest.mark.check(40)
 async def test_a_call_asks_the_policy_about_one_tool_and_once_about_its_neighbours(size: int) -> None:
     counting = Counting()
     gateway = large(size, counting)
@@ -66,6 +67,7 @@ async def test_a_call_asks_the_policy_about_one_tool_and_once_about_its_neighbou
 
 @pytest.mark.no_cover
 @pytest.mark.slow
+@pytest.mark.check(40)
 async def test_a_warm_filtered_list_is_bytes_that_are_there_already() -> None:
     counting, rendered = Counting(), list[int]()
     gateway = large(10_000, counting)

@@ -60,7 +60,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tupl
     }
     write(path, servers, contexts={"flat": {"tools": ["*"], "style": "flat"}})
     async with running(path) as house:
-        face = McpFace(house.gateway, house.conversations, b"0" * 32)
+        face = McpFace(house.gateway, house.conversations, b"0" * 32, house.console.store)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive, send)

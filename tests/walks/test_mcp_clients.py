@@ -175,6 +175,7 @@ def environment() -> list[str]:
 
 @pytest.mark.needs("inspector")
 @pytest.mark.parametrize("era", ["legacy", "modern", "auto"])
+@pytest.mark.check(41)
 async def test_the_inspector_over_http(inspector: list[str], gateway: Served, era: str) -> None:
     target = [*inspector, "--cli", f"{gateway.url}/mcp", "--format", "json", "--protocol-era", era]
     target += ["--header", f"Authorization: Bearer {ADMIN_KEY}"]
@@ -190,6 +191,7 @@ async def test_the_inspector_over_http(inspector: list[str], gateway: Served, er
 
 
 @pytest.mark.needs("inspector")
+@pytest.mark.check(41)
 async def test_the_inspector_over_stdio(inspector: list[str], home: Path) -> None:
     target = [*inspector, "--cli", PROGRAM, "stdio", "--demo", *environment(), "--format", "json"]
     listed = await told_by(*target, "--method", "tools/list", cwd=home)
@@ -200,6 +202,7 @@ async def test_the_inspector_over_stdio(inspector: list[str], home: Path) -> Non
 
 
 @pytest.mark.needs("fastmcp")
+@pytest.mark.check(41)
 async def test_fastmcp(gateway: Served, home: Path) -> None:
     ways = await walked("fastmcp", FASTMCP, gateway, home)
     assert set(ways) == {"http legacy", "http auto", "stdio legacy", "stdio auto"}
@@ -207,6 +210,7 @@ async def test_fastmcp(gateway: Served, home: Path) -> None:
 
 
 @pytest.mark.needs("pydantic_ai")
+@pytest.mark.check(41)
 async def test_pydantic_ai(gateway: Served, home: Path) -> None:
     ways = await walked("pydantic_ai", PYDANTIC_AI, gateway, home)
     assert set(ways) == {"http", "stdio"}
@@ -218,6 +222,7 @@ async def test_pydantic_ai(gateway: Served, home: Path) -> None:
     [("langchain", LANGCHAIN), ("openai_agents", OPENAI_AGENTS)],
     ids=["langchain", "openai_agents"],
 )
+@pytest.mark.check(41)
 async def test_an_agent_framework(part: str, script: str, gateway: Served, home: Path) -> None:
     ways = await walked(part, script, gateway, home)
     assert set(ways) == {"http", "stdio"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.build.servers import ROOT, put
-from tests.doors import ADMIN, Doors, Reply
+from tests.doors import ADMIN, Doors, Reply, at_once
 from tests.waiting import until
 from toolcrib.build import build
 from toolcrib.config import load
@@ -49,7 +49,15 @@ class Yard:
         overrides = {"sleeper:*": {"permissions": ["books:write"]}}
         contexts = {"few": {"tools": ["local:*"]}}
         put(
-            self.path, json.dumps({"mcp": {"servers": servers}, "overrides": overrides, "contexts": contexts})
+            self.path,
+            json.dumps(
+                {
+                    "mcp": {"servers": servers},
+                    "overrides": overrides,
+                    "contexts": contexts,
+                    "allow_private": ["127.0.0.0/8"],
+                }
+            ),
         )
 
     def count(self) -> int:
@@ -61,6 +69,7 @@ class Yard:
         env = {"TOOLCRIB_HOME": str(self.folder / "home"), "TOOLCRIB_ADMIN_KEY": ADMIN}
         async with build(load(self.path, env=env), env=env) as house:
             server = Server(house)
+            house.failed_logins.sleep = at_once
             async with server.running():
                 doors = Doors(house, server)
                 await until(lambda: _resting(doors))
@@ -145,6 +154,7 @@ def refused(reply: Reply) -> bool:
     return wrong and reply.status in {200, 400, 401, 403, 404, 405, 409}
 
 
+@pytest.mark.check(5)
 async def test_without_the_permission_no_way_starts_a_program(yard: Yard) -> None:
     async with yard.open() as doors:
         await doors.key("strong", permissions=["crib:servers"])
@@ -196,6 +206,7 @@ def programs(yard: Yard) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.check(5)
 async def test_no_program_is_added_unless_the_operator_allows_it(yard: Yard) -> None:
     async with yard.open() as doors:
         key, rest = await doors.key("agent", permissions=["crib:servers", "crib:status"]), yard.count()
@@ -215,6 +226,7 @@ async def test_no_program_is_added_unless_the_operator_allows_it(yard: Yard) -> 
     "name, more",
     [("planted", {}), ("planted", {"start": "lazy"}), ("off", {"enabled": True}), ("Off", {"enabled": True})],
 )
+@pytest.mark.check(5)
 async def test_what_is_restored_into_the_store_starts_no_program(
     yard: Yard, name: str, more: dict[str, Any]
 ) -> None:

@@ -65,7 +65,7 @@ def opened(page: "Page", fill: Callable[[Doors], Awaitable[None]]) -> Generator[
         portal.wrap_async_context_manager(listening(crib.server)) as url,
     ):
         portal.call(fill, crib)
-        page.goto(f"{url}/?token={crib.house.identity.sign_in.token()}")
+        page.goto(f"{url}/#token={crib.house.identity.sign_in.make_link()}")
         page.wait_for_selector("#user-rows td")
         yield troubles
         page.close()

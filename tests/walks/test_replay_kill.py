@@ -60,6 +60,7 @@ def lines(ledger: Path) -> int:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.check(21, 25)
 async def test_a_change_is_never_made_twice(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:

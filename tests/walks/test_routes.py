@@ -1,18 +1,20 @@
 """Every route there is, asked by everyone there is: a route that is not in the table fails the test."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import time
 from typing import Any
 
 import pytest
 
 from tests.doors import ADMIN, Doors, Reply, doors
 from toolcrib import create_tool
+from toolcrib.interfaces import KeyRecord
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
 
 CONFIG = "contexts: {few: {tools: ['tools:hello']}}"
-ROLES = ("anonymous", "plain", "scoped", "revoked", "acting", "admin")
+ROLES = ("anonymous", "plain", "scoped", "revoked", "expired", "acting", "admin")
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 MCP = {"accept": "application/json, text/event-stream"}
@@ -37,19 +39,19 @@ class Probe:
 
 
 def for_all(status: int = 200, **more: Any) -> Probe:
-    return Probe((status,) * 6, **more)
+    return Probe((status,) * 7, **more)
 
 
 def for_keys(status: int = 200, **more: Any) -> Probe:
-    return Probe((401, status, status, 401, status, status), **more)
+    return Probe((401, status, status, 401, 401, status, status), **more)
 
 
 def for_operators(status: int = 200, **more: Any) -> Probe:
-    return Probe((401, 403, 403, 401, 403, status), **more)
+    return Probe((401, 403, 403, 401, 401, 403, status), **more)
 
 
 def for_acting(status: int = 200, **more: Any) -> Probe:
-    return Probe((401, 403, 403, 401, status, status), **more)
+    return Probe((401, 403, 403, 401, 401, status, status), **more)
 
 
 ANN, APP, NOWHERE = "/api/users/ann", "com.example.notes", "com.example.nowhere"
@@ -69,6 +71,7 @@ TABLE: dict[tuple[str, str], Probe] = {
     ("GET", "/api/calls"): for_keys(),
     ("GET", "/api/usage"): for_keys(),
     ("GET", "/api/explain"): for_keys(target="/api/explain?name=hello"),
+    ("GET", "/api/audit"): for_operators(),
     ("GET", "/api/status"): for_operators(),
     ("GET", "/api/keys"): for_operators(),
     ("POST", "/api/keys"): for_operators(201, body={"name": "made"}),
@@ -123,6 +126,9 @@ TABLE: dict[tuple[str, str], Probe] = {
     ),
     ("GET", "/app-ws"): for_all(400),
     ("POST", "/api/signin"): for_operators(),
+    ("POST", "/api/signin/exchange"): for_all(
+        401, body={"token": "guess"}, headers={"sec-fetch-site": "same-origin"}
+    ),
     ("POST", "/api/signout"): for_keys(400),
     ("GET", "/mcp"): for_keys(400, headers=MCP),
     ("POST", "/mcp"): for_keys(body=INITIALIZE, headers=MCP),
@@ -138,7 +144,7 @@ APPS_READ = {
     ("GET", "/api/apps/{package}/tools"),
     ("GET", "/api/tools/apps/{package}/tools"),
 }
-ACTING = {route for route, probe in TABLE.items() if probe.statuses[4] != 403 and 403 in probe.statuses}
+ACTING = {route for route, probe in TABLE.items() if probe.statuses[5] != 403 and 403 in probe.statuses}
 """To act for a user is no permission, but the nature of a key."""
 
 NEEDS = {
@@ -158,7 +164,7 @@ NEEDS = {
         ("GET", "/api/pins"),
         ("POST", "/api/pins"),
     },
-    "crib:admin": {("POST", "/api/signin")},
+    "crib:admin": {("POST", "/api/signin"), ("GET", "/api/audit")},
 }
 
 
@@ -177,6 +183,8 @@ class House:
 
     crib: Doors
     keys: dict[str, str | None]
+    victim: str = "victim"
+    """The key that is rotated and revoked; `crib:keys` alone reaches those it has made."""
 
     async def ask(
         self,
@@ -188,9 +196,16 @@ class House:
     ) -> Reply:
         probe = TABLE[route]
         headers = {**(probe.headers or {}), **(extra or {})}
-        target, key = probe.target or route[1], self.keys[role]
+        target, key = (probe.target or route[1]).replace("victim", self.victim), self.keys[role]
         more: Any = {"headers": headers, "client": client, "leaves": probe.leaves}
         return await self.crib.ask(route[0], target, key=key, body=probe.body, **more)
+
+
+async def expired(crib: Doors) -> KeyRecord:
+    """Return the key of that name as it is an hour later."""
+    record = await crib.house.console.store.keys.find("expired")
+    assert record is not None
+    return replace(record, expires=time() - 1)
 
 
 @pytest.fixture
@@ -201,6 +216,8 @@ async def house() -> AsyncGenerator[House]:
         keys["scoped"] = await crib.key("scoped", contexts=["few"])
         keys["revoked"] = await crib.key("revoked", permissions=["*"], actAs=True)
         keys["acting"] = await crib.key("acting", actAs=True)
+        keys["expired"] = await crib.key("expired", permissions=["*"], actAs=True, expires=time() + 3600)
+        crib.house.identity.ring.apply([await expired(crib)])
         await crib.key("victim")
         await crib.ask("DELETE", "/api/keys/revoked")
         await crib.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
@@ -209,11 +226,13 @@ async def house() -> AsyncGenerator[House]:
         yield House(crib, keys)
 
 
+@pytest.mark.check(2)
 async def test_the_table_holds_every_route(house: House) -> None:
     assert {(route.method, route.path) for route in house.crib.server.router.routes} == set(TABLE)
 
 
 @pytest.mark.parametrize("routes", GROUPS.values(), ids=GROUPS)
+@pytest.mark.check(2)
 async def test_who_may_ask_what(house: House, routes: list[tuple[str, str]]) -> None:
     wrong: list[str] = []
     for route in routes:
@@ -227,6 +246,7 @@ async def test_who_may_ask_what(house: House, routes: list[tuple[str, str]]) -> 
     assert wrong == []
 
 
+@pytest.mark.check(2)
 async def test_only_these_are_open_to_strangers_elsewhere(house: House) -> None:
     opened = {"/", "/assets/{file}", "/admin", "/health", "/ready", "/app-ws"}
     for route in TABLE:
@@ -234,22 +254,28 @@ async def test_only_these_are_open_to_strangers_elsewhere(house: House) -> None:
         assert (reply.status == 401) is (route[1] not in opened), route
 
 
+@pytest.mark.check(1)
 async def test_acting_for_somebody_needs_a_key_that_may(house: House) -> None:
     for route, probe in TABLE.items():
-        for role in ("anonymous", "plain", "scoped", "revoked"):
+        for role in ("anonymous", "plain", "scoped", "revoked", "expired"):
             reply = await house.ask(route, role, extra={"x-user-id": "ann"})
             assert reply.status in {401, 403} or probe.statuses[0] in {200, 303, 400}, (route, role)
 
 
 @pytest.mark.parametrize("permission", NEEDS)
+@pytest.mark.check(2)
 async def test_each_permission_opens_its_own_routes_and_no_others(house: House, permission: str) -> None:
-    house.keys["holder"] = await house.crib.key("holder", permissions=[permission])
+    holder = house.keys["holder"] = await house.crib.key("holder", permissions=[permission])
+    if permission == "crib:keys":
+        await house.crib.ask("POST", "/api/keys", key=holder, body={"name": "own"})
+        house = replace(house, victim="own")
     for route, probe in TABLE.items():
         if 403 in probe.statuses and route not in ACTING:
             opened = (await house.ask(route, "holder")).status not in {401, 403}
             assert opened is (permission == "crib:admin" or route in NEEDS[permission]), route
 
 
+@pytest.mark.check(2)
 async def test_users_and_who_acts_for_them_may_what_is_theirs_and_nothing_of_others(
     house: House,
 ) -> None:
@@ -265,7 +291,20 @@ async def test_users_and_who_acts_for_them_may_what_is_theirs_and_nothing_of_oth
         assert ((await house.ask(route, "bob")).status == 403) is (route not in APPS_READ), route
 
 
+WHOLE = NEEDS["crib:servers"] | {("GET", "/api/audit"), ("GET", "/mcp/status")}
+"""What concerns the gateway as a whole, and no key that is confined to contexts."""
+
+
+async def test_an_admin_confined_to_contexts_has_no_say_about_the_whole(house: House) -> None:
+    narrow: Any = {"permissions": ["crib:admin"], "contexts": ["few"]}
+    house.keys["narrow"] = await house.crib.key("narrow", **narrow)
+    refused = {route for route in TABLE if (await house.ask(route, "narrow")).status == 403}
+    others = {("POST", "/api/keys"), ("DELETE", "/api/keys/{name}"), ("POST", "/api/keys/{name}/rotate")}
+    assert refused - ACTING == WHOLE | others
+
+
 @pytest.mark.requirement("F4")
+@pytest.mark.check(2)
 async def test_a_key_of_one_context_reaches_no_other(house: House) -> None:
     scoped = house.keys["scoped"]
     more: Any = {"body": INITIALIZE, "headers": MCP}
@@ -290,6 +329,7 @@ async def test_a_key_of_one_context_reaches_no_other(house: House) -> None:
         ("origin", "http://127.0.0.1:6741", 403, "ORIGIN_REFUSED"),
     ],
 )
+@pytest.mark.check(10)
 async def test_hostile_hosts_and_origins_reach_no_route(
     house: House, header: str, value: str, status: int, code: str
 ) -> None:

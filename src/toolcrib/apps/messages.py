@@ -8,6 +8,7 @@ import orjson
 
 from toolcrib.apps.bad import BadMessage
 from toolcrib.model import Json, JsonObject, Progress
+from toolcrib.schemas.duplicates import duplicate_key
 from toolcrib.schemas.untrusted import BadJson, parse
 
 # --- by webhook, to the app
@@ -54,12 +55,16 @@ def encode(message: JsonObject) -> str:
 
 def read(frame: str | bytes) -> JsonObject:
     """Read a message off the wire: a bounded object that says its type."""
+    data = frame.encode(errors="replace") if isinstance(frame, str) else frame
     try:
-        value = parse(frame.encode(errors="replace") if isinstance(frame, str) else frame)
+        value = parse(data)
     except BadJson as fault:
         raise BadMessage("message", str(fault)) from None
     if not isinstance(value, dict):
         raise BadMessage("message", "must be an object")
+    repeated = duplicate_key(data, value)
+    if repeated is not None:
+        raise BadMessage(repeated, "is given twice; give it once")
     message = cast("Message", value)
     if not isinstance(message.get("type"), str):
         raise BadMessage("type", "must be a string")

@@ -1,12 +1,14 @@
 """From the bytes of a body to a JSON value that later code can walk without fear."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.model import Json
+from toolcrib.model import Json, JsonObject
 from toolcrib.schemas.bounds import DEPTH, NODES, crowded, too_deep
+from toolcrib.schemas.duplicates import case_variant, duplicate_key
 
 _JSON = b"application/json"
 
@@ -28,6 +30,21 @@ def check_type(headers: Mapping[bytes, bytes]) -> None:
 def parse(body: bytes) -> Json:
     """Return the JSON value of a body; refuse what is malformed, too deep or too wide."""
     return read(body, "INVALID_REQUEST", "the body", None)
+
+
+def check_keys(body: bytes, value: Json, free: AbstractSet[str] = frozenset()) -> None:
+    """Refuse a body in which a key occurs twice in one object, except within the values of `free` keys."""
+    path = duplicate_key(body, value, free)
+    if path is not None:
+        raise Refused("INVALID_REQUEST", f"{path!r} is given twice; give it once", path=path)
+
+
+def check_case(fields: JsonObject, path: str) -> None:
+    """Refuse an object with two keys that differ in upper and lower case alone: some parsers merge them."""
+    key = case_variant(fields)
+    if key is not None:
+        message = f"{path}{key} is given twice, in upper and lower case; give it once"
+        raise Refused("INVALID_REQUEST", message, path=f"{path}{key}")
 
 
 def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:

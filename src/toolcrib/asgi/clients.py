@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING
 
-from toolcrib.asgi.request import Request
+if TYPE_CHECKING:
+    from toolcrib.asgi.request import Request
 
 Address = IPv4Address | IPv6Address
 _FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip")
@@ -17,7 +19,7 @@ class Clients:
         self._networks = tuple(ip_network(each, strict=False) for each in trusted)
         self._known: dict[str, tuple[bool, bool]] = {}
 
-    def is_local(self, request: Request) -> bool:
+    def is_local(self, request: "Request") -> bool:
         """Whether the request was made on this machine.
 
         One that some proxy forwarded was not, unless a trusted proxy says so.
@@ -31,7 +33,23 @@ class Clients:
         headers = request.headers
         if not any(name in headers for name in _FORWARDED):
             return loopback
-        return trusted and self._named(headers.get(b"x-forwarded-for", b""))
+        named = self._named(headers.get(b"x-forwarded-for", b"")) if trusted else None
+        return named is not None and named.is_loopback
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether an address is a trusted proxy's."""
+        return bool(self._networks) and (self._known.get(peer) or self._look(peer))[1]
+
+    def address(self, request: "Request") -> str:
+        """Return the address of the client: the peer's, or the one that a trusted proxy reports."""
+        peer = request.scope.get("client")
+        if peer is None:
+            return ""
+        # First, since every call asks and most gateways trust no proxy.
+        if not self._networks or not self.is_proxy(peer[0]):
+            return peer[0]
+        named = self._named(request.headers.get(b"x-forwarded-for", b""))
+        return peer[0] if named is None else str(named)
 
     def _look(self, peer: str) -> tuple[bool, bool]:
         address = _address(peer)
@@ -43,14 +61,14 @@ class Clients:
     def _trusts(self, address: Address) -> bool:
         return any(address in network for network in self._networks)
 
-    def _named(self, forwarded: bytes) -> bool:
+    def _named(self, forwarded: bytes) -> Address | None:
         """Read the list from its end, past our own proxies: the first stranger is the client."""
         client: Address | None = None
         for entry in reversed(forwarded.decode("latin-1").split(",")):
             client = _address(entry.strip())
             if client is None or not self._trusts(client):
                 break
-        return client is not None and client.is_loopback
+        return client
 
 
 def _address(text: str) -> Address | None:

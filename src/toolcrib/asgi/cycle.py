@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from toolcrib.asgi.intake import ClientConnection
 from toolcrib.asgi.request import Receive, Scope, Send
+from toolcrib.errors import Refused
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +54,14 @@ class Cycle(RequestResponseCycle):
     more_body, fresh = True, False
     """Whether there is more to come, and whether something has come that was not received yet."""
     task: asyncio.Task[None] | None = None
+    connection: ClientConnection
     head = 0
     """The most bytes the head can have had."""
     response_started = response_complete = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
+    refusal: Refused | None = None
+    """Why the rest of the body is not read; raised to whoever asks for it."""
 
     def __init__(
         self,
@@ -97,13 +102,27 @@ class Cycle(RequestResponseCycle):
 
     def take(self, body: bytes) -> None:
         """Take in a part of the body."""
-        self.body = self.body + body if self.body else body
+        if not self.body:
+            self.body = body
+        elif type(self.body) is bytearray:
+            self.body += body
+        else:
+            # A bytearray: many small chunks in one read would be copied again for each of them.
+            self.body = bytearray(self.body) + body
         self.fresh = True
+        if self.listened:
+            self.message_event.set()
+
+    def drop_body(self, refusal: Refused) -> None:
+        """Let go of the body, and read no more of it."""
+        self.body, self.refusal, self.fresh = b"", refusal, True
         if self.listened:
             self.message_event.set()
 
     def end(self) -> None:
         """Take note that the request is whole."""
+        if self.refusal is not None:
+            return  # never whole, so that it is never taken for one
         self.more_body, self.fresh = False, True
         if self.listened:
             self.message_event.set()
@@ -114,7 +133,7 @@ class Cycle(RequestResponseCycle):
             return None
         body, self.body, self.fresh = self.body, b"", False
         self.flow.resume_reading()
-        return body
+        return bytes(body)
 
     async def receive(self) -> Any:
         """Return what has come in since the last time, or wait for it."""
@@ -126,10 +145,12 @@ class Cycle(RequestResponseCycle):
             await self._something()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
+        if self.refusal is not None:
+            raise self.refusal
         self.fresh = False
         body, self.body = self.body, b""
         self.flow.resume_reading()
-        return {"type": "http.request", "body": body, "more_body": self.more_body}
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
     async def _something(self) -> None:
         if not self.listened:

@@ -1,5 +1,6 @@
 """What every request must pass before anybody looks at its path: sane headers, our own name and origin."""
 
+from toolcrib.asgi.framing import coding_fault
 from toolcrib.asgi.hosts import Hosts, split_host
 from toolcrib.asgi.request import Request
 from toolcrib.errors import Refused
@@ -9,6 +10,7 @@ HEADERS = 100
 _ONCE = frozenset(
     {b"host", b"authorization", b"x-user-id", b"content-length", b"content-type", b"origin", b"cookie"}
 )
+_CODING = b"transfer-encoding"
 _MOST_KNOWN = 256
 _COMMON = frozenset(
     {
@@ -41,6 +43,7 @@ class Guard:
             headers = request.headers = _joined(given)
         if not self._known_names.issuperset(headers):
             self._learn_names(headers)
+            _check_coding(request)
         if count > HEADERS or (not _surely_small(request) and _size(headers) > HEADER_BYTES):
             limit = f"at most {HEADERS} headers of {HEADER_BYTES} bytes together"
             raise Refused("INVALID_REQUEST", f"the headers are too large; send {limit}", path="headers")
@@ -60,6 +63,8 @@ class Guard:
                 raise Refused("INVALID_REQUEST", message, path=shown)
         if len(self._known_names) < _MOST_KNOWN:
             self._known_names.update(headers)
+            # Never known: a message with this one is looked at each time.
+            self._known_names.discard(_CODING)
 
     def _learn_host(self, value: bytes | None) -> bytes:
         if value is None:
@@ -92,6 +97,16 @@ class Guard:
         scheme, _, name = stated.partition("://")
         same = scheme in {"http", "https"} and name == host.decode("latin-1").lower()
         return same or (stated == self._hosts.public_origin)
+
+
+def _check_coding(request: Request) -> None:
+    """Refuse a framing that others may read otherwise. Our own server has done so; another may not have."""
+    codings = [value for name, value in request.scope["headers"] if name == _CODING]
+    if codings:
+        version = request.scope.get("http_version", "1.1")
+        fault = coding_fault(codings, version, has_length=b"content-length" in request.headers)
+        if fault is not None:
+            raise Refused("INVALID_REQUEST", fault, path="Transfer-Encoding")
 
 
 def _surely_small(request: Request) -> bool:

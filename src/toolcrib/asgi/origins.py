@@ -18,20 +18,23 @@ _FIELDS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-i
 class Origins:
     """Reads the headers of a call."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
-        self._new_id = new_id
+    def __init__(self, new_id: Callable[[], str], address: Callable[[Request], str] = lambda _: "") -> None:
+        self._new_id, self._address = new_id, address
 
     def of(self, request: Request, face: str) -> Origin:
         """Return where a request comes from. A value that is malformed or too long counts as not given."""
         headers = request.headers
         if headers.keys().isdisjoint(_FIELDS):
             trace = self._new_id()
-            return _UNSAID.but(face=face, trace_id=trace, correlation_id=trace)
+            return _UNSAID.but(
+                face=face, address=self._address(request), trace_id=trace, correlation_id=trace
+            )
         given = {name: found for name in _FIELDS if (found := _plain(headers.get(name))) is not None}
         place = joined(given.get(b"traceparent", "")) or Joined(self._new_id(), "", sampled=True)
         correlation = given.get(b"x-correlation-id")
         return Origin(
             face=face,
+            address=self._address(request),
             agent_id=given.get(b"x-agent-id", "unknown"),
             agent_version=given.get(b"x-agent-version", "0"),
             session_id=given.get(b"x-session-id"),

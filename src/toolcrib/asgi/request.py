@@ -1,12 +1,14 @@
 """One HTTP request, read no further than somebody asks."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
-from toolcrib.asgi.body import check_type, parse
+from toolcrib.asgi.body import check_keys, check_type, parse
+from toolcrib.asgi.intake import ClientConnection, Intake, UnfinishedBody
 from toolcrib.errors import Refused
-from toolcrib.model import Caller, Json, Origin
+from toolcrib.model import Actor, Caller, Json, Origin
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -18,6 +20,9 @@ class Short(Protocol):
 
     head: int
     """The most bytes the head can have had."""
+    connection: ClientConnection
+    keep_alive: bool
+    """Whether the connection stays open after the answer."""
 
     def received(self) -> bytes | None:
         """Return the body, if all of it is there; None where it must be waited for."""
@@ -34,6 +39,7 @@ _LONGEST = 20
 """Digits of a length. Some may be zeros before it, without end, and Python refuses to read so many."""
 _NOBODY = Caller(id="nobody", contexts=frozenset())
 _NOWHERE = Origin(face="rest")
+_UNKNOWN = Actor.unknown("rest", "")
 
 
 class Disconnected(Exception):
@@ -44,8 +50,10 @@ class Request:
     """What came in, and what the way to the handler found out: whose it is, and where it comes from."""
 
     __slots__ = (
+        "actor",
         "caller",
         "headers",
+        "intake",
         "method",
         "origin",
         "params",
@@ -57,7 +65,9 @@ class Request:
         "short",
     )
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, intake: Intake | None = None) -> None:
+        self.intake = intake
+        """What unfinished bodies are counted by, where they are."""
         self.scope, self.receive, self.send = scope, receive, send
         # Taken out: it leads back to the scope, and such a circle waits for the garbage collector.
         self.short: Short | None = scope.pop("toolcrib.short", None)
@@ -69,6 +79,8 @@ class Request:
         self.params: dict[str, str] = {}
         self.caller = _NOBODY
         self.origin = _NOWHERE
+        self.actor = _UNKNOWN
+        """The caller as the audit names it; set for routes that have an action."""
 
     def header(self, name: bytes) -> str | None:
         """Return one header as text."""
@@ -118,35 +130,40 @@ class Request:
         length = self.headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length.lstrip(b"0")[:_LONGEST] or 0) > limit:
             raise _too_large(limit)
-        message = await self.receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        body: bytes = message.get("body", b"")
-        if message.get("more_body", False):
-            return await self._rest(body, limit)
-        if len(body) > limit:
-            raise _too_large(limit)
-        return body
+        if self.intake is None:
+            return await self._rest(limit, None)
+        unfinished = self.intake.begin_body(self)
+        try:
+            return await self._rest(limit, unfinished)
+        finally:
+            unfinished.end()
 
-    async def _rest(self, first: bytes, limit: int) -> bytes:
-        parts, size, more = [first], len(first), True
+    async def _rest(self, limit: int, unfinished: UnfinishedBody | None) -> bytes:
+        parts: list[bytes] = []
+        size, more = 0, True
         while more:
-            if size > limit:
-                raise _too_large(limit)
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Disconnected
             parts.append(message.get("body", b""))
             size += len(parts[-1])
+            if size > limit:
+                raise _too_large(limit)
             more = message.get("more_body", False)
-        if size > limit:
-            raise _too_large(limit)
-        return b"".join(parts)
+            if more and unfinished is not None:
+                unfinished.grow(size)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def json(self, limit: int = BODY_BYTES) -> Json:
-        """Return the body as a JSON value that is neither too deep nor too wide."""
+    async def json(self, limit: int = BODY_BYTES, *, free: AbstractSet[str] = frozenset()) -> Json:
+        """Return the body as a JSON value that is neither too deep nor too wide.
+
+        A key that occurs twice in one object is refused, except within the values of `free` keys.
+        """
         check_type(self.headers)
-        return parse(await self.body(limit))
+        body = await self.body(limit)
+        value = parse(body)
+        check_keys(body, value, free)
+        return value
 
 
 def _too_large(limit: int) -> Refused:

@@ -32,24 +32,39 @@ class Route:
     needs: str | None = None
     cookie: bool = True
     """Whether the web page's session counts as a credential here."""
+    fresh: bool = False
+    """Whether the web page's session must have signed in a short while ago: it hands out power."""
+    whole: bool = False
+    """Whether it is about the gateway as a whole, and so refused to callers that are confined to contexts."""
     calls: bool = False
     """Whether it runs tools, and so is refused while the gateway stops."""
     present: bool = False
     """Whether a user that is acted for must be here: in a session."""
     face: str = "rest"
     """Whose requests they are, in the record of calls."""
+    action: str | None = None
+    """The administrative action it performs, as the audit names it; None where it performs none."""
     stays: bool = False
     """Whether its answer stays open, so that nobody waits for its end."""
     document: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What its description says beside the summary, as OpenAPI spells an operation."""
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it costs next to nothing, and so is served while memory is short: health and metrics."""
+        return self.access in {"open", "loopback"} and self.method in {"GET", "HEAD"} and not self.stays
+
 
 class Router:
-    """Finds a path without parameters in one look, one with parameters by its segments."""
+    """Finds a plain path in one lookup, any other by its segments.
+
+    Segments are split before they are decoded, so an encoded slash is never a separator.
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        self._static: dict[str, _Methods] = {}
+        self._raw: dict[bytes, _Methods] = {}
+        self._static: dict[tuple[str, ...], _Methods] = {}
         self._patterns: list[tuple[tuple[str, ...], _Methods]] = []
         for route in self.routes:
             self._enter(route)
@@ -64,9 +79,10 @@ class Router:
             methods["HEAD"] = replace(route, method="HEAD")
 
     def _methods(self, path: str) -> _Methods:
-        if "{" not in path:
-            return self._static.setdefault(path, {})
         segments = tuple(path.split("/"))
+        if "{" not in path:
+            methods = self._raw.setdefault(path.encode("ascii"), {})
+            return self._static.setdefault(_without_last_slash(segments), methods)
         for known, methods in self._patterns:
             if known == segments:
                 return methods
@@ -76,7 +92,7 @@ class Router:
 
     def find(self, request: Request) -> Route:
         """Return the route of a request and give the request its parameters."""
-        methods = self._static.get(request.path)
+        methods = self._raw.get(request.scope.get("raw_path") or b"")
         if methods is None:
             methods = self._search(request)
         route = methods.get(request.method)
@@ -87,10 +103,10 @@ class Router:
         return route
 
     def _search(self, request: Request) -> _Methods:
-        path = request.path.removesuffix("/")
-        if path in self._static:
-            return self._static[path]
-        segments = _segments(request, path)
+        segments = _segments(request)
+        methods = self._static.get(segments)
+        if methods is not None:
+            return methods
         for pattern, methods in self._patterns:
             params = _match(pattern, segments)
             if params is not None:
@@ -100,15 +116,21 @@ class Router:
         raise Refused("NOT_FOUND", message)
 
 
-def _segments(request: Request, path: str) -> list[str]:
-    """Split a path before it is decoded: what a segment names may hold a slash."""
+def _segments(request: Request) -> tuple[str, ...]:
+    """Split a path and decode its segments; without the raw path, as the server has decoded it."""
     raw: bytes = request.scope.get("raw_path") or b""
     if b"%" not in raw:
-        return path.split("/", _MOST_SEGMENTS)
-    return [unquote(each) for each in raw.decode("latin-1").removesuffix("/").split("/", _MOST_SEGMENTS)]
+        return _without_last_slash(request.path.split("/", _MOST_SEGMENTS))
+    segments = raw.decode("latin-1").split("/", _MOST_SEGMENTS)
+    return _without_last_slash(unquote(each) for each in segments)
 
 
-def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+def _without_last_slash(segments: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(segments)
+    return found[:-1] if not found[-1] else found
+
+
+def _match(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str] | None:
     if len(pattern) != len(segments):
         return None
     params: dict[str, str] = {}

@@ -13,6 +13,7 @@ import anyio
 import uvicorn
 from anyio.abc import TaskGroup, TaskStatus
 
+from toolcrib.asgi.accept import Acceptor
 from toolcrib.asgi.listen import address_of
 from toolcrib.asgi.protocol import App, BoundedProtocol
 
@@ -54,8 +55,17 @@ class _Uvicorn(uvicorn.Server):
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Listen, then say so."""
-        await super().startup(sockets)
+        if sys.platform == "win32":  # its event loop has no readers of sockets
+            await super().startup(sockets)
+        else:
+            self.servers: list[Any] = [Acceptor(each, self._make) for each in sockets or ()]
+            self.started = True
         self._on_listening()
+
+    def _make(self, is_spare: bool) -> BoundedProtocol:  # noqa: FBT001 - see `Make`
+        protocol = BoundedProtocol(self.config, self.server_state, self.lifespan.state)
+        protocol.is_spare = is_spare
+        return protocol
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Stop once."""

@@ -18,6 +18,10 @@ class Socket(Protocol):
         """Send a message without waiting for it to arrive; nothing happens where the socket is over."""
         ...
 
+    def known(self) -> None:
+        """Take note that the other side has proved who it is: it counts no longer among connections."""
+        ...
+
     async def close(self, code: int, reason: str = "") -> None:
         """Say goodbye, without waiting for an answer; nothing more is received. Again, to no effect."""
         ...

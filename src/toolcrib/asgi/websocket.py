@@ -11,6 +11,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from toolcrib.asgi.intake import ClientConnection, Intake
 from toolcrib.asgi.request import Scope
 from toolcrib.asgi.switch import Run
 from toolcrib.errors import Refused
@@ -24,7 +25,10 @@ WAITING_BYTES = 64 << 10
 GOODBYE_SECONDS, LAST_SECONDS = 5.0, 0.5
 """How long the other side may take to answer a goodbye, and how long where the gateway stops."""
 
-_GOING_AWAY, _BROKEN, _BAD_TEXT = 1001, 1011, 1007
+UNCOUNTED_BYTES = 16 << 10
+"""What may wait either way before it is counted among what all connections hold."""
+
+_GOING_AWAY, _BROKEN, _BAD_TEXT, _TRY_LATER = 1001, 1011, 1007, 1013
 _LONGEST_REASON = 123
 _EACH = 64
 """What a message in memory costs beside its text."""
@@ -49,8 +53,15 @@ def shake(scope: Scope) -> tuple[ServerProtocol, bytes]:
 class WebSocket(asyncio.Protocol):
     """One socket. It stands among uvicorn's connections, which a stopping server shuts down."""
 
-    def __init__(self, wire: ServerProtocol, transport: asyncio.Transport, connections: set[Any]) -> None:
+    def __init__(
+        self,
+        wire: ServerProtocol,
+        transport: asyncio.Transport,
+        connections: set[Any],
+        counted: tuple[Intake, ClientConnection],
+    ) -> None:
         self._wire, self._transport, self._connections = wire, transport, connections
+        self._intake, self._counted = counted
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[str | bytes] = deque()
         self._parts, self._is_text = bytearray(), False
@@ -85,6 +96,7 @@ class WebSocket(asyncio.Protocol):
         message = self._inbox.popleft()
         if not self._inbox:
             self.waiting = 0
+            self._count()
             self._read_on()
         return message
 
@@ -93,6 +105,10 @@ class WebSocket(asyncio.Protocol):
         if not self._over:
             self._wire.send_text(text.encode("utf-8", "replace"))
             self._flush()
+
+    def known(self) -> None:
+        """Count no longer among connections: sockets of apps that are known have a limit of their own."""
+        self._intake.closed(self._counted)
 
     async def close(self, code: int, reason: str = "") -> None:
         """Say goodbye and hang up once it was answered, or some seconds later."""
@@ -108,6 +124,7 @@ class WebSocket(asyncio.Protocol):
             if isinstance(event, Frame):
                 self._take(event)
         self._flush()
+        self._count()
         if self.waiting > WAITING_BYTES and not (self._paused or self._over):
             self._paused = True
             self._transport.pause_reading()
@@ -118,6 +135,7 @@ class WebSocket(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever waits."""
         self._connections.discard(self)
+        self._intake.ended(self._counted)
         self._end()
         if self._goodbye is not None:
             self._goodbye.cancel()
@@ -128,6 +146,16 @@ class WebSocket(asyncio.Protocol):
         self._hang_up_in(LAST_SECONDS)
 
     # Frames
+
+    def _count(self) -> None:
+        """Count what has come and was not taken yet; hang up where all sockets together have too much."""
+        size = self.waiting + len(self._parts) + len(self._wire.reader.buffer)
+        if size <= UNCOUNTED_BYTES:
+            self._counted.incoming.clear()
+        elif not self._over and not self._counted.hold_incoming(size):
+            self._leave(_TRY_LATER, "the gateway holds too many unfinished messages", LAST_SECONDS)
+            # Not even the answer is waited for: until then more of the message would come.
+            self._transport.close()
 
     def _take(self, frame: Frame) -> None:
         if self._over or frame.opcode in {Opcode.PING, Opcode.PONG}:
@@ -166,7 +194,11 @@ class WebSocket(asyncio.Protocol):
             transport.close()
             # What is still to be written may be for somebody who does not read.
             self._hang_up_in(GOODBYE_SECONDS)
-        elif transport.get_write_buffer_size() > UNREAD_BYTES:
+            return
+        unread = transport.get_write_buffer_size()
+        if unread or self._counted.unread.holder:
+            self._counted.hold_unread(unread if unread > UNCOUNTED_BYTES else 0)
+        if unread > UNREAD_BYTES:
             log.warning("a socket is hung up on: %d bytes wait, and nobody reads them", UNREAD_BYTES)
             self._end()
             transport.abort()

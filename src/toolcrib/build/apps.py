@@ -4,14 +4,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from toolcrib.build.convert import rules_of
 from toolcrib.config import Document
-from toolcrib.egress import Egress
+from toolcrib.egress import AddressRules
 from toolcrib.egress.posting import Post
 from toolcrib.identity import People
 from toolcrib.interfaces import AppRecord, Store
 from toolcrib.model import JsonObject
 from toolcrib.observe import Entry
-from toolcrib.sessions import Event, Sessions, Settings
+from toolcrib.sessions import Event, Sessions, SessionUse, Settings
 from toolcrib.sources.apps import AppSource
 
 
@@ -19,9 +20,10 @@ from toolcrib.sources.apps import AppSource
 class AppRoom:
     """Everything of apps that runs."""
 
-    egress: Egress
+    rules: AddressRules
     people: People
     sessions: Sessions
+    use: SessionUse
     source: AppSource
 
     async def reread(self) -> None:
@@ -40,8 +42,8 @@ class AppRoom:
 @asynccontextmanager
 async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
     """Make the room, and let go of its connections when the block ends."""
-    egress = Egress(allow_private=document.private_ranges, guarded=True)
-    post = Post(egress)
+    rules = rules_of(document)
+    post = Post(rules)
     apps = document.apps
 
     def find(package: str) -> AppRecord | None:
@@ -56,8 +58,10 @@ async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
         timeout=apps.timeout_ms / 1000,
         most_bytes=document.limits.result_bytes,
     )
+    idle = None if apps.session_idle_ms is None else apps.session_idle_ms / 1000
+    use = SessionUse(store.users, sessions, store.clock, idle)
     try:
-        yield AppRoom(egress=egress, people=people, sessions=sessions, source=source)
+        yield AppRoom(rules=rules, people=people, sessions=sessions, use=use, source=source)
     finally:
         await post.close()
 
@@ -70,24 +74,29 @@ def settings_of(document: Document) -> Settings:
         grace=apps.grace_ms / 1000,
         heartbeat=apps.heartbeat_ms / 1000,
         idle=None if apps.idle_stop_ms is None else apps.idle_stop_ms / 1000,
+        share=document.limits.share,
         phone_microphone=apps.phone_microphone,
     )
 
 
 class ToolEvents:
-    """A sink that tells a user's device how the calls made for that user have ended."""
+    """A sink that tells a user's device how the calls made for that user have ended, and notes their use."""
 
     name = "device"
     dropped = 0
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, sessions: Sessions, use: SessionUse) -> None:
+        self._sessions, self._use = sessions, use
 
     def take(self, batch: Sequence[Entry]) -> None:
         """Tell of those whose user's device listens."""
         for entry in batch:
             user = entry.caller.user
-            if user is not None and self._sessions.hears(user):
+            if user is None:
+                continue
+            if entry.caller.session:
+                self._use.note(user)
+            if self._sessions.hears(user):
                 self._sessions.tell(user, Event("tool", _ended(entry)))
 
     async def flush(self) -> None:

@@ -1,17 +1,45 @@
 """From the config's spelling to the values of the house, such as seconds for milliseconds."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 from toolcrib.catalog import Override, Overrides
 from toolcrib.config import Document
+from toolcrib.config.cross import loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
+from toolcrib.config.secrets import mask
 from toolcrib.config.sections import Context as ContextSection
 from toolcrib.config.sections import Override as OverrideSection
+from toolcrib.egress import AddressRules
+from toolcrib.egress.addresses import LOOPBACK
 from toolcrib.interfaces import Upkeep
-from toolcrib.model import Slow
+from toolcrib.model import JsonObject, Slow
 from toolcrib.policy import Context
+from toolcrib.quotas import ReplayQuota
+from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
 from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+
+_MOST_LANES = {"stdio": 8, "http": 32, "sse": 32}
+"""How many connections a server has for callers that can be asked; for a program each is a process."""
+
+
+def rules_of(document: Document) -> AddressRules:
+    """Return how addresses that are given at run time are judged."""
+    named = document.allow_private
+    # Until givers were recorded, loopback was allowed to every key of a gateway that listened there.
+    before = tuple(map(str, LOOPBACK)) if named is None and loopback(document.server.host) else named
+    return AddressRules.of(named or (), before or ())
+
+
+def quota_of(document: Document) -> ReplayQuota:
+    """Return how much may be stored for calls with an idempotency key."""
+    most = document.idempotency
+    return ReplayQuota(
+        keys_per_principal=most.keys_per_principal,
+        bytes_per_principal=most.bytes_per_principal,
+        keys=most.keys,
+        bytes=most.bytes,
+    )
 
 
 def contexts_of(document: Document) -> dict[str, Context]:
@@ -22,6 +50,11 @@ def contexts_of(document: Document) -> dict[str, Context]:
 def overrides_of(document: Document) -> Overrides:
     """Return the overrides as the catalog applies them."""
     return Overrides({name: _override(each) for name, each in document.overrides.items()})
+
+
+def masked_server(server_id: str, settings: JsonObject) -> JsonObject:
+    """Return the settings of a server as they may be shown: without headers, variables and tokens."""
+    return mask({"mcp": {"servers": {server_id: settings}}})["mcp"]["servers"][server_id]
 
 
 def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:
@@ -37,7 +70,7 @@ def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:
     )
 
 
-def settings_of(id: str, server: McpServer, redact: Callable[[str], str]) -> McpSettings:
+def settings_of(id: str, server: McpServer, redact: Callable[[str], str], gateway: str = "") -> McpSettings:
     """Return how a server's tools are treated."""
     return McpSettings(
         id=id,
@@ -48,9 +81,16 @@ def settings_of(id: str, server: McpServer, redact: Callable[[str], str]) -> Mcp
         slow=_slow(server.defaults),
         tools={tool.name: _tool(tool, server.defaults) for tool in server.tools},
         relay=None if server.relay is None else frozenset(server.relay),
-        most_lanes=server.max_connections,
+        most_lanes=server.max_connections or _MOST_LANES[server.transport],
+        lane_idle=server.connection_idle_ms / 1000,
+        gateway=gateway,
         redact=redact,
     )
+
+
+def limits_of(server: McpServer) -> ProcessLimits:
+    """Return what the system holds a server's processes to."""
+    return NO_LIMITS if server.limits is None else ProcessLimits(**asdict(server.limits))
 
 
 def _tool(tool: McpTool, defaults: Defaults) -> ToolSettings:

@@ -4,47 +4,50 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
-import anyio
 from anyio.abc import TaskGroup
 
+from toolcrib.background_tasks import background_tasks
 from toolcrib.build.apps import AppRoom, ToolEvents, app_room, rereading
 from toolcrib.build.budget import Budget
-from toolcrib.build.convert import contexts_of, overrides_of
+from toolcrib.build.catalog import make_catalog, watch_definition_changes
+from toolcrib.build.convert import contexts_of, masked_server, quota_of
 from toolcrib.build.demo import Demonstration
-from toolcrib.build.keepers import Keeper, Watch, forget_replays
-from toolcrib.build.order import order
-from toolcrib.build.reload import Reloader, pin_modes, placed
+from toolcrib.build.gateway import make_gateway, make_policy, own_id
+from toolcrib.build.identity import make_identity
+from toolcrib.build.keepers import Watch, forget_replays
+from toolcrib.build.order import forget_gone, order
+from toolcrib.build.reload import Reloader, placed
 from toolcrib.build.sources import ids, our_sources, own_sources
 from toolcrib.build.traces import exporting
 from toolcrib.build.watch import watch
 from toolcrib.catalog import MOST_TOOLS, Catalog
 from toolcrib.config import Document, again, home
+from toolcrib.config.store import open_store_of
 from toolcrib.console import AppDesk, Console, Servers, UserDesk
-from toolcrib.core import core_source
-from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
-from toolcrib.identity import Anonymous, Identity, KeyRing, People, TrustHeader, admin_key, new_key
-from toolcrib.interfaces import Definition, Handler, Shared, Source, Step, Store
-from toolcrib.model import APPS, Origin, Tool
+from toolcrib.core import AdminTools, core_source
+from toolcrib.gateway import Completion, Conversations, Gateway, Places, ProcessSlots, Seal
+from toolcrib.identity import FailedLogins, Identity
+from toolcrib.interfaces import Shared, Source, Step, Store
+from toolcrib.model import APPS, FILE_WATCH, Origin, Tool
 from toolcrib.observe import (
+    Audit,
     Journal,
     Log,
     Metrics,
+    MutationRows,
     RecentCalls,
     Redactor,
     Sequences,
     Sink,
     UsageTally,
-    new_id,
 )
-from toolcrib.pipeline import compose
-from toolcrib.policy import Contexts, Disabled, Hardware, Installed, Permissions, Pinned, Policy, Removed
+from toolcrib.policy import Contexts, Policy
 from toolcrib.sdk import AnyTool
 from toolcrib.sessions import Sessions
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.replay import Replay
-from toolcrib.store import open_store
 from toolcrib.store.holder import is_gone, new_mark
 from toolcrib.store.shared import open_shared
 from toolcrib.supervisor import Supervisor
@@ -62,6 +65,7 @@ class House:
     """The way to the gateway for callers that have no stream of their own to be asked on."""
     console: Console
     identity: Identity
+    failed_logins: FailedLogins
     sessions: Sessions
     """Users who are here, and their apps: where these connect to."""
     demonstration: Demonstration | None = None
@@ -97,13 +101,12 @@ async def build(
     written to `journal_to`, where there is one. MCP servers are started, and not waited for.
     """
     async with AsyncExitStack() as stack:
-        store, shared = await open_store(document.store), open_shared(document.shared)
+        store, shared = await open_store_of(document, env), open_shared(document.shared)
         stack.push_async_callback(store.close)
         stack.push_async_callback(shared.close)
         _, overlay = await store.overlay.load()
         current = placed(again(document, env=env, overlay=overlay), document) if overlay else document
-        redactor = redactor or Redactor()
-        redactor.learn(*current.secrets)
+        (redactor := redactor or Redactor()).learn(*current.secret_texts)
         spans = await stack.enter_async_context(exporting(current, env, redactor))
         parts = _Parts(
             first=document,
@@ -112,31 +115,17 @@ async def build(
             store=store,
             shared=shared,
             room=await stack.enter_async_context(app_room(current, store)),
-            tasks=await stack.enter_async_context(_background()),
+            tasks=await stack.enter_async_context(background_tasks()),
             demo=demo,
             before=own_sources(document, tools),
             after=our_sources(document, home(env), demo=demo),
             redactor=redactor,
             wants=None if spans is None else spans.choice,
+            gateway_id=await own_id(store, env),
         )
         house = await parts.assemble([sink for sink in (journal_to, spans) if sink is not None])
         stack.push_async_callback(house.conversations.close)
         yield house
-
-
-@asynccontextmanager
-async def _background() -> AsyncGenerator[TaskGroup, None]:
-    """Tasks that live as long as the gateway; an error of the block itself leaves as it is, in no group."""
-    failure: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        try:
-            yield tasks
-        except Exception as error:  # noqa: BLE001 - raised again below, outside the group
-            failure = error
-        finally:
-            tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,27 +144,34 @@ class _Parts:
     after: tuple[Source, ...]
     redactor: Redactor
     wants: Callable[[Origin], bool] | None
+    gateway_id: str
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self.store.audit, self.redactor)
+
+    @cached_property
+    def admin_tools(self) -> AdminTools:
+        return AdminTools(self.audit)
 
     async def assemble(self, sinks: Sequence[Sink]) -> House:
         """Put everything in its place and start what runs."""
-        document, store = self.document, self.store
-        catalog = await self._catalog()
-        supervisor, breaker, sequences = Supervisor(catalog), Breaker(), Sequences()
-        places = Places(document.limits.parked, document.limits.parked_per_user)
+        document, limits, store = self.document, self.document.limits, self.store
+        catalog, breaker, sequences = await self._catalog(), Breaker(), Sequences()
+        supervisor = Supervisor(catalog, reconnected=breaker.forget)
+        places = Places(limits.parked, limits.parked_per_user, limits.share)
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
         journal = Journal(metrics, (*sinks, *self._sinks(), sequences))
         contexts = Contexts(contexts_of(document))
         budget = Budget.of(document, contexts, self.shared)
         steps = self._steps(journal, supervisor, breaker, budget)
-        policy = self._policy(contexts, budget)
+        policy = make_policy(document, contexts, budget)
         completion = Completion(journal.history.rate, sequences.followers, journal.history.tried)
-        identity = await self._identity()
-        gateway = _gateway(
-            policy, contexts, steps, supervisor, journal, completion=completion, people=identity.people
-        )
+        identity, read_keys = await self._identity()
+        gateway = self._gateway(policy, contexts, steps, supervisor, journal, completion=completion)
         catalog.listen(gateway.adopt)
+        catalog.listen(partial(forget_gone, steps))
         self.shared.listen("users", lambda change: gateway.user_changed(change.about))
-        budget.meter.listen(gateway.caller_changed)
         config = self._config(catalog, contexts, gateway, supervisor, breaker)
         console = Console(
             gateway=gateway,
@@ -184,10 +180,11 @@ class _Parts:
             contexts=contexts,
             steps=steps,
             supervisor=supervisor,
-            servers=Servers(catalog=catalog, supervisor=supervisor, breaker=breaker, config=config),
+            servers=self._servers(catalog, supervisor, breaker, config),
             store=store,
             shared=self.shared,
-            ring=identity.ring,
+            read_keys=read_keys,
+            audit=self.audit,
             journal=journal,
             learn=self.redactor.learn,
             apps=self._app_desk(supervisor, catalog),
@@ -198,6 +195,8 @@ class _Parts:
         return self._house(console, identity, places)
 
     def _house(self, console: Console, identity: Identity, places: Places) -> House:
+        failed_logins = FailedLogins(self.audit)
+        self.tasks.start_soon(failed_logins.run)
         shown = Demonstration(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
         return House(
             document=self.document,
@@ -205,6 +204,7 @@ class _Parts:
             conversations=self._conversations(console.gateway, identity, places),
             console=console,
             identity=identity,
+            failed_logins=failed_logins,
             sessions=self.room.sessions,
             demonstration=shown if self.demo else None,
         )
@@ -218,15 +218,65 @@ class _Parts:
             self.shared,
             supervisor,
             breaker,
-            replay=Replay(self.store.replays, new_mark(), is_gone),
+            replay=self._replay(),
             ready=self.room.sessions.ready,
             silent=budget.silent,
             spend=budget.spend(),
             wants=self.wants,
         )
 
+    def _replay(self) -> Replay:
+        store = self.store
+        quota = quota_of(self.document)
+        replay = Replay(store.replays, new_mark(), is_gone, lambda: store.refused, store.clock, quota)
+        self.tasks.start_soon(replay.endings.run)
+        self.tasks.start_soon(forget_replays, replay.bounded)
+        return replay
+
+    def _gateway(
+        self,
+        policy: Policy,
+        contexts: Contexts,
+        steps: Sequence[Step],
+        supervisor: Supervisor,
+        journal: Journal,
+        *,
+        completion: Completion,
+    ) -> Gateway:
+        limits = self.document.limits
+        return make_gateway(
+            policy,
+            contexts,
+            steps,
+            supervisor,
+            journal,
+            completion=completion,
+            people=self.room.people,
+            admin=self.admin_tools,
+            slots=ProcessSlots(limits.process, limits.share),
+            id=self.gateway_id,
+        )
+
+    def _servers(
+        self, catalog: Catalog, supervisor: Supervisor, breaker: Breaker, config: Reloader
+    ) -> Servers:
+        return Servers(
+            catalog=catalog,
+            supervisor=supervisor,
+            breaker=breaker,
+            config=config,
+            audit=self.audit,
+            masked=masked_server,
+        )
+
     def _sinks(self) -> tuple[Sink, ...]:
-        return UsageTally(self.store.usage), RecentCalls(self.store.calls), ToolEvents(self.room.sessions)
+        store = self.store
+        return (
+            UsageTally(store.usage),
+            RecentCalls(store.calls),
+            MutationRows(store.calls),
+            ToolEvents(self.room.sessions, self.room.use),
+        )
 
     def _app_desk(self, supervisor: Supervisor, catalog: Catalog) -> AppDesk:
         room = self.room
@@ -236,10 +286,11 @@ class _Parts:
             refresh=room.source.refresh,
             find=room.source.find,
             sessions=room.sessions,
-            egress=room.egress,
+            rules=room.rules,
             taken=lambda package: any(each.id == package for each in supervisor.states()),
             served=room.source.apps,
             room=lambda: MOST_TOOLS - len(catalog.snapshot.tools),
+            audit=self.audit,
         )
 
     def _user_desk(self, catalog: Catalog, policy: Policy) -> UserDesk:
@@ -255,18 +306,14 @@ class _Parts:
             find=room.source.find,
             named=named,
             policy=policy,
+            audit=self.audit,
             phone_microphone=self.document.apps.phone_microphone,
-        )
-
-    def _policy(self, contexts: Contexts, budget: Budget) -> Policy:
-        hardware = Hardware(phone_microphone=self.document.apps.phone_microphone)
-        return Policy(
-            (Installed(), contexts, Disabled(), hardware, budget.rule, Pinned(), Permissions(), Removed())
+            use=room.use.note,
         )
 
     def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
         wait = self.document.limits.parked_ms / 1000
-        seal = Seal(partial(identity.secret, "states of calls"))
+        seal = Seal(partial(identity.secret, "states of calls"), self.store.clock.now)
         return Conversations(gateway, seal, places=places, wait=wait)
 
     def _config(
@@ -284,13 +331,16 @@ class _Parts:
             breaker=breaker,
             store=self.store,
             redactor=self.redactor,
+            rules=self.room.rules,
         )
 
     async def _start(
         self, supervisor: Supervisor, config: Reloader, console: Console, budget: Budget
     ) -> None:
+        watch_definition_changes(console.catalog, console.journal)
+        budget.meter.listen(console.gateway.caller_changed)
         self.tasks.start_soon(budget.meter.run)
-        core = core_source(console.servers, console.gateway, budget.meter)
+        core = core_source(console.servers, console.gateway, budget.meter, self.admin_tools)
         room = self.room
         for source in (*self.before, *self.after, core, room.source):
             supervisor.add(source)
@@ -298,10 +348,11 @@ class _Parts:
         await self.tasks.start(room.sessions.run)
         await supervisor.start(self.tasks)
         self._watch("apps", rereading(self.store.apps.mark, room.reread))
-        self.tasks.start_soon(forget_replays, self.store.replays)
+        self.tasks.start_soon(self.store.watch)
+        self.tasks.start_soon(room.use.run, console.users.end_unused)
         path = self.document.source
         if path is not None and self.document.reload.watch:
-            self.tasks.start_soon(watch, path, config)
+            self.tasks.start_soon(watch, path, partial(console.servers.reload, actor=FILE_WATCH))
 
     def _watch(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
         watching = Watch(what, look)
@@ -309,72 +360,15 @@ class _Parts:
         self.tasks.start_soon(watching.run)
 
     async def _catalog(self) -> Catalog:
-        claims: Keeper[str] = Keeper("name claims", self.store.claims.put, self.store.claims.drop)
-        definitions: Keeper[Definition] = Keeper(
-            "definitions",
-            lambda fresh: self.store.definitions.put(tuple(fresh.values())),
-            self.store.definitions.drop,
-        )
-        self.tasks.start_soon(claims.run)
-        self.tasks.start_soon(definitions.run)
-        catalog = Catalog(
-            (*ids(self.before), *self.document.mcp.servers, *ids(self.after), "crib", APPS),
-            overrides=overrides_of(self.document),
-            claims=await self.store.claims.all(),
-            claimed=claims.note,
-            known=await self.store.definitions.all(),
-            seen=lambda fresh, stale: definitions.note({each.name: each for each in fresh}, stale),
-        )
-        catalog.pin(self.document.pins, pin_modes(self.document))
-        return catalog
+        document = self.document
+        order = (*ids(self.before), *document.mcp.servers, *ids(self.after), "crib", APPS)
+        return await make_catalog(document, order, self.store, self.tasks)
 
-    async def _identity(self) -> Identity:
-        auth = self.document.auth
-        admin = admin_key(auth.admin_key, home(self.env), new_key)
-        self.redactor.learn(admin)
-        ring = KeyRing()
-
-        async def reread() -> None:
-            ring.load(await self.store.keys.all())
-
-        await reread()
-        self._watch("keys", reread)
+    async def _identity(self) -> tuple[Identity, Callable[[], Awaitable[None]]]:
         people = self.room.people
-        self.shared.listen("users", lambda change: people.forget(change.about))
-        return Identity(
-            ring,
-            admin,
-            people=people,
-            trust_header=TrustHeader() if auth.mode == "trust_header" else None,
-            anonymous=Anonymous(auth.anonymous.context) if auth.anonymous is not None else None,
+        identity, read_keys = await make_identity(
+            self.document, self.env, self.store, people=people, redactor=self.redactor, tasks=self.tasks
         )
-
-
-def _gateway(
-    policy: Policy,
-    contexts: Contexts,
-    steps: Sequence[Step],
-    supervisor: Supervisor,
-    journal: Journal,
-    *,
-    completion: Completion,
-    people: People,
-) -> Gateway:
-    gateway = Gateway(
-        policy,
-        partial(_chain, steps, supervisor),
-        completion,
-        journal,
-        new_id=new_id,
-        contexts=lambda: contexts.contexts,
-        servers=lambda: [state.id for state in supervisor.states() if state.family == "mcp"],
-        present=people.present,
-    )
-    following = gateway.library.following
-    supervisor.news.attend(following.wanted, following.updated)
-    following.spare = supervisor.refollow
-    return gateway
-
-
-def _chain(steps: Sequence[Step], supervisor: Supervisor, tool: Tool) -> Handler:
-    return compose(steps, tool, supervisor.handler(tool))
+        self._watch("keys", read_keys)
+        self.shared.listen("users", lambda change: people.forget(change.about))
+        return identity, read_keys

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from time import time
 from typing import Generic, TypeVar
 
 import anyio
 
 from toolcrib.errors import ToolcribError
-from toolcrib.interfaces import Change, Replays
-from toolcrib.steps.replay import KEPT_SECONDS
+from toolcrib.identity import KeyRing
+from toolcrib.interfaces import Change, Keys
+from toolcrib.quotas import BoundedReplays
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -19,14 +19,34 @@ _LAST_WRITE = 3.0
 """How long a slow store may hold up the end of the process, in seconds."""
 
 
-async def forget_replays(replays: Replays, every: float = 600.0) -> None:
-    """Drop answers that were kept for their keys, once that is over, until cancelled."""
+async def forget_replays(replays: BoundedReplays, every: float = 60.0) -> None:
+    """Count what is kept for keys, and drop it once its time is over, until cancelled."""
     while True:
-        await anyio.sleep(every)
         try:
-            await replays.prune(time() - KEPT_SECONDS)
+            await replays.tidy()
         except ToolcribError as error:
             log.warning("answers kept for idempotency keys cannot be dropped now: %s", error)
+        await anyio.sleep(every)
+
+
+async def store_key_use(ring: KeyRing, keys: Keys, every: float = 60.0) -> None:
+    """Store when keys were last used, once a minute, until cancelled; then what is left."""
+    try:
+        while True:
+            await anyio.sleep(every)
+            await _store_key_use(ring, keys)
+    finally:
+        with anyio.move_on_after(_LAST_WRITE, shield=True):
+            await _store_key_use(ring, keys)
+
+
+async def _store_key_use(ring: KeyRing, keys: Keys) -> None:
+    used, ring.used = ring.used, {}
+    try:
+        await keys.used(used)
+    except ToolcribError as error:
+        log.warning("the last use of keys cannot be stored now, and is tried again: %s", error)
+        ring.used = {**used, **ring.used}
 
 
 class Watch:

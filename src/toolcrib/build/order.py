@@ -1,7 +1,8 @@
 """The step order: what every call passes between the door and its source."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+from toolcrib.catalog.snapshot import Snapshot
 from toolcrib.config import Document
 from toolcrib.interfaces import Shared, Step
 from toolcrib.model import Call, Origin
@@ -26,6 +27,14 @@ from toolcrib.steps.verify import Verify
 from toolcrib.supervisor import Supervisor
 
 
+def forget_gone(steps: Sequence[Step], snapshot: Snapshot) -> None:
+    """Drop what steps keep for sources that offer nothing any more: names of servers may never come again."""
+    there = {tool.source for tool in snapshot.tools.values()}
+    for step in steps:
+        if isinstance(step, Breaker | Retry | Bulkhead):
+            step.retain(there)
+
+
 def order(
     document: Document,
     journal: Journal,
@@ -42,7 +51,7 @@ def order(
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
     limits = document.limits
     return (
-        Record(journal, wants, journal.begun),
+        Record(journal, wants, journal.running, journal.begun),
         Recover(),
         Deadline(),
         Limit(shared, limits.per_user, limits.per_tool),
@@ -55,8 +64,8 @@ def order(
         Verify(),
         Retry(),
         breaker,
-        Activate(supervisor.is_up, supervisor.wake, ready=ready),
-        Bulkhead(limits.concurrency, limits.waiting, apart=frozenset({AWAIT})),
+        Activate(supervisor.is_up, supervisor.wake, ready=ready, share=limits.share),
+        Bulkhead(limits.concurrency, limits.waiting, apart=frozenset({AWAIT}), share=limits.share),
         replay.begin,
         Attempt(supervisor.timeout),
     )

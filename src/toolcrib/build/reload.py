@@ -8,17 +8,20 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from toolcrib.build.convert import contexts_of, overrides_of
-from toolcrib.build.servers import Wanted, entries, remembered, wanted
+from toolcrib.build.convert import contexts_of, overrides_of, rules_of
+from toolcrib.build.servers import Wanted, address_remarks, entries, pin_mode, remembered, wanted
 from toolcrib.catalog import Catalog, Mode
 from toolcrib.config import ConfigError, Document, Fault, again
 from toolcrib.config.sections import Sections
+from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused
 from toolcrib.gateway import Gateway
 from toolcrib.interfaces import Definition, Plan, ServerEntry, Store
 from toolcrib.model import JsonObject
+from toolcrib.model.gateways import gateways_of_process
 from toolcrib.observe import Redactor
 from toolcrib.policy import Contexts
+from toolcrib.sources.mcp.copies import LaneQuota
 from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
 
@@ -48,7 +51,15 @@ class Reloader:
     breaker: Breaker
     store: Store
     redactor: Redactor
+    rules: AddressRules
+    """How the addresses of apps are judged, kept in line with the config."""
+    copies: LaneQuota = field(init=False)
+    """The copies of programs for callers that can be asked, of all servers together."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        """Divide the copies among principals, as all that is shared."""
+        self.copies = LaneQuota(self.document.mcp.max_copies, self.document.limits.share)
 
     @property
     def enabled(self) -> bool:
@@ -69,7 +80,8 @@ class Reloader:
         barred = (
             f"mcp.servers.{name}: {entry.barred}" for name, entry in self.servers().items() if entry.barred
         )
-        return (*(str(each) for each in self.document.warnings), *barred)
+        addresses = (f"mcp.servers.{name}: {remark}" for name, remark in address_remarks(self.document))
+        return (*(str(each) for each in self.document.warnings), *barred, *addresses)
 
     async def start(self) -> None:
         """Add every server of the config; none is waited for."""
@@ -128,7 +140,9 @@ class Reloader:
         before = overlay.get("mcp", {}).get("servers", {})
         for name, entry in entries(document).items():
             if entry.barred and name not in before:
-                raise Refused("PERMISSION_DENIED", f"{name} cannot be added: {entry.barred}", path=name)
+                part = "command" if entry.transport == "stdio" else "url"
+                message = f"{name} cannot be added: {entry.barred}"
+                raise Refused("PERMISSION_DENIED", message, path=f"mcp.servers.{name}.{part}")
 
     def _dead(self) -> frozenset[str]:
         """Name the servers that only an operator starts again."""
@@ -165,8 +179,10 @@ class Reloader:
     ) -> Plan:
         """Make the difference, all of it at once: nothing in here waits, so nothing can be left half done."""
         plan, servers = self._plan(document, dead), wanted(document)
-        self.redactor.learn(*document.secrets)
+        self.redactor.learn(*document.secret_texts)
         self.document = document
+        self.copies.total = document.mcp.max_copies
+        self.copies.tell()
         for name in plan.removed:
             self.supervisor.remove(name)
         self._adopt(document)
@@ -190,13 +206,15 @@ class Reloader:
         self.catalog.override(overrides_of(document))
         self.catalog.pin(document.pins, pin_modes(document))
         self.contexts.contexts = contexts_of(document)
+        self.rules.adopt(rules_of(document))
         self.gateway.adopt(self.catalog.snapshot)
 
     def _run(
         self, servers: Iterable[Wanted], run: Callable[..., object], known: Sequence[Definition]
     ) -> None:
+        gateways = (*gateways_of_process(self.env), self.gateway.id)
         for each in servers:
-            source = each.source(self.redactor.text)
+            source = each.source(self.redactor.text, self.copies, gateways)
             run(source, each.upkeep, remembered=remembered(source, known))
 
 
@@ -207,7 +225,8 @@ def placed(document: Document, first: Document) -> Document:
 
 def pin_modes(document: Document) -> dict[str, Mode]:
     """Return what each server's changed definitions lead to."""
-    return {name: server.pin for name, server in document.mcp.servers.items()}
+    servers = document.mcp.servers.items()
+    return {name: pin_mode(server, added=name in document.added) for name, server in servers}
 
 
 def _refused(error: ConfigError) -> Refused:

@@ -1,18 +1,23 @@
 """From the config's MCP servers to sources: which may run, how each is reached, what it offered before."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.build.convert import settings_of, upkeep_of
+from toolcrib.build.convert import limits_of, rules_of, settings_of, upkeep_of
+from toolcrib.catalog import Mode
 from toolcrib.config import Document
 from toolcrib.config.mcp import McpServer
 from toolcrib.egress import Egress
 from toolcrib.interfaces import Definition, Offer, ServerEntry, Upkeep
+from toolcrib.model.gateways import GATEWAYS_VARIABLE
+from toolcrib.slots import DEFAULT_SHARE
+from toolcrib.sources.mcp.copies import LaneQuota
 
 if TYPE_CHECKING:
     from toolcrib.sources.mcp.connection import Dial
+    from toolcrib.sources.mcp.settings import McpSettings
     from toolcrib.sources.mcp.source import McpSource
 
 Redact = Callable[[str], str]
@@ -35,27 +40,44 @@ class Wanted:
         """How it is kept alive."""
         return upkeep_of(self.section, self.grace_ms)
 
-    def source(self, redact: Redact) -> "McpSource":
-        """Make the source; nothing is started or connected yet."""
+    def source(
+        self, redact: Redact, copies: LaneQuota | None = None, gateways: tuple[str, ...] = ("",)
+    ) -> "McpSource":
+        """Make the source; nothing is started or connected yet. `copies` are those of all programs.
+
+        `gateways` are the ids of those that have started this one, and last its own.
+        """
         # Late, because a gateway without servers does without all of it.
         from toolcrib.sources.mcp.source import McpSource
 
-        return McpSource(settings_of(self.id, self.section, redact), self._dial(redact))
+        settings = settings_of(self.id, self.section, redact, gateways[-1])
+        if self.section.transport == "stdio":
+            return McpSource(settings, self._program(redact, gateways), copies)
+        share = DEFAULT_SHARE if copies is None else copies.share
+        return self._remote(settings, LaneQuota(settings.most_lanes, share))
 
-    def _dial(self, redact: Redact) -> "Dial":
+    def _program(self, redact: Redact, gateways: tuple[str, ...]) -> "Dial":
+        from toolcrib.sources.mcp.stdio import Stdio
+
         section = self.section
-        if section.transport == "stdio":
-            from toolcrib.sources.mcp.stdio import Stdio
+        cwd = None if section.cwd is None else self.folder / section.cwd
+        # By which a gateway that is started by its own server knows it.
+        command, env = section.command, {**section.env, GATEWAYS_VARIABLE: ",".join(gateways)}
+        limits = limits_of(self.section)
+        return Stdio(command=command, env=env, cwd=cwd, redact=redact, server=self.id, limits=limits).dial
 
-            cwd = None if section.cwd is None else self.folder / section.cwd
-            command, env = section.command, section.env
-            return Stdio(command=command, env=env, cwd=cwd, redact=redact, server=self.id).dial
+    def _remote(self, settings: "McpSettings", connections: LaneQuota) -> "McpSource":
         # Late, because loading the HTTP client takes a while and most servers are programs.
+        from yarl import URL
+
+        from toolcrib.egress.probe import Probe
         from toolcrib.sources.mcp.http import Http
+        from toolcrib.sources.mcp.remote import RemoteMcpSource
         from toolcrib.sources.mcp.sse import Sse
 
-        reach = Http if section.transport == "http" else Sse
-        return reach(url=section.url or "", headers=section.headers, egress=self.egress).dial
+        url, transport = self.section.url or "", Http if self.section.transport == "http" else Sse
+        dial = transport(url=url, headers=self.section.headers, egress=self.egress).dial
+        return RemoteMcpSource(settings, dial, Probe(URL(url), self.egress), connections)
 
 
 def entries(document: Document) -> dict[str, ServerEntry]:
@@ -66,10 +88,22 @@ def entries(document: Document) -> dict[str, ServerEntry]:
             transport=server.transport,
             enabled=server.enabled,
             added=name in document.added,
-            barred=_barred(document, server) if name in document.added else "",
+            barred=_barred(document, name, server) if name in document.added else "",
+            pin=pin_mode(server, added=name in document.added),
         )
         for name, server in document.mcp.servers.items()
     }
+
+
+def pin_mode(server: McpServer, *, added: bool) -> Mode:
+    """Return what a changed definition leads to: as the config says, else by who can change the server.
+
+    A program of the config file is as it was installed until the operator has it otherwise. What is behind an
+    address, or was added by whoever may add servers, can be exchanged by others.
+    """
+    if server.pin is not None:
+        return server.pin
+    return "notify" if server.transport == "stdio" and not added else "strict"
 
 
 def wanted(document: Document) -> dict[str, Wanted]:
@@ -81,14 +115,20 @@ def wanted(document: Document) -> dict[str, Wanted]:
     return {
         name: Wanted(
             id=name,
-            section=replace(server, pin="notify"),  # what a pin does is the catalog's business alone
-            egress=_egress(document) if listed[name].added else Egress(guarded=False),
+            section=_effective(document, server),
+            egress=_egress(document, name) if listed[name].added else Egress(guarded=False),
             folder=folder,
             grace_ms=document.mcp.grace_ms,
         )
         for name, server in document.mcp.servers.items()
         if listed[name].enabled and not listed[name].barred
     }
+
+
+def _effective(document: Document, server: McpServer) -> McpServer:
+    """Return a server's settings as they hold for its process; what a pin does is the catalog's business."""
+    limits = document.mcp.limits if server.limits is None else server.limits
+    return replace(server, pin=None, limits=limits if server.transport == "stdio" else None)
 
 
 def remembered(source: "McpSource", known: Sequence[Definition]) -> Offer | None:
@@ -99,11 +139,21 @@ def remembered(source: "McpSource", known: Sequence[Definition]) -> Offer | None
     return source.offer_of(mine) if mine else None
 
 
-def _barred(document: Document, server: McpServer) -> str:
+def address_remarks(document: Document) -> Iterator[tuple[str, str]]:
+    """Name the added servers that run and whose address would be refused if it were given now, and why."""
+    rules = rules_of(document)
+    for name, entry in entries(document).items():
+        if entry.added and entry.transport != "stdio" and not entry.barred:
+            url = document.mcp.servers[name].url or ""
+            if remark := rules.remark(url, document.url_givers.get(name)):
+                yield name, remark
+
+
+def _barred(document: Document, name: str, server: McpServer) -> str:
     if server.transport == "stdio":
         return "" if document.mcp.allow_stdio else NO_STDIO
-    return _egress(document).refusal(server.url or "") or ""
+    return rules_of(document).refusal(server.url or "", document.url_givers.get(name)) or ""
 
 
-def _egress(document: Document) -> Egress:
-    return Egress(allow_private=document.private_ranges, guarded=True)
+def _egress(document: Document, name: str) -> Egress:
+    return rules_of(document).egress(document.url_givers.get(name))

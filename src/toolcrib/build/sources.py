@@ -22,8 +22,12 @@ def ids(sources: Sequence[Source]) -> tuple[str, ...]:
 def own_sources(document: Document, tools: Sequence[AnyTool]) -> tuple[Source, ...]:
     """Return the operator's own functions: config order decides who owns a name, and theirs go first."""
     folder = document.source.parent.resolve() if document.source is not None else Path.cwd()
-    given = (Functions("tools", tools),) if tools else ()
-    named = (Functions(source_id(each), load_module(each, folder=folder)) for each in document.functions)
+    share = document.limits.share
+    given = (Functions("tools", tools, share=share),) if tools else ()
+    named = (
+        Functions(source_id(each), load_module(each, folder=folder), share=share)
+        for each in document.functions
+    )
     return (*given, *named)
 
 

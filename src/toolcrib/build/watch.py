@@ -1,12 +1,12 @@
 """Watches the config file and reloads when it has changed."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
 
 from toolcrib.errors import ToolcribError
-from toolcrib.interfaces import Reload
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ EVERY = 0.5
 Mark = tuple[int, int, int] | None
 
 
-async def watch(path: Path, config: Reload) -> None:
+async def watch(path: Path, reload: Callable[[], Awaitable[object]]) -> None:
     """Reload when the file has changed and rests, until cancelled; a refused file is logged and kept out."""
     served, seen = None, _mark(path)  # it may have changed since it was read, so the first look counts
     while True:
@@ -26,7 +26,7 @@ async def watch(path: Path, config: Reload) -> None:
             continue
         served = seen
         try:
-            await config.reload()
+            await reload()
         except ToolcribError as error:
             log.error("%s was changed, but %s", path, error)  # noqa: TRY400 - the trace would tell nothing more
         except Exception:  # boundary: a reload that fails as nobody foresaw must not end the gateway

@@ -1,9 +1,12 @@
 """Takes in what sources offer: overridden, checked, pinned, named, and swapped in whole."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from toolcrib.catalog.change_log import ChangeLog
 from toolcrib.catalog.claims import Claimed, Claims
+from toolcrib.catalog.flat import KEY, FlatClaims, shadowed
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
 from toolcrib.catalog.snapshot import Snapshot, by_app, spellings
@@ -41,10 +44,19 @@ class Catalog:
         self.snapshot = Snapshot()
         self._order = {source: place for place, source in enumerate(sources)}
         self.overrides = overrides or Overrides({})
-        self._claims = Claims(claims or {}, sources, claimed)
+        kept = claims or {}
+        flat = {key: value for key, value in kept.items() if key.startswith(KEY)}
+        self._claims = Claims({key: kept[key] for key in kept if key not in flat}, sources, claimed)
+        self._flat = FlatClaims(flat, sources, claimed)
         self._pins = Pins(known, sources, seen)
+        self._change_log = ChangeLog()
         self._stock: dict[str, Stock] = {}
         self._listeners: list[Callable[[Snapshot], None]] = []
+
+    @property
+    def definition_changes(self) -> Counter[str]:
+        """By source: how often a definition was another than the one seen before it."""
+        return self._pins.changes
 
     def listen(self, hear: Callable[[Snapshot], None]) -> None:
         """Hear of every new snapshot, at once and before anyone can read it elsewhere."""
@@ -76,6 +88,7 @@ class Catalog:
         """Take over another config order. A source not among these gives up its names and what was pinned."""
         self._order = {source: place for place, source in enumerate(sources)}
         self._claims.arrange(sources)
+        self._flat.arrange(sources, {tool.source for held in self._stock.values() for tool in held.tools})
         self._pins.arrange(sources)
         self._swap()
 
@@ -107,19 +120,26 @@ class Catalog:
         names = {tool.name for tool in named}
         changed = {name: pin for each in stock for name, pin in each.changed.items() if name in names}
         holdings = [each.holding for each in stock if each.holding is not None]
-        now = self.snapshot
+        tools = {tool.name: tool for tool in named}
+        contested, now = self._flat.settle(tools), self.snapshot
         # Compared as lists, because the order of tools and sources counts.
         same = list(now.tools.values()) == named and list(now.holdings.values()) == holdings
-        if same and (now.withheld, now.repaired, now.changed) == (withheld, repaired, changed):
+        known = (now.withheld, now.repaired, now.changed, now.contested)
+        if same and known == (withheld, repaired, changed, contested):
             return
+        index = spellings(named, contested)
+        shadows = shadowed(named, index)
         self._report(withheld, changed)
+        self._report_shadowed(shadows)
         self.snapshot = Snapshot(
             version=now.version + 1,
-            tools={tool.name: tool for tool in named},
+            tools=tools,
             withheld=withheld,
             repaired=repaired,
             changed=changed,
-            spellings=spellings(named),
+            spellings=index,
+            shadowed=shadows,
+            contested=contested,
             plain=tuple(tool for tool in named if tool.family != "app"),
             apps=by_app(named),
             holdings={each.source: each for each in holdings},
@@ -146,15 +166,17 @@ class Catalog:
             log.warning("%s is withheld: %s", each.name, each.reason)
         if len(lost) > MOST_LINES:
             log.warning("%d more tools are withheld; the status names them", len(lost) - MOST_LINES)
-        for mode, outcome in _OUTCOMES.items():
-            fresh = [
-                name
-                for name, change in changed.items()
-                if change.mode == mode and self.snapshot.changed.get(name) != change
-            ]
-            if fresh:
-                named = ", ".join(fresh[:MOST_LINES]) + (", …" if len(fresh) > MOST_LINES else "")
-                log.warning("not what was trusted before, and %s: %s", outcome, named)
+        self._change_log.report(changed, self.snapshot.changed)
+
+    def _report_shadowed(self, shadows: Sequence[Withheld]) -> None:
+        known = set(self.snapshot.shadowed)
+        fresh = [each for each in shadows if each not in known]
+        for each in fresh[:MOST_LINES]:
+            log.warning("%s: %s", each.name, each.reason)
+        if len(fresh) > MOST_LINES:
+            log.warning(
+                "%d more flat names lead to other tools; the status names them", len(fresh) - MOST_LINES
+            )
 
 
 def _over(offered: Sequence[Tool]) -> Mapping[str, Tool]:
@@ -164,9 +186,3 @@ def _over(offered: Sequence[Tool]) -> Mapping[str, Tool]:
     others = [tool for tool in offered if tool.family != "core"]
     room = MOST_TOOLS - (len(offered) - len(others))
     return {tool.name: tool for tool in others[room:]}
-
-
-_OUTCOMES: Mapping[Mode, str] = {
-    "notify": "served all the same, as their source's `pin` says",
-    "strict": "hidden until an operator approves them with `toolcrib pins approve`",
-}

@@ -40,6 +40,8 @@ class Override:
             for f in fields(self)
             if getattr(self, f.name) is not None and not f.name.startswith(("speech_", "slow_"))
         }
+        if self.category is not None:
+            changes["declared_mutation"] = self.category == "mutation"
         if self.speech_field is not None or self.speech_template is not None:
             changes["speech"] = Speech(template=self.speech_template, field=self.speech_field)
         if self.slow_threshold is not None or self.slow_message is not None:

@@ -1,6 +1,7 @@
 """Notices when a tool is no longer what it was: the definition seen first is trusted, or the approved one."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -9,6 +10,7 @@ from typing import Literal
 
 import orjson
 
+from toolcrib.catalog.canonical import canonical_form
 from toolcrib.interfaces import Definition
 from toolcrib.model import JsonObject
 
@@ -39,7 +41,18 @@ class PinChange:
 
 
 def seal(definition: JsonObject) -> str:
-    """Hash a definition, whatever the order of its keys; empty where it is too large, or no JSON."""
+    """Hash a definition in its canonical form; empty where it is too large, or no JSON."""
+    try:
+        return seal_as_written(canonical_form(definition))
+    except TypeError:
+        return ""
+
+
+def seal_as_written(definition: JsonObject) -> str:
+    """Hash a definition as earlier versions did: nothing but the order of keys is left out of account.
+
+    What they stored and operators approved are such hashes. Whoever matches one is the very definition.
+    """
     try:
         text = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:
@@ -57,10 +70,14 @@ class Pins:
         self, known: Sequence[Definition], sources: Sequence[str], seen: Seen, *, most: int = MOST_KEPT
     ) -> None:
         self._kept = {each.name: each for each in known}
+        self._hashed: dict[str, Mapping[str, tuple[JsonObject, str]]] = {}
+        """By source and tool: what was looked at last, and its hash, so that it is not hashed again."""
         self._seen, self._most = seen, most
         self._approved: Mapping[str, str] = {}
         self._modes: Mapping[str, Mode] = {}
         self._left_out: dict[str, int] = {}
+        self.changes: Counter[str] = Counter()
+        """By source: how often a definition was another than the one seen before it."""
         # Another config may use the same store: what this one does not name is forgotten only for room.
         if len(self._kept) > most // 2:
             self.arrange(sources)
@@ -71,6 +88,7 @@ class Pins:
         gone = [name for name in self._kept if name.partition(":")[0] not in there]
         for name in gone:
             del self._kept[name]
+        self._hashed = {source: each for source, each in self._hashed.items() if source in there}
         if gone:
             self._seen((), gone)
 
@@ -80,17 +98,23 @@ class Pins:
 
     def look(self, source: str, definitions: Mapping[str, JsonObject]) -> dict[str, PinChange]:
         """Remember what a source offers now, and return what has changed."""
-        seals = {name: self._seal(name, definition) for name, definition in definitions.items()}
+        seals = self._seals(source, definitions)
         self._remember(source, definitions, seals)
         mode = self._modes.get(source, "notify")
         if mode == "off":
             return {}
-        found = [self._judge(name, seals[name], mode) for name in definitions]
+        found = [self._judge(name, definitions[name], seals[name], mode) for name in definitions]
         return {change.name: change for change in found if change is not None}
 
-    def _seal(self, name: str, definition: JsonObject) -> str:
-        kept = self._kept.get(name)
-        return kept.seal if kept is not None and kept.definition is definition else seal(definition)
+    def _seals(self, source: str, definitions: Mapping[str, JsonObject]) -> Mapping[str, str]:
+        known, hashed = self._hashed.get(source, {}), dict[str, tuple[JsonObject, str]]()
+        for name, definition in definitions.items():
+            before = known.get(name)
+            if before is None or before[0] is not definition:
+                before = definition, seal(definition)
+            hashed[name] = before
+        self._hashed[source] = hashed
+        return {name: mark for name, (_, mark) in hashed.items()}
 
     def _remember(self, source: str, definitions: Mapping[str, JsonObject], seals: Mapping[str, str]) -> None:
         now, fresh, left_out = time(), list[Definition](), 0
@@ -102,10 +126,7 @@ class Pins:
             elif kept is None:
                 fresh.append(Definition(name=name, definition=definition, seal=mark, trusted=mark, seen=now))
             elif kept.seal != mark or not kept.definition:
-                fresh.append(replace(kept, definition=definition, seal=mark, seen=now))
-            elif kept.definition is not definition:
-                # Known by the new object, it need not be hashed when it is looked at again.
-                self._kept[name] = replace(kept, definition=definition)
+                fresh.append(self._again(source, kept, definition, mark, now))
         fresh += self._emptied(source, definitions)
         self._kept.update({each.name: each for each in fresh})
         if fresh:
@@ -114,10 +135,20 @@ class Pins:
             log.warning("%s: %d definitions are too large or too many to be remembered", source, left_out)
         self._left_out[source] = left_out
 
+    def _again(
+        self, source: str, kept: Definition, definition: JsonObject, mark: str, now: float
+    ) -> Definition:
+        """Return what is remembered of a tool that is not as it was seen last, or that was gone."""
+        kept = _renewed(kept)
+        if kept.seal == mark and kept.definition:
+            return kept
+        self.changes[source] += kept.seal != mark
+        return replace(kept, definition=definition, seal=mark, seen=now)
+
     def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[Definition]:
         """Of what is no longer offered the hashes will do: renaming its tools, a source could fill us up."""
         return [
-            replace(kept, definition={})
+            replace(_renewed(kept), definition={})
             for name, kept in self._kept.items()
             if kept.definition and name not in definitions and name.startswith(f"{source}:")
         ]
@@ -127,10 +158,30 @@ class Pins:
         own = sum(name.startswith(f"{source}:") for name in self._kept)
         return max(0, (self._most - len(self._kept) - own + 1) // 2)
 
-    def _judge(self, name: str, mark: str, mode: Mode) -> PinChange | None:
+    def _judge(self, name: str, definition: JsonObject, mark: str, mode: Mode) -> PinChange | None:
         kept = self._kept.get(name)
         good = self._approved.get(name) or ("" if kept is None else kept.trusted)
-        if mark and mark == good:
+        if mark and (mark == good or _is_good_as_written(good, definition, mark, kept)):
             return None
         # With nothing to compare it to, a tool is not known to have changed; nor is it known to be good.
         return PinChange(name, good, mark, mode) if good or mode == "strict" else None
+
+
+def _renewed(kept: Definition) -> Definition:
+    """Return what an older version stored with the hashes of this one, as far as the definition is known."""
+    if not kept.definition or seal_as_written(kept.definition) != kept.seal:
+        return kept
+    mark = seal(kept.definition)
+    return replace(kept, seal=mark, trusted=mark if kept.trusted == kept.seal else kept.trusted)
+
+
+def _is_good_as_written(good: str, definition: JsonObject, mark: str, kept: Definition | None) -> bool:
+    """Whether a good hash of an older version is that of this definition, or of one that means the same.
+
+    The store keeps a definition as it was written when it was first seen in its canonical form, so the one
+    that was approved is still there.
+    """
+    if not good:
+        return False
+    stored = kept is not None and kept.seal == mark and seal_as_written(kept.definition) == good
+    return stored or seal_as_written(definition) == good

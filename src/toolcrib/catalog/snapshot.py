@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from toolcrib.catalog.doors import Holding
+from toolcrib.catalog.flat import Contested, ordered
 from toolcrib.catalog.pins import PinChange
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
@@ -23,7 +24,10 @@ class Snapshot:
     changed: Mapping[str, PinChange] = field(default_factory=dict[str, PinChange])
     """The tools whose definition is not the one that was trusted or approved."""
     spellings: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
-    """Every name a tool answers to, as spelled and folded. A flat name may stand for several tools."""
+    """Every name a tool answers to, as spelled and folded. A flat name may have several claimants."""
+    shadowed: tuple[Withheld, ...] = ()
+    """The tools whose flat name leads to another; they are served under their other names."""
+    contested: Contested = field(default_factory=dict[str, tuple[Tool, ...]])
     holdings: Mapping[str, Holding] = field(default_factory=dict[str, Holding])
     """What each source has besides tools, in the order of the sources; a source not here was never asked."""
     plain: tuple[Tool, ...] = ()
@@ -40,7 +44,16 @@ class Snapshot:
             yield from self.apps.get(package, ())
 
     def find(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools this name may mean: one, or several that share a flat name, or none."""
+        """Return the tools that have this name: one, or several that claim a flat name, or none."""
+        found = self.claimants(name)
+        return found if len(found) < 2 else tuple([tool for tool in found if tool.name in self.tools])
+
+    def claimants(self, name: str) -> tuple[Tool, ...]:
+        """Return all that claim a name, the owner first, also those that are not there now.
+
+        A name that one tool alone claims, or owns as its canonical or safe name, has that tool as its only
+        claimant. Of a contested flat name, a tool that is not in `tools` keeps the others from it.
+        """
         found = self.spellings.get(name)
         return found if found is not None else self.spellings.get(fold(name), ())
 
@@ -54,7 +67,7 @@ def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
     return {package: tuple(its) for package, its in found.items()}
 
 
-def spellings(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
+def spellings(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[Tool, ...]]:
     """Index tools by all their names: owned ones (canonical, safe) before aliases, those before flat ones."""
     listed = tuple(tools)
     index: dict[str, tuple[Tool, ...]] = {}
@@ -64,12 +77,14 @@ def spellings(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
     for tool in listed:
         for name in tool.aliases:
             _own(index, name, tool)
-    flat: defaultdict[str, list[Tool]] = defaultdict(list)
-    for tool in listed:
-        for name in {tool.local, fold(tool.local)}:
-            flat[name].append(tool)
-    for name, sharers in flat.items():
-        index.setdefault(name, tuple(sharers))
+    # What is owned by then is owned in every spelling of it.
+    flat = [(tool, fold(tool.local)) for tool in listed]
+    index.update({tool.local: index[folded] for tool, folded in flat if folded in index} | index)
+    for tool, folded in flat:
+        claimants = contested.get(folded, (tool,))
+        for name in (tool.local, folded):
+            if name not in index:
+                index[name] = ordered(name, claimants)
     return index
 
 

@@ -8,7 +8,7 @@ import anyio
 from toolcrib.cli.declared import tool_of
 from toolcrib.cli.desk import Desk, at_desk
 from toolcrib.cli.document import IN_MEMORY
-from toolcrib.cli.findings import Found, of_breaches, of_config, of_degraded, of_status
+from toolcrib.cli.findings import Found, of_breaches, of_config, of_degraded, of_status, of_stored_apps
 from toolcrib.cli.place import Place, View
 from toolcrib.cli.quiet import quiet
 from toolcrib.config import Document, default_document
@@ -37,6 +37,7 @@ class Look:
         self.found.extend(found)
         if document is None:
             return
+        self.found.extend(of_stored_apps(document))
         folder = Path.cwd() if document.source is None else document.source.parent.resolve()
         with quiet(document):
             reports = [self._module(each, folder, where="functions") for each in document.functions]

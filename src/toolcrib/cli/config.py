@@ -1,5 +1,7 @@
 """`toolcrib config`: the config in force, and whether it holds."""
 
+from functools import partial
+
 import click
 
 from toolcrib.cli.place import config_option, json_option
@@ -22,7 +24,7 @@ def export(*, config: str | None, as_json: bool) -> int:
     from toolcrib.config import export as spelled
     from toolcrib.config.secrets import mask
 
-    document = anyio.run(with_overlay, read_document(config))
+    document = anyio.run(partial(with_overlay, read_document(config), action="config.export"))
     if as_json:
         show_json(mask(document.raw))
     else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from toolcrib.cli import loading
 from toolcrib.cli.place import Place, View
@@ -10,6 +10,16 @@ from toolcrib.model import JsonObject, Progress
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
+
+
+class AuditFilters(TypedDict, total=False):
+    """Which audit records are listed."""
+
+    limit: int
+    before: int | None
+    actor: str | None
+    action: str | None
+    since: float | None
 
 
 class Desk(Protocol):
@@ -67,16 +77,21 @@ class Desk(Protocol):
         home: str,
         act_as: bool,
         user: str | None,
+        expires: float | None,
     ) -> JsonObject:
         """Make a key."""
         ...
 
-    async def rotate_key(self, name: str) -> JsonObject:
+    async def rotate_key(self, name: str, overlap: float) -> JsonObject:
         """Put another key in place of one."""
         ...
 
     async def revoke_key(self, name: str) -> None:
         """End a key."""
+        ...
+
+    async def audit(self, filters: AuditFilters) -> list[JsonObject]:
+        """List audit records, the newest first."""
         ...
 
     async def pins(self) -> Sequence[JsonObject]:

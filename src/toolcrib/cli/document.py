@@ -25,15 +25,22 @@ def traceless(document: Document) -> Document:
     return document if has_store(document) else replace(document, store=IN_MEMORY)
 
 
-async def with_overlay(document: Document) -> Document:
-    """Return the document with the changes made at run time, which are kept in its store."""
+async def with_overlay(document: Document, *, action: str | None = None) -> Document:
+    """Return the document with the changes made at run time, which are kept in its store.
+
+    An `action` is recorded there in the audit; where there is no store, there is nothing to look after.
+    """
     if not has_store(document):
         return document
-    from toolcrib.store import open_store
+    from toolcrib.cli.actor import command_line
+    from toolcrib.config.store import open_store_of
+    from toolcrib.observe import Action, Audit, Redactor
 
-    store = await open_store(document.store)
+    store = await open_store_of(document, os.environ)
     try:
         version, overlay = await store.overlay.load()
+        if action is not None:
+            await Audit(store.audit, Redactor(document.secret_texts)).record(command_line(), action, Action())
     finally:
         await store.close()
     return load(document.source, env=os.environ, overlay=overlay) if version else document

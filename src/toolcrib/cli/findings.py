@@ -1,17 +1,19 @@
 """What a check finds: faults of the config, tools that are held back, definitions that fall short."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from toolcrib.cli.document import read_document, with_overlay
+from toolcrib.cli.document import has_store, read_document, with_overlay
 from toolcrib.config import ConfigError, Document, Fault
 from toolcrib.errors import ToolcribError
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
+    from toolcrib.interfaces import AppRecord
     from toolcrib.sdk.published import Breach
     from toolcrib.testing.check import Checked
 
@@ -42,6 +44,27 @@ def of_config(config: str | None) -> tuple[Document | None, list[Found]]:
     return document, [_of_fault(each, "warning") for each in document.warnings]
 
 
+def of_stored_apps(document: Document) -> list[Found]:
+    """Name the apps in the store whose address is refused, or would be if it were given now."""
+    from toolcrib.build.convert import rules_of
+    from toolcrib.config.store import open_store_of
+
+    async def read() -> "Sequence[AppRecord]":
+        store = await open_store_of(document, os.environ)
+        try:
+            return await store.apps.all()
+        finally:
+            await store.close()
+
+    rules, apps = rules_of(document), anyio.run(read) if has_store(document) else ()
+    judged = ((app, rules.remark(app.public_url, app.url_giver)) for app in apps if app.public_url)
+    return [
+        Found(level="warning", where=f"apps.{app.package}", message=f"its publicUrl {remark}", rule="address")
+        for app, remark in judged
+        if remark is not None
+    ]
+
+
 def _of_fault(fault: Fault, level: Level) -> Found:
     line = None if fault.place is None else fault.place.line
     place = fault.file if line is None else f"{fault.file}:{line}"
@@ -55,6 +78,10 @@ def of_status(status: JsonObject) -> list[Found]:
         Found(level="fault", where=each["name"], message=each["reason"], rule="withheld")
         for each in status["withheld"]
     ]
+    shadowed = [
+        Found(level="warning", where=each["name"], message=each["reason"], rule="flat_name")
+        for each in status.get("shadowed", ())
+    ]
     down = [
         Found(level="fault", where=each["id"], message=each["lastError"] or each["state"], rule="source")
         for each in status["sources"]
@@ -63,7 +90,7 @@ def of_status(status: JsonObject) -> list[Found]:
     said = [
         Found(level="warning", where="config", message=each, rule="config") for each in status["warnings"]
     ]
-    return [*down, *withheld, *said]
+    return [*down, *withheld, *shadowed, *said]
 
 
 def of_degraded(tools: Iterable[JsonObject]) -> Iterator[Found]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from time import time
 
 import click
 
 from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.durations import Moment, Span
 from toolcrib.cli.place import Place, at_place, json_option
 from toolcrib.cli.screen import hint, in_terminal, say, show_json, show_table
 from toolcrib.model import JsonObject
@@ -26,10 +28,17 @@ def command() -> None:
 @click.option("--permission", "permissions", multiple=True, metavar="P", help="May do this; can come again.")
 @click.option("--act-as", is_flag=True, help="May act for users.")
 @click.option(
-    "--context", "contexts", multiple=True, metavar="NAME", help="Only in this context; can come again."
+    "--context",
+    "contexts",
+    multiple=True,
+    metavar="NAME",
+    help="Only in this context (* for all); can come again.",
 )
 @click.option("--user", metavar="ID", help="It is this user's own key, and acts for them alone.")
 @click.option("--home", metavar="NAME", help="The context it is in unless it asks for another.")
+@click.option(
+    "--expires", type=Moment(), help="It is valid for so long (90s, 12h, 30d, 4w), or until this date in UTC."
+)
 @json_option
 def create(
     place: Place,
@@ -40,10 +49,12 @@ def create(
     contexts: Sequence[str],
     user: str | None,
     home: str | None,
+    expires: float | None,
     as_json: bool,
 ) -> int:
     """Make a key called NAME. It is shown this once."""
-    first = contexts[0] if contexts and "default" not in contexts else "default"
+    usual = not contexts or not {"default", "*"}.isdisjoint(contexts)
+    first = "default" if usual else contexts[0]
 
     async def work(desk: Desk) -> JsonObject:
         return await desk.create_key(
@@ -53,6 +64,7 @@ def create(
             home=home or first,
             act_as=act_as,
             user=user,
+            expires=expires,
         )
 
     _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
@@ -72,7 +84,19 @@ def list_(place: Place, *, as_json: bool) -> int:
     if as_json:
         show_json({"keys": keys})
         return 0
-    columns = ("Name", "State", "Home", "Contexts", "Permissions", "Acts for others", "User", "Made")
+    columns = (
+        "Name",
+        "State",
+        "Home",
+        "Contexts",
+        "Permissions",
+        "Acts for others",
+        "User",
+        "Made",
+        "By",
+        "Expires",
+        "Last used",
+    )
     show_table(columns, [_row(key) for key in keys])
     if not keys:
         hint("there are no keys yet; `toolcrib keys create NAME` makes one")
@@ -82,12 +106,13 @@ def list_(place: Place, *, as_json: bool) -> int:
 @command.command("rotate")
 @click.argument("name")
 @at_place
+@click.option("--overlap", type=Span(), default="0s", help="The old one stays valid for so long, such as 1h.")
 @json_option
-def rotate(place: Place, *, name: str, as_json: bool) -> int:
-    """Put another key in place of NAME's. The old one ends at once."""
+def rotate(place: Place, *, name: str, overlap: float, as_json: bool) -> int:
+    """Put another key in place of NAME's. The old one ends at once, or after the overlap."""
 
     async def work(desk: Desk) -> JsonObject:
-        return await desk.rotate_key(name)
+        return await desk.rotate_key(name, overlap)
 
     _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
     return 0
@@ -132,11 +157,29 @@ def _row(key: JsonObject) -> tuple[str, ...]:
     contexts = "all" if key["contexts"] is None else " ".join(key["contexts"])
     return (
         str(key["name"]),
-        "live" if key["revoked"] is None else "revoked",
+        _state(key),
         str(key["home"]),
         contexts,
         " ".join(key["permissions"]) or "none",
         "yes" if key["actAs"] else "no",
         key["user"] or "none",
-        datetime.fromtimestamp(key["created"], UTC).strftime("%Y-%m-%d %H:%M"),
+        _moment(key["created"]),
+        key["createdBy"] or "unknown",
+        "never" if key["expires"] is None else _moment(key["expires"]),
+        "never" if key["lastUsed"] is None else _moment(key["lastUsed"]),
     )
+
+
+def _state(key: JsonObject) -> str:
+    """Say whether a key can be used, and whether the one before it still can."""
+    now = time()
+    if key["revoked"] is not None:
+        return "revoked"
+    if key["expires"] is not None and key["expires"] <= now:
+        return "expired"
+    until = key["previousUntil"]
+    return "live" if until is None or until <= now else f"live, the old one until {_moment(until)}"
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from toolcrib.cli.desk import OnProgress
+from toolcrib.cli.actor import command_line
+from toolcrib.cli.desk import AuditFilters, OnProgress
 from toolcrib.cli.document import read_document, traceless
 from toolcrib.cli.place import Place, View
 from toolcrib.cli.quiet import quiet
@@ -32,6 +33,7 @@ class LocalDesk:
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib
+        self._actor = command_line(crib.caller())
 
     async def listing(
         self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
@@ -108,20 +110,32 @@ class LocalDesk:
         home: str,
         act_as: bool,
         user: str | None,
+        expires: float | None,
     ) -> JsonObject:
         """Make a key."""
         console = self._crib.house.console
         return await console.create_key(
-            name, permissions=permissions, contexts=contexts, home=home, act_as=act_as, user=user
+            name,
+            permissions=permissions,
+            contexts=contexts,
+            home=home,
+            act_as=act_as,
+            user=user,
+            expires=expires,
+            actor=self._actor,
         )
 
-    async def rotate_key(self, name: str) -> dict[str, Any]:
+    async def rotate_key(self, name: str, overlap: float) -> dict[str, Any]:
         """Put another key in place of one."""
-        return await self._crib.house.console.rotate_key(name)
+        return await self._crib.house.console.rotate_key(name, overlap=overlap, actor=self._actor)
 
     async def revoke_key(self, name: str) -> None:
         """End a key."""
-        await self._crib.house.console.revoke_key(name)
+        await self._crib.house.console.revoke_key(name, actor=self._actor)
+
+    async def audit(self, filters: AuditFilters) -> list[JsonObject]:
+        """List audit records, the newest first."""
+        return await self._crib.house.console.audit_records(**filters)
 
     async def pins(self) -> Sequence[JsonObject]:
         """List the tools whose definition is not the trusted one."""
@@ -129,7 +143,7 @@ class LocalDesk:
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
         """Trust a tool's definition as it is now."""
-        return await self._crib.house.console.servers.approve(name, seal)
+        return await self._crib.house.console.servers.approve(name, seal, actor=self._actor)
 
     async def apps(self) -> Sequence[JsonObject]:
         """List the apps."""
@@ -138,4 +152,4 @@ class LocalDesk:
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
         """Put these tools in the place of an app's."""
-        return await self._crib.house.console.apps.define(package, list(tools), self._crib.caller())
+        return await self._crib.house.console.apps.define(package, list(tools), self._actor)

@@ -1,5 +1,6 @@
 """`toolcrib migrate`: tools of apps that are still defined in the old shape."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,8 +78,10 @@ def _read(file: Path) -> str:
 def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Change]":
     import anyio
 
+    from toolcrib.cli.actor import command_line
     from toolcrib.cli.document import has_store, read_document
-    from toolcrib.store import open_store
+    from toolcrib.config.store import open_store_of
+    from toolcrib.observe import Audit, Redactor
     from toolcrib.store.migrating import migrate_apps
 
     document = read_document(config)
@@ -86,9 +89,15 @@ def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Chang
         return ()
 
     async def work() -> "Sequence[Change]":
-        store = await open_store(document.store)
+        store = await open_store_of(document, os.environ)
         try:
-            return await migrate_apps(store.apps, undo=undo, write=write)
+            if not write:
+                return await migrate_apps(store.apps, undo=undo, write=False)
+            audit = Audit(store.audit, Redactor(document.secret_texts))
+            async with audit.action(command_line(), "store.migrate") as action:
+                changes = await migrate_apps(store.apps, undo=undo)
+                action.after = {"undo": undo, "changed": [change.path for change in changes]}
+                return changes
         finally:
             await store.close()
 

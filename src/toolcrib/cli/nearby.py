@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.cli.place import KEY, Place, given_key
+from toolcrib.cli.runtime_file import running_address
 from toolcrib.errors import ToolcribError
 
 if TYPE_CHECKING:
@@ -40,15 +41,21 @@ def opening(place: Place, url: str) -> Generator[None]:
 
 
 def _nearby(config: str | None) -> tuple[str, str]:
-    """Return where the gateway of this config would listen, and the key that opens it."""
+    """Return where the gateway of this folder runs, or would by its config, and the key that opens it."""
+    from toolcrib.config import home
+
     document = _document(config)
-    host, port = ("127.0.0.1", None) if document is None else (document.server.host, document.server.port)
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where it listens, not where we do
-    spelled = f"[{host}]" if ":" in host else host
     key = given_key() if os.environ.get(KEY) else _admin_key(document)
     if key is None:
         raise click.UsageError(f"there is no admin key here to open a gateway with; {_NAMED}")
-    return f"http://{spelled}:{port or USUAL_PORT}", key
+    return running_address(home(os.environ)) or _configured(document), key
+
+
+def _configured(document: "Document | None") -> str:
+    host, port = ("127.0.0.1", None) if document is None else (document.server.host, document.server.port)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where it listens, not where we do
+    spelled = f"[{host}]" if ":" in host else host
+    return f"http://{spelled}:{port or USUAL_PORT}"
 
 
 def _document(config: str | None) -> "Document | None":

@@ -15,7 +15,7 @@ from toolcrib.observe.log import setup
 def quiet(document: Document) -> Generator[None]:
     """Say nothing of what is logged meanwhile; all of it, on standard error, with $TOOLCRIB_DEBUG."""
     if os.environ.get(DEBUG):
-        log = setup("debug", None, Redactor(document.secrets), style="text")
+        log = setup("debug", None, Redactor(document.secret_texts), style="text")
         try:
             yield
         finally:

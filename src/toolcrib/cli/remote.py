@@ -9,7 +9,7 @@ import anyio
 import orjson
 from yarl import URL
 
-from toolcrib.cli.desk import OnProgress
+from toolcrib.cli.desk import AuditFilters, OnProgress
 from toolcrib.cli.place import KEY, View
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
@@ -115,9 +115,15 @@ class RemoteDesk:
         return await self._ask("GET", "/api/usage")
 
     async def keys(self) -> Sequence[JsonObject]:
-        """List the keys."""
-        answer = await self._ask("GET", "/api/keys")
-        return answer["keys"]
+        """List the keys, page by page."""
+        found: list[JsonObject] = []
+        after: str | None = None
+        while True:
+            answer = await self._ask("GET", "/api/keys", query={"after": after})
+            found += answer["keys"]
+            after = answer.get("next")
+            if after is None:
+                return found
 
     async def create_key(
         self,
@@ -128,19 +134,27 @@ class RemoteDesk:
         home: str,
         act_as: bool,
         user: str | None,
+        expires: float | None,
     ) -> JsonObject:
         """Make a key."""
         reach = {"permissions": permissions, "contexts": contexts, "home": home}
-        body = {"name": name, **reach, "actAs": act_as, "user": user}
+        body = {"name": name, **reach, "actAs": act_as, "user": user, "expires": expires}
         return await self._ask("POST", "/api/keys", body=_set(body))
 
-    async def rotate_key(self, name: str) -> JsonObject:
+    async def rotate_key(self, name: str, overlap: float) -> JsonObject:
         """Put another key in place of one."""
-        return await self._ask("POST", f"/api/keys/{quote(name, safe='')}/rotate")
+        body = {"overlapSeconds": overlap} if overlap else None
+        return await self._ask("POST", f"/api/keys/{quote(name, safe='')}/rotate", body=body)
 
     async def revoke_key(self, name: str) -> None:
         """End a key."""
         await self._ask("DELETE", f"/api/keys/{quote(name, safe='')}")
+
+    async def audit(self, filters: AuditFilters) -> list[JsonObject]:
+        """List audit records, the newest first."""
+        query = {name: None if value is None else str(value) for name, value in filters.items()}
+        answer = await self._ask("GET", "/api/audit", query=query)
+        return answer["records"]
 
     async def pins(self) -> Sequence[JsonObject]:
         """List the tools whose definition is not the trusted one."""
@@ -166,6 +180,11 @@ class RemoteDesk:
         return await self._ask(
             "POST", f"/api/apps/{quote(package, safe='')}/tools", body={"tools": list(tools)}
         )
+
+    async def sign_in_link(self) -> str:
+        """Have the gateway make a link that signs one reader of the web page in."""
+        answer = await self._ask("POST", "/api/signin")
+        return str(answer["url"])
 
     async def reload(self, *, dry_run: bool) -> JsonObject:
         """Have the gateway read its config again; return what that changes, or would."""

@@ -15,7 +15,7 @@ from toolcrib.observe.log import setup
 @asynccontextmanager
 async def running_house(document: Document, *, demo: bool) -> AsyncGenerator[House]:
     """Build the gateway, write its log where the config says, and run it for as long as the block lasts."""
-    redactor = Redactor(document.secrets)
+    redactor = Redactor(document.secret_texts)
     settings = document.log
     file = None if settings.file is None else Path(settings.file)
     log = setup(settings.level, file, redactor, arguments=settings.arguments)

@@ -1,5 +1,6 @@
 """What users see: tables and colour in a terminal, plain lines in a pipe, JSON for programs."""
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -67,11 +68,26 @@ def in_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def may_show_secrets() -> bool:
+    """Whether a person reads standard output, and nothing keeps it: no pipe, no file, no CI log."""
+    return in_terminal() and not os.environ.get("CI")
+
+
 def console(*, stderr: bool = False) -> "Console":
     """Return the terminal to draw on."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False)
+
+
+def show_link(url: str) -> None:
+    """Print a sign-in link, for a terminal alone."""
+    from rich.text import Text
+
+    terminal = console()
+    terminal.print(Text("Open this page; the link signs you in, once, within 10 minutes:", style="bold"))
+    # Never wrapped, so that it can be clicked and copied whole.
+    terminal.print(Text(url, style="cyan underline"), soft_wrap=True)
 
 
 def plain(text: str) -> str:

@@ -1,6 +1,7 @@
 """`toolcrib serve`: the gateway over HTTP, with MCP, REST and the web page."""
 
 import os
+from contextlib import ExitStack
 
 import click
 
@@ -27,13 +28,27 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
     document = listen(read_document(config), host=host, port=port)
 
     async def run() -> None:
+        from toolcrib.cli.actor import command_line
         from toolcrib.cli.running import running_house
+        from toolcrib.cli.runtime_file import announced
         from toolcrib.cli.welcome import Welcome
+        from toolcrib.config import home
+        from toolcrib.descriptors import raise_descriptor_limit
         from toolcrib.server import serve
 
-        async with running_house(document, demo=demo) as house:
-            welcome = Welcome(house, os.environ, demo=demo)
-            await serve(house, host=host, port=port, on_listening=welcome.show)
+        raise_descriptor_limit()
+        with ExitStack() as stack:
+            async with running_house(document, demo=demo) as house:
+                welcome = Welcome(house, os.environ, demo=demo)
+                if welcome.shows_link:
+                    async with house.console.audit.action(command_line(), "signin.link"):
+                        pass
+
+                def listening(address: str) -> None:
+                    stack.enter_context(announced(home(os.environ), address))
+                    welcome.show(address)
+
+                await serve(house, host=host, port=port, on_listening=listening)
 
     try:
         anyio.run(run, backend_options={"use_uvloop": True})

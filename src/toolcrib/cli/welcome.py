@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from toolcrib.build import House
-from toolcrib.cli.screen import console, in_terminal, plain
+from toolcrib.cli.screen import console, in_terminal, may_show_secrets, plain, show_link
 from toolcrib.config import home
 from toolcrib.config.load import ADMIN_KEY
 from toolcrib.identity.admin import FILE
 from toolcrib.model import JsonObject
 from toolcrib.version import VERSION
 
+LINK_COMMAND = "toolcrib link"
 _APP = "com.toolcrib.reminder"
 
 
@@ -27,6 +28,11 @@ class Welcome:
     env: Mapping[str, str]
     demo: bool = False
     """Whether apps of the demonstration may be there to be tried."""
+
+    @property
+    def shows_link(self) -> bool:
+        """Whether it is drawn for a person, with a link that signs its reader in."""
+        return in_terminal() and may_show_secrets()
 
     def show(self, address: str) -> None:
         """Print it for whoever is there: drawn for a person, plain lines for a pipe."""
@@ -40,7 +46,7 @@ class Welcome:
         """Return what there is to know, by what it is called."""
         status = self.house.console.status()
         return {
-            "Web page": f"{url}/?token={self.house.identity.sign_in.token()}",
+            "Web page": f"{url}/ (`{LINK_COMMAND}`, in a terminal, makes a link that signs you in)",
             "MCP": f"{url}/mcp",
             "REST": f"{url}/api/tools",
             "Tools": _tools(status),
@@ -91,7 +97,8 @@ class Welcome:
         from rich.text import Text
 
         facts = self.facts(url)
-        link = facts.pop("Web page")
+        if may_show_secrets():
+            facts.pop("Web page")
         grid = Table.grid(padding=(0, 2))
         for name, value in facts.items():
             grid.add_row(Text(name, style="bold"), Text(plain(value)))
@@ -101,9 +108,8 @@ class Welcome:
         )
         for each in self.house.console.status()["warnings"]:
             terminal.print(Text(f"Warning: {plain(each)}", style="yellow"), soft_wrap=True)
-        terminal.print(Text("Open this page; the link signs you in, once:", style="bold"))
-        # Never wrapped, so that it can be clicked and copied whole.
-        terminal.print(Text(link, style="cyan underline"), soft_wrap=True)
+        if may_show_secrets():
+            show_link(f"{url}/#token={self.house.identity.sign_in.make_link()}")
         commands = {"Try it:": self.curl(url), **self.apps(url)}
         commands["Connect a client, with a key in $TOOLCRIB_KEY:"] = self.client(url)
         for what, how in commands.items():

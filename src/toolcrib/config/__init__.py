@@ -1,5 +1,6 @@
 """From the operator's file, the environment and the run-time overlay to one checked document."""
 
+from toolcrib.config.admin_key import check_admin_key
 from toolcrib.config.faults import ConfigError, Fault
 from toolcrib.config.find import find, home
 from toolcrib.config.load import Document, again, default_document, listen, load, parse
@@ -12,6 +13,7 @@ __all__ = [
     "Fault",
     "Setting",
     "again",
+    "check_admin_key",
     "default_document",
     "export",
     "find",

@@ -4,20 +4,22 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
+from toolcrib.config.admin_key import ADVICE, SHORTEST_ADMIN_KEY, weakness
 from toolcrib.config.faults import Finding
 from toolcrib.config.later import LATER
 from toolcrib.config.sections import Context, Override, Sections
-from toolcrib.config.servers import server_conflicts
+from toolcrib.config.servers import limit_remarks, server_conflicts
 from toolcrib.config.tree import holds, present
 from toolcrib.config.values import is_day
 from toolcrib.formats import FORMATS
-
-SHORTEST_ADMIN_KEY = 32
 
 
 def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
     """Find what does not fit together. The document still has what is too broken to be in the sections."""
     yield from exposed(sections)
+    weak = None if sections.auth.admin_key is None else weakness(sections.auth.admin_key)
+    if weak is not None:
+        yield ("auth", "admin_key"), f"or $TOOLCRIB_ADMIN_KEY {weak}; {ADVICE}"
     if sections.traces.endpoint is not None:
         yield from _traces()
     anonymous = sections.auth.anonymous
@@ -57,10 +59,11 @@ def loopback(host: str) -> bool:
 
 
 def remarks(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find what is right but has no effect in this version."""
+    """Find what is right but has no effect, in this version or on this system."""
     for pattern in LATER:
         for where in present(document, pattern):
             yield where, "is checked, but this version does not serve it yet"
+    yield from limit_remarks(sections)
 
 
 def _traces() -> Iterator[Finding]:

@@ -5,10 +5,7 @@ from typing import Annotated
 
 from toolcrib.config.values import BLANK, Text, WebAddress
 
-LATER: tuple[tuple[str, ...], ...] = (
-    ("openapi",),
-    ("limits", "process"),
-)
+LATER: tuple[tuple[str, ...], ...] = (("openapi",),)
 """What is not served yet; `*` stands for any key, and a list is looked through."""
 
 

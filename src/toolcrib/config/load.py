@@ -6,27 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.config.check import check
-from toolcrib.config.cross import conflicts, exposed, loopback, remarks
+from toolcrib.config.cross import conflicts, exposed, remarks
 from toolcrib.config.expand import escape, expand
 from toolcrib.config.faults import ConfigError, Fault
 from toolcrib.config.find import home
 from toolcrib.config.mcp import server_id
-from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed
+from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed, without_givers
 from toolcrib.config.report import Report
 from toolcrib.config.secrets import gather
 from toolcrib.config.sections import Context, Sections
 from toolcrib.config.yaml import LARGEST, Reading, read
-from toolcrib.model import JsonObject
+from toolcrib.model import AddressGiver, JsonObject
 
 ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
-LOOPBACK = ("127.0.0.0/8", "::1/128")
+OLD_ADMIN_KEY = "TOOLCRIB_ADMIN_KEY_OLD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document(Sections):
     """The config in force: its sections, and what must be known about them."""
 
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    secret_texts: frozenset[str] = field(default=frozenset(), repr=False)
     """Every text that must not be shown, for the redactor."""
     warnings: tuple[Fault, ...] = ()
     source: Path | None = None
@@ -34,13 +34,10 @@ class Document(Sections):
     """File and overlay merged, with the file's references as they are written: for `export`."""
     added: frozenset[str] = frozenset()
     """The ids of the servers under `mcp.servers` that are not in the file, but were added while running."""
-
-    @property
-    def private_ranges(self) -> tuple[str, ...]:
-        """The private addresses that whoever is not the operator may give."""
-        if self.allow_private is not None:
-            return self.allow_private
-        return LOOPBACK if loopback(self.server.host) else ()
+    url_givers: Mapping[str, AddressGiver] = field(default_factory=dict[str, AddressGiver])
+    """Whose key added each of those; a server that was added before this was recorded is missing."""
+    passing_admin_key: bool = False
+    """The admin key was made for this run alone, so nothing that lasts may depend on it."""
 
 
 def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | None = None) -> Document:
@@ -110,6 +107,7 @@ def _bytes(path: Path) -> bytes:
 def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:
     if not reading.whole:
         raise ConfigError(reading.faults)
+    overlay, givers = without_givers(overlay)
     report = Report(reading, name, overlay)
     if misplaced := list(foreign(overlay)):
         report.add(misplaced)
@@ -128,16 +126,25 @@ def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     known: dict[str, Any] = {each.name: getattr(sections, each.name) for each in fields(sections)}
     return Document(
         **known,
-        secrets=gather(merged, expanded.taken) | {key for key in (sections.auth.admin_key,) if key},
+        secret_texts=gather(merged, expanded.taken) | _admin_keys(sections),
         warnings=report.located((*remarks(sections, merged), *shadowed(written, overlay))),
         raw=merge(written, escape(overlay)),
         added=frozenset(server_id(name) for name in added(written, overlay)),
+        url_givers={server_id(name): giver for name, giver in givers.items()},
     )
 
 
 def _completed(sections: Sections, merged: JsonObject, env: Mapping[str, str]) -> Sections:
     """Fill in what depends on where we run: the admin key, the usual database, the context everyone has."""
-    auth = replace(sections.auth, admin_key=env.get(ADMIN_KEY) or sections.auth.admin_key)
+    auth = replace(
+        sections.auth,
+        admin_key=env.get(ADMIN_KEY) or sections.auth.admin_key,
+        admin_key_old=env.get(OLD_ADMIN_KEY) or sections.auth.admin_key_old,
+    )
     store = sections.store if "store" in merged else f"sqlite:///{home(env) / 'toolcrib.db'}"
     contexts = {"default": Context(), **sections.contexts}
     return replace(sections, auth=auth, store=store, contexts=contexts)
+
+
+def _admin_keys(sections: Sections) -> frozenset[str]:
+    return frozenset(key for key in (sections.auth.admin_key, sections.auth.admin_key_old) if key)

@@ -64,13 +64,40 @@ Command = Annotated[
 class Restart:
     """What happens when a server dies."""
 
-    enabled: Annotated[bool, "starts the server again"] = True
+    enabled: Annotated[bool, "starts the server, or connects to it, again"] = True
     max_restarts: Annotated[
-        Annotated[Whole, Field(ge=0, le=1_000)], "restarts in a row before it counts as a crash loop"
+        Annotated[Whole, Field(ge=0, le=1_000)],
+        "failed starts in a row before it counts as a crash loop; for http and sse, failed handshakes",
     ] = 5
-    backoff_ms: Annotated[Milliseconds, "pause before the first restart; it doubles, up to 30 seconds"] = (
-        1_000
-    )
+    backoff_ms: Annotated[
+        Milliseconds,
+        "pause before the first restart, doubled up to 30 s; http and sse: after failed handshakes",
+    ] = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpProcessLimits:
+    """What each process of a server may use; the system enforces it."""
+
+    memory_mb: Annotated[
+        Annotated[Whole, Field(ge=16, le=1 << 24)] | None,
+        BLANK,
+        "MiB of address space, which is more than the memory in use; Linux alone",
+    ] = None
+    cpu_seconds: Annotated[
+        Annotated[Whole, Field(ge=1, le=31_536_000)] | None, BLANK, "seconds of CPU time in all"
+    ] = None
+    open_files: Annotated[
+        Annotated[Whole, Field(ge=16, le=1 << 20)] | None, BLANK, "files, pipes and sockets open at once"
+    ] = None
+    processes: Annotated[
+        Annotated[Whole, Field(ge=1, le=1 << 22)] | None,
+        BLANK,
+        "processes and threads of the gateway's user, those of others included; not as root",
+    ] = None
+    file_size_mb: Annotated[
+        Annotated[Whole, Field(ge=1, le=1 << 24)] | None, BLANK, "MiB of the largest file it writes"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,15 +166,24 @@ class McpServer:
         "what it may ask callers; without it everything, but a program may not ask for their roots",
     ] = None
     max_connections: Annotated[
-        Annotated[Whole, Field(ge=1, le=1_000)],
-        "connections for callers that can be asked, beside the one that all others share",
-    ] = 32
+        Annotated[Whole, Field(ge=1, le=1_000)] | None,
+        BLANK,
+        "connections for callers that can be asked, beside the shared one; 8 for stdio, else 32",
+    ] = None
+    connection_idle_ms: Annotated[
+        Milliseconds, "how long such a connection is kept without a call; of stdio, a process"
+    ] = 30_000
+    limits: Annotated[
+        McpProcessLimits | None, BLANK, "what its processes may use, in place of `mcp.limits`; for stdio"
+    ] = None
     restart: Annotated[Restart, "what happens when it dies"] = Restart()
     defaults: Annotated[Defaults, "what holds for all of its tools"] = Defaults()
     pin: Annotated[
-        Literal["strict", "notify", "off"],
-        "a definition that changes is hidden until approved, reported, or taken as it comes",
-    ] = "notify"
+        Literal["strict", "notify", "off"] | None,
+        BLANK,
+        "a definition that changes is hidden until approved, reported, or taken as it comes; "
+        "without it strict, but notify for stdio servers of the config file",
+    ] = None
     tools: Annotated[tuple[McpTool, ...], "the tools that are let through; none named means all"] = ()
 
 
@@ -161,6 +197,13 @@ class Mcp:
         Annotated[Whole, Field(ge=0, le=86_400_000)],
         "how long the tools of a server that is down stay listed",
     ] = 600_000
+    max_copies: Annotated[
+        Annotated[Whole, Field(ge=1, le=1_000)],
+        "processes for callers that can be asked, of all stdio servers together",
+    ] = 32
+    limits: Annotated[
+        McpProcessLimits, "what the processes of a server that says nothing else may use; for stdio"
+    ] = McpProcessLimits()
     servers: Annotated[Mapping[ServerName, McpServer], "the servers, by a name that becomes their id"] = (
         field(default_factory=dict[str, McpServer])
     )

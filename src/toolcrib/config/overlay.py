@@ -11,11 +11,21 @@ from toolcrib.config.secrets import mask
 from toolcrib.config.servers import SERVERS, same_id
 from toolcrib.config.tree import at, depth
 from toolcrib.config.yaml import DEEPEST, scalar
-from toolcrib.model import JsonObject
+from toolcrib.interfaces import GIVERS
+from toolcrib.model import AddressGiver, JsonObject
 
 # Written bare these come back as plain line breaks.
 _OTHER_BREAKS = re.compile("[\x85\u2028\u2029]")
 CHANGEABLE = frozenset({"contexts", "overrides", "pins"})
+
+
+def without_givers(overlay: JsonObject) -> tuple[JsonObject, Mapping[str, AddressGiver]]:
+    """Split a stored overlay into its settings and the record of who added each server."""
+    givers = overlay.get(GIVERS)
+    if not isinstance(givers, Mapping):
+        return overlay, {}
+    settings = {key: value for key, value in overlay.items() if key != GIVERS}
+    return settings, cast("Mapping[str, AddressGiver]", givers)
 
 
 def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:

@@ -14,6 +14,8 @@ MASK = "***"
 _OPEN = frozenset({"server", "log", "metrics", "limits"})
 """Sections that are printed on purpose and hold no secret, even where the environment fills them in."""
 
+_ADMIN_KEYS = frozenset({("auth", "admin_key"), ("auth", "admin_key_old")})
+
 Span = tuple[int, int]
 Finder = Callable[[str], Iterable[Span]]
 """Finds what is secret in a text."""
@@ -94,7 +96,7 @@ def _covered(text: str, find: Finder) -> str:
 
 def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
     """Return what to look for in the text at this place."""
-    if where == ("auth", "admin_key") or where[:2] == ("traces", "headers") or where in flagged:
+    if where in _ADMIN_KEYS or where[:2] == ("traces", "headers") or where in flagged:
         return (_whole,)
     if where == ("traces", "endpoint"):
         return _ADDRESS

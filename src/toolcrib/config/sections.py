@@ -19,6 +19,7 @@ from toolcrib.config.values import (
     HeaderName,
     HeaderValue,
     Host,
+    LongMilliseconds,
     MetricPrefix,
     Milliseconds,
     Mode,
@@ -75,8 +76,35 @@ class Auth:
         BLANK,
         "the operator's key; $TOOLCRIB_ADMIN_KEY goes before it, without either one is made and kept",
     ] = field(default=None, repr=False)
+    admin_key_old: Annotated[
+        str | None,
+        BLANK,
+        "the operator's key until now, for one start: what it wrapped is wrapped again with the new one; "
+        "$TOOLCRIB_ADMIN_KEY_OLD goes before it",
+    ] = field(default=None, repr=False)
+    default: Annotated[
+        Literal["allow", "deny"],
+        "deny: tools that ask for no permission need tools:SOURCE, keys without contexts enter none",
+    ] = "allow"
+    purge_keys_after_days: Annotated[
+        Count, "days after which all but the name of a revoked or expired key is deleted"
+    ] = 90
     anonymous: Annotated[
         Anonymous | None, "lets callers without a credential in, on a loopback address only"
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """How secrets in the store are encrypted."""
+
+    key_file: Annotated[
+        Text | None,
+        BLANK,
+        "file with the secret that wraps the key of stored secrets; without one the admin key does",
+    ] = None
+    key_file_old: Annotated[
+        Text | None, BLANK, "that file until now, for one start, where there is another one or none"
     ] = None
 
 
@@ -161,10 +189,34 @@ class Limits:
     body_bytes: Annotated[Count, "the largest request that is read"] = 4 << 20
     concurrency: Annotated[Count, "calls of one source that run at once"] = 32
     waiting: Annotated[Annotated[int, Field(ge=0)], "calls of one source that may wait for their turn"] = 256
+    share: Annotated[Share, "the largest part of any shared limit that one principal may hold"] = 0.75
+    connections: Annotated[Count, "open connections of clients"] = 2000
+    unfinished_bodies: Annotated[Count, "requests whose body is still arriving"] = 256
+    unfinished_bytes: Annotated[Count, "bytes of bodies that are still arriving"] = 64 << 20
+    unread_bytes: Annotated[Count, "bytes of answers that clients have not read yet"] = 128 << 20
+    memory_mb: Annotated[
+        Annotated[int, Field(ge=0)] | None,
+        BLANK,
+        "memory in MiB near which new work is refused; without it 75 % of the container's, 0 for no limit",
+    ] = None
     process: Annotated[Count, "calls that are under way in the whole process"] = 1024
     parked: Annotated[Count, "calls that wait for the answer to a question"] = 1000
     parked_per_user: Annotated[Count, "calls of one user that wait for the answer to a question"] = 16
     parked_ms: Annotated[Milliseconds, "how long a call waits for the answer to a question"] = 600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idempotency:
+    """How much is stored for calls with an idempotency key."""
+
+    keys_per_principal: Annotated[Count, "keys of one principal; a call under one more is refused"] = 10_000
+    bytes_per_principal: Annotated[
+        Count, "bytes of one principal's answers; its oldest are not kept any longer beyond that"
+    ] = 16 << 20
+    keys: Annotated[Count, "keys of all principals; a call under one more is refused"] = 100_000
+    bytes: Annotated[
+        Count, "bytes of all answers; the oldest of whoever has most are not kept any longer beyond that"
+    ] = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +274,9 @@ class Apps:
     idle_stop_ms: Annotated[
         Milliseconds | None, BLANK, "how long an app nobody uses stays running; null for ever"
     ] = 600_000
+    session_idle_ms: Annotated[
+        LongMilliseconds | None, BLANK, "how long a user's session lasts that nobody uses; null for ever"
+    ] = 86_400_000
     phone_microphone: Annotated[bool, "counts the phone's microphone as one of every device"] = True
 
 
@@ -246,6 +301,7 @@ class Sections:
     ] = field(default="sqlite:///.toolcrib/toolcrib.db", repr=False)
     shared: Annotated[SharedAddress, "what replicas share: memory"] = "memory"
     auth: Annotated[Auth, "who may call"] = Auth()
+    secrets: Annotated[Secrets, "how secrets in the store are encrypted"] = Secrets()
     functions: Annotated[tuple[Module, ...], "modules with @tool functions"] = ()
     contexts: Annotated[Mapping[ContextName, Context], "who sees which tools"] = field(
         default_factory=dict[str, Context]
@@ -255,6 +311,7 @@ class Sections:
         "what the operator says about tools, by name or glob; a later one goes over an earlier one",
     ] = field(default_factory=dict[str, Override])
     limits: Annotated[Limits, "how much is too much"] = Limits()
+    idempotency: Annotated[Idempotency, "what is stored for idempotency keys"] = Idempotency()
     metrics: Annotated[Metrics, "what Prometheus reads"] = Metrics()
     log: Annotated[Log, "what is written down"] = Log()
     traces: Annotated[Traces, "where spans of calls go"] = field(default_factory=Traces)
@@ -268,7 +325,7 @@ class Sections:
     energy: Annotated[Energy, "the energy of callers"] = field(default_factory=Energy)
     allow_private: Annotated[
         tuple[Network, ...] | None,
-        "private addresses that may be given while running; without it loopback if server.host is, else none",
+        "private networks that addresses given while running may be in; loopback is the admin key's anyway",
     ] = None
     legacy: Annotated[bool, "serves the old routes"] = True
     pins: Annotated[Mapping[ToolName, Text], "approved definitions: a tool's name and its seal"] = field(

@@ -1,17 +1,18 @@
 """What the settings of MCP servers must have together: one way to be reached, ids and names of their own."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from toolcrib.config.faults import Finding, Where, spell
-from toolcrib.config.mcp import RESERVED, McpServer, server_id
+from toolcrib.config.mcp import RESERVED, McpProcessLimits, McpServer, server_id
 from toolcrib.config.sections import Sections
 from toolcrib.config.tree import at
 from toolcrib.names import fold, snake
 
 SERVERS: tuple[str, str] = ("mcp", "servers")
 
-_OF_A_PROGRAM = ("command", "env", "cwd", "idle_stop_ms")
+_OF_A_PROGRAM = ("command", "env", "cwd", "idle_stop_ms", "limits")
 _OF_AN_ADDRESS = ("url", "headers")
 
 
@@ -28,6 +29,29 @@ def server_conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterato
         for keys, message in (*_reach(server, where, document), *_headers(server), *_tools(server)):
             yield (*where, *keys), message
     yield from _exposed(sections)
+
+
+def limit_remarks(sections: Sections) -> Iterator[Finding]:
+    """Find the limits on processes that this system does not enforce, so that their servers cannot start."""
+    servers, default = sections.mcp.servers, sections.mcp.limits
+    given: dict[tuple[str, ...], McpProcessLimits] = {
+        (*SERVERS, name): server.limits for name, server in servers.items() if server.limits is not None
+    }
+    if any(server.transport == "stdio" and server.limits is None for server in servers.values()):
+        given[("mcp",)] = default
+    for where, limits in given.items():
+        for name, why in _unenforced(limits):
+            yield (*where, "limits", name), f"{why}; servers it holds for are not started"
+
+
+def _unenforced(limits: McpProcessLimits) -> Iterator[tuple[str, str]]:
+    for each in fields(limits):
+        if getattr(limits, each.name) is not None:
+            # Late, because few configs set limits.
+            from toolcrib.sources.mcp.rlimits import unenforced
+
+            if why := unenforced(each.name):
+                yield each.name, why
 
 
 def _ids(sections: Sections) -> Iterator[Finding]:

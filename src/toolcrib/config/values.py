@@ -210,6 +210,8 @@ Amount = Annotated[float, BeforeValidator(_not_boolean), Field(ge=0, allow_inf_n
 Share = Annotated[Amount, Field(le=1)]
 Port = Annotated[Whole, Field(ge=0, le=65535)]
 Milliseconds = Annotated[Whole, Field(ge=1, le=86_400_000)]
+LongMilliseconds = Annotated[Whole, Field(ge=1, le=31_536_000_000)]
+"""Up to a year."""
 Text = Annotated[str, Field(min_length=1)]
 
 ContextName = Annotated[

@@ -11,10 +11,11 @@ import anyio
 
 from toolcrib.apps.definition import Fault, app_faults, requirements, stored, tool_faults, warnings
 from toolcrib.apps.signature import digest, signing
-from toolcrib.egress import Egress
+from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused
 from toolcrib.interfaces import AppRecord, Change, Demand, Shared, Store
-from toolcrib.model import Caller, Json, JsonObject
+from toolcrib.model import Actor, AddressGiver, Caller, Json, JsonObject
+from toolcrib.observe import Audit
 from toolcrib.sessions import Sessions
 
 ADMIN, APPS = "crib:admin", "crib:apps"
@@ -41,13 +42,15 @@ class AppDesk:
     find: Callable[[str], AppRecord | None]
     """Finds an app among those that are served."""
     sessions: Sessions
-    egress: Egress
+    rules: AddressRules
+    """Where apps may be, by who gives their address."""
     taken: Callable[[str], bool]
     """Whether another source has this id."""
     served: Callable[[], Sequence[AppRecord]]
     """All apps that are served."""
     room: Callable[[], int]
     """How many more tools the catalog takes."""
+    audit: Audit
     _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
 
     def page(self, *, after: str = "", limit: int = 100) -> Sequence[AppRecord]:
@@ -63,55 +66,69 @@ class AppDesk:
             raise no_app(package)
         return app
 
-    async def put(self, package: str, body: Json, caller: Caller) -> tuple[AppRecord, str | None]:
+    async def put(self, package: str, body: Json, actor: Actor) -> tuple[AppRecord, str | None]:
         """Store an app; a new one comes with its API key, which is shown this once."""
-        faults = (*_undotted(package), *app_faults(package, body))
-        _refuse(f"{package[:200]} is not stored", faults or self._unsafe(body))
-        await self._wait_their_turn(caller)
-        said = _said(cast("JsonObject", body))
-        async with self._turn:
-            before = await self.store.apps.get(package)
-            if before is None:
-                return await self._add(package, said, caller)
-            _check_owner(before, caller)
-            app = await self._change(replace(before, **said))
-        await self._changed(package, ended=app.public_url != before.public_url)
-        return app, None
+        async with self.audit.action(actor, "apps.update", package) as action:
+            _refuse(f"{package[:200]} is not stored", (*_undotted(package), *app_faults(package, body)))
+            await self._wait_their_turn(actor.caller)
+            said = _said(cast("JsonObject", body))
+            async with self._turn:
+                before = await self.store.apps.get(package)
+                action.before = None if before is None else _recorded(before)
+                if before is not None:
+                    _check_owner(before, actor.caller)
+                url, giver = said["public_url"], self._giver(said["public_url"], actor.caller, before)
+                _refuse(f"{package} is not stored", self._address_faults(url, giver))
+                said["url_giver"] = giver
+                if before is None:
+                    app, key = await self._add(package, said, actor.caller)
+                    action.after = _recorded(app)
+                    return app, key
+                app = await self._change(replace(before, **said))
+                action.after = _recorded(app)
+            await self._changed(package, ended=app.public_url != before.public_url)
+            return app, None
 
-    async def rotate(self, package: str, caller: Caller) -> str:
+    async def rotate(self, package: str, actor: Actor) -> str:
         """Put another API key in place of an app's; the old one ends at once, and so do its sockets."""
-        await self._wait_their_turn(caller)
-        key = _PREFIX + token_urlsafe(32)
-        async with self._turn:
-            app = await self.owned(package, caller)
-            await self._change(replace(app, digest=digest(key), signing=signing(key)))
-        await self._changed(package, ended=True)
-        return key
+        async with self.audit.action(actor, "apps.rotate_key", package):
+            await self._wait_their_turn(actor.caller)
+            key = _PREFIX + token_urlsafe(32)
+            async with self._turn:
+                app = await self.owned(package, actor.caller)
+                await self._change(replace(app, digest=digest(key), signing=signing(key)))
+            await self._changed(package, ended=True)
+            return key
 
-    async def drop(self, package: str, caller: Caller) -> None:
+    async def drop(self, package: str, actor: Actor) -> None:
         """Remove an app, for everybody who has installed it."""
-        await self._wait_their_turn(caller)
-        async with self._turn:
-            await self.owned(package, caller)
-            if not await self.store.apps.drop(package):
-                raise no_app(package)
-        await self._changed(package, ended=True)
-        # Whoever had it must not find it installed should somebody store another one under this name.
-        self.shared.publish(Change("users"))
+        async with self.audit.action(actor, "apps.remove", package) as action:
+            await self._wait_their_turn(actor.caller)
+            async with self._turn:
+                action.before = _recorded(await self.owned(package, actor.caller))
+                if not await self.store.apps.drop(package):
+                    raise no_app(package)
+            await self._changed(package, ended=True)
+            # Whoever had it must not find it installed should somebody store another one under this name.
+            self.shared.publish(Change("users"))
 
-    async def define(self, package: str, tools: Json, caller: Caller) -> JsonObject:
+    async def define(self, package: str, tools: Json, actor: Actor) -> JsonObject:
         """Replace an app's tools whole, or, where any has a fault, none of them."""
-        await self._wait_their_turn(caller)
-        async with self._turn:
-            app = await self.owned(package, caller)
-            _refuse(f"the tools of {package} are not stored", tool_faults(tools))
-            given = cast("list[JsonObject]", tools)
-            _refuse(f"the tools of {package} are not stored", self._crowded(app, len(given), caller))
-            version = await self.store.apps.define(package, [stored(each) for each in given], time())
-            if version is None:
-                raise no_app(package)
-            await self._changed(package)
-        return {"packageName": package, "version": version, "tools": _names(given), "warnings": oddities(app)}
+        async with self.audit.action(actor, "apps.define_tools", package) as action:
+            await self._wait_their_turn(actor.caller)
+            async with self._turn:
+                app = await self.owned(package, actor.caller)
+                action.before = _tools_of(app.version, [each.definition for each in app.tools])
+                _refuse(f"the tools of {package} are not stored", tool_faults(tools))
+                given = cast("list[JsonObject]", tools)
+                crowded = self._crowded(app, len(given), actor.caller)
+                _refuse(f"the tools of {package} are not stored", crowded)
+                version = await self.store.apps.define(package, [stored(each) for each in given], time())
+                if version is None:
+                    raise no_app(package)
+                action.after = _tools_of(version, given)
+                await self._changed(package)
+            return {"packageName": package, **_tools_of(version, given), "warnings": oddities(app)}
 
     async def owned(self, package: str, caller: Caller) -> AppRecord:
         """Return an app that this caller may change."""
@@ -126,6 +143,15 @@ class AppDesk:
         if app is None or app.digest is None or not compare_digest(app.digest, shown):
             return None
         return app
+
+    def remarks(self) -> list[str]:
+        """Name the apps whose stored address is refused, or would be if it were given now."""
+        judged = ((app, self.rules.remark(app.public_url or "", app.url_giver)) for app in self.served())
+        return [
+            f"apps.{app.package}: its publicUrl {remark}"
+            for app, remark in judged
+            if app.public_url and remark
+        ]
 
     async def _add(self, package: str, said: dict[str, Any], caller: Caller) -> tuple[AppRecord, str]:
         if self.taken(package):
@@ -177,11 +203,20 @@ class AppDesk:
             return (Fault("tools", f"are too many: a developer has {MOST_TOOLS:,} at most, in all apps"),)
         return ()
 
-    def _unsafe(self, body: Json) -> Sequence[Fault]:
+    def _giver(self, url: str | None, caller: Caller, before: AppRecord | None) -> AddressGiver | None:
+        """Decide who is recorded as the giver of an app's address: of one that stays, who gave it first."""
+        if url is None:
+            return None
+        if before is None or url != before.public_url:
+            return caller.giver
+        # Only for an address that shows what it is: a name may lead elsewhere by tomorrow, and whoever
+        # else gave it must not gain by the operator's changing something else about the app.
+        return "operator" if caller.operator and self.rules.needs_operator(url) else before.url_giver
+
+    def _address_faults(self, url: str | None, giver: AddressGiver | None) -> Sequence[Fault]:
         """Say why the gateway must not connect to where an app says it is."""
-        url = cast("JsonObject", body).get("publicUrl")
-        why = None if url is None else self.egress.refusal(url)
-        return () if why is None else (Fault("publicUrl", f"cannot be used: {why}"),)
+        reason = None if url is None else self.rules.refusal(url, giver)
+        return () if reason is None else (Fault("publicUrl", f"cannot be used: {reason}"),)
 
 
 def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
@@ -201,6 +236,23 @@ def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
     return {**public, **inside, "warnings": oddities(app)}
 
 
+def _recorded(app: AppRecord) -> JsonObject:
+    """Return what the audit keeps of an app: its address without what may be a token."""
+    return {
+        "name": app.name,
+        "owner": app.owner,
+        "publicUrl": None if app.public_url is None else app.public_url.partition("?")[0],
+        "appType": app.app_type,
+        "hardwareRequirements": [each.as_json() for each in app.hardware],
+        "permissions": list(app.permissions),
+        "version": app.version,
+    }
+
+
+def _tools_of(version: int, definitions: Iterable[JsonObject]) -> JsonObject:
+    return {"version": version, "tools": _names(definitions)}
+
+
 def oddities(app: AppRecord) -> list[str]:
     """Say what is odd about an app."""
     return list(warnings({"hardwareRequirements": [each.as_json() for each in app.hardware]}))
@@ -208,7 +260,7 @@ def oddities(app: AppRecord) -> list[str]:
 
 def may_change(app: AppRecord, caller: Caller) -> bool:
     """Whether an app is this caller's own, or everything is."""
-    return caller.may(ADMIN) or (app.owner == caller.key and caller.may(APPS))
+    return (caller.may(ADMIN) and not caller.narrowed) or (app.owner == caller.key and caller.may(APPS))
 
 
 def no_app(package: str) -> Refused:

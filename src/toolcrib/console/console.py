@@ -1,55 +1,72 @@
 """The operators' door: what runs, what happened, why a tool is or is not there, and who holds keys."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import time
 from typing import Any
 
+from toolcrib.apps.definition import tool_of
 from toolcrib.catalog import Catalog
 from toolcrib.console.apps import AppDesk
+from toolcrib.console.keys import KeyDesk
 from toolcrib.console.origin import changes, origin
 from toolcrib.console.servers import Servers
 from toolcrib.console.users import UserDesk
-from toolcrib.errors import Refused
 from toolcrib.gateway import Cutting, Gateway
-from toolcrib.identity import KeyRing, check_user, digest, new_key
-from toolcrib.interfaces import Change, KeyRecord, Reason, Shared, SourceState, Step, Store
-from toolcrib.model import Caller, Tool
+from toolcrib.interfaces import AppRecord, Reason, SourceState, Step, Withheld
+from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.names import near
 from toolcrib.observe import Journal, summary
 from toolcrib.pipeline import fitting
-from toolcrib.policy import Contexts, Policy
+from toolcrib.policy import Policy
 from toolcrib.supervisor import Supervisor
 from toolcrib.version import VERSION
 
-_NAME_LENGTH = 64
-_OURS = frozenset({"admin", "anonymous", "trust_header"})
-"""Callers that hold no key are known by these names, and what is theirs must not become a key's."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Console:
+class Console(KeyDesk):
     """Everything an operator may ask or change. Faces decide who is one."""
 
     gateway: Gateway
     catalog: Catalog
     policy: Policy
-    contexts: Contexts
     steps: Sequence[Step]
     supervisor: Supervisor
     servers: Servers
     apps: AppDesk
     users: UserDesk
-    store: Store
-    shared: Shared
-    ring: KeyRing
     journal: Journal
-    learn: Callable[[str], None]
-    """Tells the redactor of a new secret."""
     started: float = field(default_factory=time)
 
-    def status(self) -> dict[str, Any]:
-        """Say what runs and what is wrong."""
+    def status(self, caller: Caller | None = None) -> dict[str, Any]:
+        """Say what runs and what is wrong; a caller that is confined to contexts hears of these alone."""
+        full = self._status()
+        return full if caller is None or not caller.narrowed else self._confined(full, caller)
+
+    def reachable(self, caller: Caller) -> frozenset[str]:
+        """Return the canonical names of tools that some context selects which a caller may enter."""
+        entered = [each for name, each in self.contexts.contexts.items() if caller.may_enter(name)]
+        tools = self.catalog.snapshot.tools.values()
+        return frozenset(tool.name for tool in tools if any(each.selects(tool) for each in entered))
+
+    def confined_app(self, app: AppRecord, caller: Caller) -> AppRecord:
+        """Return an app without tools of contexts that a caller is kept out of, unless the app is its own."""
+        if not caller.narrowed or app.owner == caller.key:
+            return app
+        names = self.reachable(caller)
+        return replace(app, tools=tuple(each for each in app.tools if tool_of(app, each).name in names))
+
+    def _confined(self, full: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        names, tools = self.reachable(caller), self.catalog.snapshot.tools
+        counts = Counter(tools[name].source for name in names if name in tools)
+        sources = [{**each, "tools": counts[each["id"]]} for each in full["sources"] if each["id"] in counts]
+        mine = [name for name in full["contexts"] if caller.may_enter(name)]
+        # What is withheld or warned of names tools and settings of any context.
+        silent: JsonObject = {"withheld": [], "shadowed": [], "warnings": []}
+        return {**full, **silent, "tools": len(names), "sources": sources, "contexts": mine}
+
+    def _status(self) -> dict[str, Any]:
         snapshot = self.catalog.snapshot
         degraded = {tool.source for tool in snapshot.tools.values() if tool.degraded}
         return {
@@ -70,12 +87,14 @@ class Console:
                 }
                 for each in self.supervisor.states()
             ],
-            "withheld": [
-                {"name": lost.name, "source": lost.source, "reason": lost.reason}
-                for lost in snapshot.withheld
-            ],
+            "withheld": _reported(snapshot.withheld),
+            "shadowed": _reported(snapshot.shadowed),
             "contexts": sorted(self.contexts.contexts),
-            "warnings": [*self.servers.config.warnings(), *self._idle_entries()],
+            "warnings": [
+                *self.servers.config.warnings(),
+                *self.apps.remarks(),
+                *self._idle_entries(),
+            ],
             "dropped": self.journal.dropped(),
         }
 
@@ -90,13 +109,14 @@ class Console:
         Without `everything`, a tool hidden from the caller stays unknown; one denied to it does not.
         """
         snapshot = self.catalog.snapshot
-        found = snapshot.find(name) or tuple(filter(None, [snapshot.doors.get(name)]))
-        reasons = {tool.name: self.policy.why_not(tool, caller) for tool in found}
-        shown = [tool for tool in found if everything or not _hidden(reasons[tool.name])]
-        shown.sort(key=lambda tool: reasons[tool.name] is not None)
-        if not shown:
+        tool = self.policy.owner(snapshot.claimants(name), caller) or snapshot.doors.get(name)
+        if tool is None and everything:
+            tool = next(iter(snapshot.find(name)), None)
+        if tool is None or (tool.name not in snapshot.tools and tool.name not in snapshot.doors):
             return self._unknown(name, caller, everything=everything)
-        return self._explained(shown[0], caller)
+        if _hidden(self.policy.why_not(tool, caller)) and not everything:
+            return self._unknown(name, caller, everything=False)
+        return self._explained(tool, caller)
 
     def _explained(self, tool: Tool, caller: Caller) -> dict[str, Any]:
         reason = self.policy.why_not(tool, caller)
@@ -189,107 +209,29 @@ class Console:
     async def ready(self) -> Mapping[str, Any]:
         """Return what is ready; raise what is not."""
         await self.store.check()
+        await self.store.check_writes()
         states = self.supervisor.states()
         return {"ready": True, "sources": {each.id: each.state for each in states}}
 
-    async def keys(self) -> list[dict[str, Any]]:
-        """Return every key without the key itself."""
-        return [_spelled(each) for each in await self.store.keys.all()]
-
-    async def create_key(
+    async def audit_records(
         self,
-        name: str,
         *,
-        permissions: Sequence[str] = (),
-        contexts: Sequence[str] | None = None,
-        home: str = "default",
-        act_as: bool = False,
-        user: str | None = None,
-    ) -> dict[str, Any]:
-        """Make a key, or one that is a user's own; the answer is the only time it can be read."""
-        self._check_key(name, permissions, contexts, home)
-        if user is not None:
-            check_user(user, "user")
-        key = new_key()
-        scope = None if contexts is None else frozenset(contexts)
-        record = KeyRecord(
-            name=name,
-            digest=digest(key),
-            permissions=frozenset(permissions),
-            contexts=scope,
-            home=home,
-            act_as=act_as,
-            user=user,
-            created=time(),
+        limit: int = 100,
+        before: int | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        since: float | None = None,
+    ) -> list[JsonObject]:
+        """Return audit records, the newest first."""
+        rows = await self.store.audit.recent(
+            limit=limit, before=before, actor=actor, action=action, since=since
         )
-        if not await self.store.keys.add(record):
-            raise Refused(
-                "ALREADY_EXISTS", f"there is or was a key named {name}; choose another name", path="name"
-            )
-        return await self._made(record, key)
-
-    async def rotate_key(self, name: str) -> dict[str, Any]:
-        """Put another key in place of one; the old one ends at once."""
-        key = new_key()
-        if not await self.store.keys.rotate(name, digest(key), time()):
-            raise _no_key(name)
-        record = next(each for each in await self.store.keys.all() if each.name == name)
-        return await self._made(record, key)
-
-    async def revoke_key(self, name: str) -> None:
-        """End a key at once."""
-        if not await self.store.keys.revoke(name, time()):
-            raise _no_key(name)
-        await self._reload_keys()
-
-    async def _made(self, record: KeyRecord, key: str) -> dict[str, Any]:
-        self.learn(key)
-        await self._reload_keys()
-        return {**_spelled(record), "key": key}
-
-    async def _reload_keys(self) -> None:
-        self.ring.load(await self.store.keys.all())
-        self.shared.publish(Change("keys"))
-
-    def _check_key(
-        self, name: str, permissions: Sequence[str], contexts: Sequence[str] | None, home: str
-    ) -> None:
-        if not name or len(name) > _NAME_LENGTH or not all(c.isalnum() or c in "-_." for c in name):
-            message = f"a key's name has 1 to {_NAME_LENGTH} letters, digits, `-`, `_` or `.`"
-            raise Refused("INVALID_REQUEST", message, path="name")
-        if name in _OURS:
-            raise Refused("INVALID_REQUEST", f"{name} is a name of ours; choose another one", path="name")
-        for each in permissions:
-            if each != "*" and (each.count(":") != 1 or each.startswith(":") or each.endswith(":")):
-                raise Refused(
-                    "INVALID_REQUEST", f"{each} is no permission; write resource:action", path="permissions"
-                )
-        for each in (home, *(contexts or ())):
-            if each not in self.contexts.contexts:
-                raise Refused("NOT_FOUND", f"there is no context named {each}", path="contexts")
-        if contexts is not None and home not in contexts:
-            raise Refused(
-                "INVALID_REQUEST", f"the home context {home} is not among the key's contexts", path="home"
-            )
+        return [row.as_json() for row in rows]
 
 
 def _hidden(reason: Reason | None) -> bool:
     return reason is not None and reason.effect == "hide"
 
 
-def _no_key(name: str) -> Refused:
-    return Refused("NOT_FOUND", f"there is no live key named {name}", path="name")
-
-
-def _spelled(record: KeyRecord) -> dict[str, Any]:
-    return {
-        "name": record.name,
-        "permissions": sorted(record.permissions),
-        "contexts": None if record.contexts is None else sorted(record.contexts),
-        "home": record.home,
-        "actAs": record.act_as,
-        "user": record.user,
-        "created": record.created,
-        "rotated": record.rotated,
-        "revoked": record.revoked,
-    }
+def _reported(tools: Iterable[Withheld]) -> list[dict[str, str]]:
+    return [{"name": each.name, "source": each.source, "reason": each.reason} for each in tools]

@@ -1,20 +1,23 @@
 """The operators' door to MCP servers: how they are, what changes, which definitions are approved."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any, cast
 
 from toolcrib.catalog import Catalog, PinChange
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Plan, Reload, ServerEntry, SourceState
-from toolcrib.model import JsonObject
+from toolcrib.interfaces import GIVERS, Plan, Reload, ServerEntry, SourceState, Withheld
+from toolcrib.model import LIBRARY, Actor, AddressGiver, JsonObject
 from toolcrib.names import canonical
+from toolcrib.observe import Audit
 from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
 
 TEST_SECONDS = 30.0
 """How long a test may take, a start included."""
+_RECORDED = ("dry_run", "added", "removed", "changed", "applied", "restart")
+"""What the audit keeps of a plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,9 @@ class Servers:
     supervisor: Supervisor
     breaker: Breaker
     config: Reload
+    audit: Audit
+    masked: Callable[[str, JsonObject], JsonObject]
+    """Returns the settings of a server without secrets: header and variable values, tokens in addresses."""
 
     def status(self) -> dict[str, Any]:
         """Say how every server is, and where each exposed name leads."""
@@ -44,14 +50,13 @@ class Servers:
     def _described(self, entry: ServerEntry, state: SourceState | None) -> dict[str, Any]:
         snapshot = self.catalog.snapshot
         mine = [tool for tool in snapshot.tools.values() if tool.source == entry.id]
-        withheld = {
-            lost.name.partition(":")[2]: lost.reason for lost in snapshot.withheld if lost.source == entry.id
-        }
+        withheld = _reasons(snapshot.withheld, entry.id)
         details = dict(state.details) if state is not None else {}
         return {
             "enabled": entry.enabled,
             "transport": entry.transport,
             "added": entry.added,
+            "pin": entry.pin,
             "state": "stopped" if state is None else state.state,
             "up": state is not None and state.state == "up",
             "last_error": (entry.barred or None) if state is None else state.last_error,
@@ -60,17 +65,26 @@ class Servers:
             "discovered_tools": sorted({tool.local for tool in mine} | withheld.keys()),
             "registered_tools": sorted(tool.exposed for tool in mine),
             "withheld_tools": withheld,
+            "shadowed_tools": _reasons(snapshot.shadowed, entry.id),
             "changed_tools": sorted(tool.exposed for tool in mine if tool.changed),
+            "definition_changes": self.catalog.definition_changes[entry.id],
             "degraded": any(tool.degraded for tool in mine),
             "stderr_tail": details.pop("stderr_tail", []),
             "details": details,
         }
 
-    async def test(self, server_id: str) -> dict[str, Any]:
+    async def test(self, server_id: str, *, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Ask a server for its tools now; one that is not running is started first."""
-        self._entry(server_id)
+        async with self.audit.action(actor, "servers.test", server_id) as action:
+            self._entry(server_id)
+            answer = await self._tested(server_id)
+            action.after = {"ok": answer["ok"], "error": answer.get("error")}
+            return answer
+
+    async def _tested(self, server_id: str) -> dict[str, Any]:
         if server_id not in {state.id for state in self.supervisor.states()}:
-            return {"ok": False, "tools": [], "error": self._why_not_run(server_id), "latency_ms": 0.0}
+            why = self._why_not_run(server_id)
+            return {"ok": False, "tools": [], "changed_tools": [], "error": why, "latency_ms": 0.0}
         started = perf_counter()
         state = await self.supervisor.test(server_id, TEST_SECONDS)
         ok = state.state == "up" and "fault" not in state.details
@@ -79,34 +93,49 @@ class Servers:
         answer: dict[str, Any] = {
             "ok": ok,
             "tools": sorted(self._names(server_id)) if ok else [],
+            "changed_tools": sorted(self._names(server_id, changed=True)) if ok else [],
             "latency_ms": round((perf_counter() - started) * 1000, 1),
         }
         return answer if ok else {**answer, "error": state.last_error or f"it is {state.state}"}
 
-    async def add(self, server_id: str, settings: JsonObject) -> dict[str, Any]:
-        """Add a server, now and for every later start; its tools can be called when this returns."""
-        canonical(server_id, "tool")
-        if server_id in self.config.servers():
-            raise _exists(server_id)
-        await self.config.amend(_with_server(server_id, settings))
-        described = self.status()["servers"][server_id]
-        return {
-            "server": server_id,
-            "state": described["state"],
-            "tools": described["registered_tools"],
-            "error": None if described["up"] else described["last_error"],
-        }
+    async def add(self, server_id: str, settings: JsonObject, *, actor: Actor = LIBRARY) -> dict[str, Any]:
+        """Add a server, now and for every later start; its tools can be called when this returns.
 
-    async def remove(self, server_id: str) -> dict[str, Any]:
+        Its address is judged by who adds it, now and whenever it is connected to.
+        """
+        async with self.audit.action(actor, "servers.add", server_id) as action:
+            canonical(server_id, "tool")
+            if server_id in self.config.servers():
+                raise _exists(server_id)
+            await self.config.amend(_with_server(server_id, settings, actor.caller.giver))
+            action.after = self.masked(server_id, settings)
+            described = self.status()["servers"][server_id]
+            if described["details"].get("is_own_gateway"):
+                await self.config.amend(_without_server(server_id))
+                raise _is_ourselves(server_id, described["last_error"])
+            return {
+                "server": server_id,
+                "state": described["state"],
+                "tools": described["registered_tools"],
+                "error": None if described["up"] else described["last_error"],
+            }
+
+    async def remove(self, server_id: str, *, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Remove a server that was added while running; those of the config file are the operator's."""
-        if not self._entry(server_id).added:
-            message = f"{server_id} is in the config file; take it out there, then reload"
-            raise Refused("SCOPE_DENIED", message, path="server_id")
-        return _spelled(await self.config.amend(_without_server(server_id)))
+        async with self.audit.action(actor, "servers.remove", server_id) as action:
+            entry = self._entry(server_id)
+            action.before = asdict(entry)
+            if not entry.added:
+                message = f"{server_id} is in the config file; take it out there, then reload"
+                raise Refused("SCOPE_DENIED", message, path="server_id")
+            return _spelled(await self.config.amend(_without_server(server_id)))
 
-    async def reload(self, *, dry_run: bool = False) -> dict[str, Any]:
+    async def reload(self, *, dry_run: bool = False, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Bring the gateway in line with its config; say what that changes, or would."""
-        return {"dry_run": dry_run, **_spelled(await self.config.reload(dry_run=dry_run))}
+        async with self.audit.action(actor, "config.reload") as action:
+            plan = {"dry_run": dry_run, **_spelled(await self.config.reload(dry_run=dry_run))}
+            action.after = {name: plan[name] for name in _RECORDED}
+            return plan
 
     def pins(self) -> list[dict[str, Any]]:
         """Return the tools whose definition is not the one that was trusted."""
@@ -115,32 +144,34 @@ class Servers:
             for each in self.catalog.snapshot.changed.values()
         ]
 
-    async def approve(self, name: str, seal: str | None = None) -> dict[str, Any]:
+    async def approve(self, name: str, seal: str | None = None, *, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Trust a tool's definition as it is now; with a `seal`, only if it is still that one."""
-        changed = self._changed(name)
-        if seal is not None and seal != changed.seal:
-            message = f"{changed.name} has changed again; look at it, then approve {changed.seal}"
-            raise Refused("INVALID_REQUEST", message, path="seal")
-        await self.config.amend(_with_pin(changed.name, changed.seal, self.config.pins))
-        return {"name": changed.name, "seal": changed.seal}
+        async with self.audit.action(actor, "pins.approve", name) as action:
+            changed = self._changed(name)
+            action.target = changed.name
+            if seal is not None and seal != changed.seal:
+                message = f"{changed.name} has changed again; look at it, then approve {changed.seal}"
+                raise Refused("INVALID_REQUEST", message, path="seal")
+            await self.config.amend(_with_pin(changed.name, changed.seal, self.config.pins))
+            action.before, action.after = {"seal": changed.trusted}, {"seal": changed.seal}
+            return {"name": changed.name, "seal": changed.seal}
 
     def _changed(self, name: str) -> PinChange:
         """Find the one changed definition that is meant."""
         snapshot = self.catalog.snapshot
-        found = [tool.name for tool in snapshot.find(name) if tool.name in snapshot.changed]
+        # Of a contested flat name, the owner alone: an approval must not go to another tool.
+        found = [tool.name for tool in snapshot.claimants(name)[:1] if tool.name in snapshot.changed]
         if not found:
             raise Refused("NOT_FOUND", f"there is no changed definition of {name}", path="name")
-        if len(found) > 1:
-            message = f"{name} may be {' or '.join(found)}; say which"
-            raise Refused("INVALID_REQUEST", message, path="name")
         changed = snapshot.changed[found[0]]
         if not changed.seal:
             message = f"the definition of {changed.name} is too large to be hashed; `pin: notify` serves it"
             raise Refused("INVALID_REQUEST", message, path="name")
         return changed
 
-    def _names(self, server_id: str) -> list[str]:
-        return [tool.exposed for tool in self.catalog.snapshot.tools.values() if tool.source == server_id]
+    def _names(self, server_id: str, *, changed: bool = False) -> list[str]:
+        tools = self.catalog.snapshot.tools.values()
+        return [tool.exposed for tool in tools if tool.source == server_id and (tool.changed or not changed)]
 
     def _entry(self, server_id: str) -> ServerEntry:
         entry = self.config.servers().get(server_id)
@@ -164,15 +195,22 @@ def _exists(server_id: str) -> Refused:
     return Refused("ALREADY_EXISTS", message, path="server_id")
 
 
+def _is_ourselves(server_id: str, message: str) -> Refused:
+    where = f"mcp.servers.{server_id}.url"
+    fault = {"where": where, "message": message, "file": None, "line": None}
+    return Refused("INVALID_REQUEST", message, path=where, details={"faults": [fault]})
+
+
 Change = Callable[[JsonObject], JsonObject]
 
 
-def _with_server(server_id: str, settings: JsonObject) -> Change:
+def _with_server(server_id: str, settings: JsonObject, giver: AddressGiver) -> Change:
     def change(overlay: JsonObject) -> JsonObject:
         servers = _servers(overlay)
         if server_id in servers:  # somebody else was faster
             raise _exists(server_id)
-        return {**overlay, "mcp": {"servers": {**servers, server_id: settings}}}
+        givers = {**_givers(overlay), server_id: giver}
+        return {**overlay, "mcp": {"servers": {**servers, server_id: settings}}, GIVERS: givers}
 
     return change
 
@@ -182,7 +220,11 @@ def _without_server(server_id: str) -> Change:
         servers = {name: each for name, each in _servers(overlay).items() if name != server_id}
         # What was approved of it means nothing for another server of that name.
         pins = {name: seal for name, seal in _pins(overlay).items() if name.partition(":")[0] != server_id}
-        return {**overlay, "mcp": {"servers": servers}, **({"pins": pins} if "pins" in overlay else {})}
+        kept: JsonObject = {"pins": pins} if "pins" in overlay else {}
+        if GIVERS in overlay:
+            givers = {name: giver for name, giver in _givers(overlay).items() if name != server_id}
+            kept = {**kept, GIVERS: givers}
+        return {**overlay, "mcp": {"servers": servers}, **kept}
 
     return change
 
@@ -202,5 +244,14 @@ def _pins(overlay: JsonObject) -> Mapping[str, str]:
     return cast("Mapping[str, str]", overlay.get("pins", {}))
 
 
+def _givers(overlay: JsonObject) -> Mapping[str, str]:
+    return cast("Mapping[str, str]", overlay.get(GIVERS, {}))
+
+
 def _servers(overlay: JsonObject) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", overlay.get("mcp", {}).get("servers", {}))
+
+
+def _reasons(tools: Iterable[Withheld], source: str) -> dict[str, str]:
+    """Return those of one source by their own names."""
+    return {each.name.partition(":")[2]: each.reason for each in tools if each.source == source}

@@ -10,11 +10,16 @@ from toolcrib.sources.functions import Functions
 
 CORE = "crib"
 
-_calling: ContextVar[Caller] = ContextVar("toolcrib_calling")
+_calling: ContextVar[Call] = ContextVar("toolcrib_calling")
 
 
 def caller() -> Caller:
     """Return who calls the tool that runs; for tools of this source alone."""
+    return _calling.get().caller
+
+
+def current_call() -> Call:
+    """Return the call that the tool which runs answers; for tools of this source alone."""
     return _calling.get()
 
 
@@ -29,7 +34,7 @@ class Core(Functions):
         return self._known(call, super().call(call))
 
     async def _known(self, call: Call, outcome: Outcome) -> Result:
-        before = _calling.set(call.caller)
+        before = _calling.set(call)
         try:
             return await outcome
         finally:

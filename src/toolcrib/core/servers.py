@@ -1,11 +1,11 @@
 """Tools that add an MCP server while the gateway runs, and say how the servers there are doing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolcrib.console import Servers
 from toolcrib.errors import Refused
-from toolcrib.model import JsonObject, Problem
+from toolcrib.model import Actor, JsonObject, Problem
 from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
 
 Answer = ToolResult[dict[str, Any]]
@@ -144,15 +144,23 @@ _LIST_OPTIONS: Options = {
 }
 
 
-def server_tools(servers: Servers) -> tuple[AnyTool, ...]:
-    """Make the tools over the operators' door to the servers."""
+def server_tools(
+    servers: Servers, actor: Callable[[], Actor], check_reader: Callable[[], None]
+) -> tuple[AnyTool, ...]:
+    """Make the tools over the operators' door to the servers.
+
+    `actor` is who calls the tool that runs; `check_reader` refuses callers that may not see all servers.
+    """
 
     async def add(arguments: JsonObject) -> Answer:
         settings = dict(arguments)
         server_id = str(settings.pop("server_id"))
         try:
-            made = await servers.add(server_id, _settings(settings))
+            chosen = _settings(settings)
+            made = await servers.add(server_id, chosen, actor=actor())
         except Refused as error:
+            if error.problem.code == "PERMISSION_DENIED":
+                raise _of_argument(error.problem, server_id) from None
             if error.problem.code != "INVALID_REQUEST":
                 raise
             raise _of_arguments(error.problem, server_id) from None
@@ -160,6 +168,7 @@ def server_tools(servers: Servers) -> tuple[AnyTool, ...]:
 
     async def list_all(arguments: JsonObject) -> Answer:
         del arguments
+        check_reader()
         return _listed(servers.status())
 
     registry = Registry()
@@ -177,6 +186,12 @@ def _settings(given: dict[str, Any]) -> JsonObject:
     elif more:
         raise Refused("INVALID_ARGUMENTS", "args are there without a command; give command", path="args")
     return {"transport": "stdio" if "command" in given else "http", **given}
+
+
+def _of_argument(found: Problem, server_id: str) -> Refused:
+    """Name the argument instead of the setting that it became."""
+    path = (found.path or "").replace(f"mcp.servers.{server_id}", "arguments", 1)
+    return Refused(found.code, found.message, path=path, details=found.details)
 
 
 def _of_arguments(found: Problem, server_id: str) -> Refused:

@@ -4,5 +4,6 @@
 """
 
 from toolcrib.egress.egress import Egress
+from toolcrib.egress.rules import AddressRules
 
-__all__ = ["Egress"]
+__all__ = ["AddressRules", "Egress"]

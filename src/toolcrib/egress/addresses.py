@@ -52,6 +52,7 @@ _PRIVATE = (
 
 FORBIDDEN = tuple((ip_network(text), what) for what, texts in _FORBIDDEN.items() for text in texts)
 PRIVATE = tuple(ip_network(text) for text in _PRIVATE)
+LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 UNICAST = IPv6Network("2000::/3")
 """All of IPv6 that is handed out; whatever else is not private is not for us."""
 
@@ -72,6 +73,17 @@ def fault(text: str, allowed: Iterable[Network]) -> str | None:
     if isinstance(address, IPv6Address) and address not in UNICAST:
         return "it is an unspecified or reserved address, and those are never allowed"
     return None
+
+
+def private_network(text: str) -> Network | None:
+    """Return the private network that an address is in; None where it is public, forbidden, or no address."""
+    try:
+        address = _inside(ip_address(text))
+    except ValueError:
+        return None
+    if any(address in network for network, _ in FORBIDDEN):
+        return None
+    return next((network for network in PRIVATE if address in network), None)
 
 
 def _inside(address: Address) -> Address:

@@ -56,7 +56,8 @@ class Client:
         self._rendered = lru_cache(maxsize=_MOST_HEADS)(self._render)
         self._idle: list[Wire] = []
         self._wires: set[Wire] = set()
-        self._sweeping = self._closed = False
+        self._closed = False
+        self._sweeping: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,6 +69,9 @@ class Client:
         """Close every connection; whoever still waits for something hears of it."""
         self._closed = True
         self.hang_up()
+        # The timer would keep this client, and all it holds, for as long as connections may rest.
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         with anyio.CancelScope(shield=True):
             await anyio.lowlevel.checkpoint()
 
@@ -122,7 +126,7 @@ class Client:
         except TimeoutError as error:
             raise NoConnection(f"no connection within {self._seconds:g} s") from error
         except (OSError, ssl.CertificateError) as error:
-            raise NoConnection(_why(error)) from error
+            raise NoConnection(why_no_connection(error)) from error
         self._wires.add(wire)
         if self._closed:
             wire.close(HungUp(_CLOSED))
@@ -155,18 +159,16 @@ class Client:
         loop = asyncio.get_running_loop()
         wire.since = loop.time()
         self._idle.append(wire)
-        if not self._sweeping:
-            self._sweeping = True
-            loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
+        if self._sweeping is None:
+            self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what nobody has used for long. The longest unused stand first."""
         old = loop.time() - KEPT_SECONDS
         while self._idle and self._idle[0].since < old:
             self._idle.pop(0).close(HungUp(_CLOSED))
-        self._sweeping = bool(self._idle) and not self._closed
-        if self._sweeping:
-            loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
+        is_wanted = bool(self._idle) and not self._closed
+        self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep, loop) if is_wanted else None
 
 
 @lru_cache(maxsize=1)
@@ -191,7 +193,7 @@ def _credentials(url: URL) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(pair).decode()}"}
 
 
-def _why(error: OSError) -> str:
+def why_no_connection(error: OSError) -> str:
     """The system's own words alone: where we connected to is not for everybody who calls a tool."""
     if isinstance(error, Blocked):
         return str(error.strerror)

@@ -54,8 +54,8 @@ class Egress:
             return "it holds blanks, control characters or a backslash"
         if "@" in parsed.raw_authority:
             return "it holds a user name or password; give credentials as headers"
-        name = host.removesuffix(".").lower()
-        if name == "localhost" or name.endswith(".localhost"):
+        name = _plain(host)
+        if _is_localhost(name):
             return self.fault("127.0.0.1") and self.fault("::1")
         if ":" in host:
             return self.fault(host)
@@ -64,3 +64,24 @@ class Egress:
         if not _QUAD.match(host):
             return "its host is an address in an unusual spelling"
         return self.fault(host)
+
+
+def literal_address(url: str) -> str | None:
+    """Return the address that a URL names without a lookup; `localhost` is one, any other name is not."""
+    from yarl import URL
+
+    try:
+        host = URL(url).raw_host or ""
+    except ValueError:
+        return None
+    if _is_localhost(_plain(host)):
+        return "127.0.0.1"
+    return host if ":" in host or _QUAD.match(host) else None
+
+
+def _plain(host: str) -> str:
+    return host.removesuffix(".").lower()
+
+
+def _is_localhost(name: str) -> bool:
+    return name == "localhost" or name.endswith(".localhost")

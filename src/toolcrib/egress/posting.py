@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from toolcrib.egress.egress import Egress
 from toolcrib.egress.lookup import Blocked, Look
 from toolcrib.egress.response import NoConnection, Response
+from toolcrib.egress.rules import AddressRules
+from toolcrib.model import AddressGiver
 from toolcrib.version import VERSION
 
 if TYPE_CHECKING:
@@ -61,26 +63,36 @@ class Post:
 
     def __init__(
         self,
-        egress: Egress,
+        rules: AddressRules,
         *,
         connect_seconds: float = CONNECT_SECONDS,
         most_places: int = MOST_PLACES,
         look: Look | None = None,
     ) -> None:
-        self._egress, self._seconds, self._most, self._look = egress, connect_seconds, most_places, look
+        self._rules, self._seconds, self._most, self._look = rules, connect_seconds, most_places, look
         self._judged = lru_cache(maxsize=_MOST_URLS)(self._judge)
-        self._places: dict[tuple[str, str], _Place] = {}
+        self._places: dict[tuple[str, str, Egress], _Place] = {}
         """The one used longest ago stands first."""
         self._closed = False
 
-    async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
+    async def send(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        giver: AddressGiver | None = "other",
+    ) -> Reply:
         """Post a body of JSON and read the answer; a redirect is an answer like any other.
 
+        The URL and each address it leads to are judged by who gave it.
         Raises NoConnection (Forbidden where the rule for addresses is why) if nothing was sent, HungUp and
         NotHttp if something was, TooLarge, and ValueError for headers that HTTP does not allow.
         """
-        target = self._judged(url)
-        async with self._client(target) as client:
+        egress = self._rules.egress(giver)
+        target = self._judged(url, egress)
+        async with self._client(target, egress) as client:
             try:
                 response = await client.send("POST", target, headers, body)
             except NoConnection as error:
@@ -100,20 +112,21 @@ class Post:
         while self._places:
             await self._places.popitem()[1].client.close()
 
-    def _judge(self, url: str) -> "URL":
+    def _judge(self, url: str, egress: Egress) -> "URL":
         # Late, as in all of this: it takes a while to load, and many a gateway has no apps.
         from yarl import URL
 
-        reason = self._egress.refusal(url)
+        reason = egress.refusal(url)
         if reason is not None:
             raise Forbidden(f"the URL is refused: {reason}")
         return URL(url)
 
     @asynccontextmanager
-    async def _client(self, url: "URL") -> AsyncGenerator["Client"]:
+    async def _client(self, url: "URL", egress: Egress) -> AsyncGenerator["Client"]:
         # With its credentials, where the URL holds some: they are sent over all connections of a client.
-        key = url.scheme, url.raw_authority
-        place = self._places.pop(key, None) or self._opened(url)
+        # And by its rule: a connection that one giver may open must not serve another who may not.
+        key = url.scheme, url.raw_authority, egress
+        place = self._places.pop(key, None) or self._opened(url, egress)
         self._places[key] = place
         place.users += 1
         try:
@@ -122,7 +135,7 @@ class Post:
             place.users -= 1
             await self._make_room()
 
-    def _opened(self, url: "URL") -> _Place:
+    def _opened(self, url: "URL", egress: Egress) -> _Place:
         from toolcrib.egress.client import Client
 
         if self._closed:
@@ -130,7 +143,7 @@ class Post:
         client = Client(
             url,
             _OURS,
-            self._egress,
+            egress,
             content_type=_JSON,
             connect_seconds=self._seconds,
             look=self._look,

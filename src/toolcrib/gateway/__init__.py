@@ -9,6 +9,7 @@ from toolcrib.gateway.door import Gateway
 from toolcrib.gateway.following import Follower
 from toolcrib.gateway.library import LINK, Announced, Library
 from toolcrib.gateway.pace import unhurried
+from toolcrib.gateway.process import ProcessSlots
 from toolcrib.gateway.prompts import Prompts
 from toolcrib.gateway.resources import Resources
 from toolcrib.gateway.seal import Seal, bound_to
@@ -30,6 +31,7 @@ __all__ = [
     "Gateway",
     "Library",
     "Places",
+    "ProcessSlots",
     "Prompts",
     "Resources",
     "Run",

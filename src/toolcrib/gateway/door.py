@@ -13,12 +13,14 @@ from toolcrib.gateway.complete import Completion
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.near import Neighbourhood, Tagged
 from toolcrib.gateway.pace import unhurried
+from toolcrib.gateway.process import ProcessSlots, overloaded
 from toolcrib.gateway.ways import Denied, Way
 from toolcrib.interfaces import Handler, Recorder
 from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
 from toolcrib.names import near, split
 from toolcrib.policy import Context, Policy
 from toolcrib.search import Corpus, Index
+from toolcrib.slots import Hold
 
 T = TypeVar("T")
 _MOST_VIEWS = 512
@@ -85,16 +87,26 @@ class Gateway:
         contexts: Callable[[], Mapping[str, Context]],
         servers: Callable[[], Iterable[str]] = tuple,
         present: Callable[[Caller], Awaitable[Caller]] | None = None,
+        denied: Callable[[Call, Problem], Awaitable[None]] | None = None,
+        slots: ProcessSlots | None = None,
+        id: str = "",
     ) -> None:
+        self.id = id
+        """What tells this gateway, with all its replicas, from others; empty where nothing was said."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
         self._book, self._corpus = _Book(), Corpus()
-        self.library = Library(policy, self._fetch, servers)
+        self._slots = slots or ProcessSlots()
+        self.share = self._slots.share
+        """The largest part of any shared limit that one principal may hold."""
+        self.library = Library(policy, self._fetch, servers, share=self.share)
         """What sources have besides tools; `servers` are those which may have something, up or not."""
+        self.session_ended: Callable[[str], None] = lambda _: None
+        """Told of every session of a client that has ended, by the owner its channels have named."""
         self._listeners: list[Callable[[], None]] = []
         self._acquaintances: list[Callable[[str], None]] = []
         self._callers: list[Callable[[str], None]] = []
-        self._present = present
+        self._present, self._on_denied = present, denied
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over a new catalog: chains of unchanged tools stay, others are composed when first called."""
@@ -241,20 +253,19 @@ class Gateway:
 
     def tool(self, name: str, caller: Caller) -> Tool:
         """Return the tool this caller means by a name, or refuse and say what comes near."""
-        found = self._book.snapshot.find(name)
+        snapshot = self._book.snapshot
+        found = snapshot.claimants(name)
         if len(found) == 1 and self._policy.why_not(found[0], caller) is None:
             return found[0]
         if not found and ":" in name:
             split(name)
-        reasons = [(tool, self._policy.why_not(tool, caller)) for tool in found]
-        allowed = [tool for tool, reason in reasons if reason is None]
-        if len(allowed) == 1:
-            return allowed[0]
-        if allowed:
-            raise self._ambiguous(name, allowed)
-        for tool, why in reasons:
-            if why is not None and why.effect == "deny":
-                raise Denied(why.code, f"{tool.name} {why.message}", tool)
+        owner = self._policy.owner(found, caller)
+        if owner is not None and owner.name in snapshot.tools:
+            why = self._policy.why_not(owner, caller)
+            if why is None:
+                return owner
+            if why.effect == "deny":
+                raise Denied(why.code, f"{owner.name} {why.message}", owner)
         raise self._unknown(name, caller)
 
     async def call(
@@ -271,18 +282,27 @@ class Gateway:
             tool, denied = error.tool, error.problem
         except Refused as error:
             return self.refusal(error.problem, origin)
-        call = Call.of(
-            {
-                **_PLAIN,
-                **way,
-                "id": self._new_id(),
-                "tool": tool,
-                "arguments": arguments if arguments is not None else {},
-                "caller": caller,
-                "origin": origin,
-            }
-        )
-        result = await self._chain(tool)(call) if denied is None else self._denied(call, denied)
+        fields: dict[str, Any] = {
+            **_PLAIN,
+            **way,
+            "id": self._new_id(),
+            "tool": tool,
+            "arguments": arguments if arguments is not None else {},
+            "caller": caller,
+            "origin": origin,
+        }
+        call = Call.of(fields)
+        # As in `_run`, written out because every call comes here.
+        slots, principal = self._slots, caller.principal
+        if denied is not None or not slots.take(principal):
+            result = await self._denied(call, denied or overloaded())
+        elif call.channel is not None:
+            result = await Hold(slots, principal).run(call, call.channel, self._chain(tool))
+        else:
+            try:
+                result = await self._chain(tool)(call)
+            finally:
+                slots.release(principal)
         return self._complete(result, call, started)
 
     async def _fetch(
@@ -293,8 +313,21 @@ class Gateway:
         origin = self.identified(way.get("origin", UNKNOWN))
         carried: Way = {**way, "origin": origin}
         call = Call(id=self._new_id(), tool=door, arguments=params, caller=caller, **carried)
-        result = await self._chain(door)(call) if denied is None else self._denied(call, denied)
+        result = await self._denied(call, denied) if denied is not None else await self._run(call)
         return self._completion.complete(result, door, origin, perf_counter() - started)
+
+    async def _run(self, call: Call) -> Result:
+        """Run a call through the steps of its tool, as one of those under way in the process."""
+        slots, principal = self._slots, call.caller.principal
+        if not slots.take(principal):
+            return await self._denied(call, overloaded())
+        chain = self._chain(call.tool)
+        if call.channel is not None:
+            return await Hold(slots, principal).run(call, call.channel, chain)
+        try:
+            return await chain(call)
+        finally:
+            slots.release(principal)
 
     def refusal(self, problem: Problem, origin: Origin = UNKNOWN) -> Result:
         """Return a completed result for a request that never reached a tool."""
@@ -332,10 +365,12 @@ class Gateway:
         trace = origin.trace_id or self._new_id()
         return origin.but(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
 
-    def _denied(self, call: Call, problem: Problem) -> Result:
+    async def _denied(self, call: Call, problem: Problem) -> Result:
         """A call that may not be made is recorded all the same: it is what an operator looks for."""
         result = Result(problem=problem)
         self._recorder.record(call, result, 0.0)
+        if self._on_denied is not None:
+            await self._on_denied(call, problem)
         return result
 
     def _chain(self, tool: Tool) -> Handler:
@@ -353,10 +388,6 @@ class Gateway:
         return Refused(
             "TOOL_NOT_FOUND", f"there is no tool named {name[:200]}{meant}", details={"near": list(close)}
         )
-
-    def _ambiguous(self, name: str, tools: Sequence[Tool]) -> Refused:
-        names = ", ".join(tool.name for tool in tools[:3])
-        return Refused("TOOL_NOT_FOUND", f"{name[:200]} may mean {names}; use one of these names")
 
 
 def _definition(tool: Tool) -> str:

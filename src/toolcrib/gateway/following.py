@@ -10,12 +10,15 @@ from toolcrib.errors import Refused
 from toolcrib.gateway.resources import Found
 from toolcrib.gateway.ways import Way
 from toolcrib.model import Caller, JsonObject, Result, Tool
+from toolcrib.slots import DEFAULT_SHARE, Slots
 
 MOST = 10_000
 MOST_EACH = 200
 """How many resources one client may follow."""
 LONGEST = 2_048
 """The longest URI that can be followed."""
+
+_RETRY_SECONDS = 60.0
 
 _ENDS = re.compile("[/?#]")
 _MOST_ENDS = 64
@@ -37,6 +40,8 @@ class Following:
         find: Callable[[str, Caller], Found],
         fetch: _Fetch,
         is_open: Callable[[str, Caller], bool],
+        *,
+        share: float = DEFAULT_SHARE,
     ) -> None:
         self.find, self._fetch, self._is_open = find, fetch, is_open
         self.spare: Callable[[str], None] = _nobody
@@ -45,7 +50,7 @@ class Following:
         """By source, then by the URI it knows."""
         self._agreed: set[tuple[str, str]] = set()
         """What sources have said they will tell; after a restart whoever runs them asks again."""
-        self._count = 0
+        self.slots = Slots(MOST, share)
 
     def follower(self, caller: Caller, hear: Hear) -> "Follower":
         """Return a client's own; it follows nothing yet."""
@@ -79,18 +84,20 @@ class Following:
 
     def enter(self, follower: "Follower", found: Found) -> None:
         """Count one in."""
-        if self._count >= MOST:
-            raise Refused("OVERLOADED", f"{MOST:,} resources are followed already, which is the most")
-        followers = self._followers.setdefault(found.holding.source, {}).setdefault(found.name, set())
-        self._count += follower not in followers
-        followers.add(follower)
+        followers = self._followers.get(found.holding.source, {}).get(found.name, ())
+        if follower in followers:
+            return
+        if not self.slots.take(follower.caller.principal):
+            message = f"too many of {MOST:,} resources are followed already; leave some first, or try later"
+            raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
+        self._followers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(follower)
 
     def leave(self, follower: "Follower", source: str, uri: str) -> None:
         """Count one out; what nobody follows any more need not be told."""
         followers = self._followers.get(source, {}).get(uri, set())
         if follower not in followers:
             return
-        self._count -= 1
+        self.slots.release(follower.caller.principal)
         followers.discard(follower)
         if not followers:
             del self._followers[source][uri]

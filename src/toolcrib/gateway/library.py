@@ -12,6 +12,7 @@ from toolcrib.gateway.resources import Found, Resources
 from toolcrib.gateway.ways import Denied, Way
 from toolcrib.model import Caller, JsonObject, Problem, Result, Tool
 from toolcrib.policy import Policy
+from toolcrib.slots import DEFAULT_SHARE
 
 T = TypeVar("T", Resources, Prompts)
 
@@ -55,12 +56,19 @@ class _View:
 class Library:
     """Everything that is no tool. It is behind doors, and those pass the policy and the steps as tools do."""
 
-    def __init__(self, policy: Policy, fetch: Fetch, servers: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        fetch: Fetch,
+        servers: Callable[[], Iterable[str]],
+        *,
+        share: float = DEFAULT_SHARE,
+    ) -> None:
         self._policy, self._fetch, self._servers = policy, fetch, servers
         self._holdings: Mapping[str, Holding] = {}
         self._views: dict[object, _View] = {}
         self._made: dict[tuple[object, ...], Any] = {}
-        self.following = Following(self.resource, fetch, self._is_open)
+        self.following = Following(self.resource, fetch, self._is_open, share=share)
         """Who wants to hear of which resource."""
 
     def adopt(self, snapshot: Snapshot) -> None:

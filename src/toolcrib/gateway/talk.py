@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from toolcrib.model import Caller, Json, JsonObject, Origin, Progress, Report, Result, Tool, Unanswered
+from toolcrib.slots import DEFAULT_SHARE, Slots
 
 log = logging.getLogger(__name__)
 
@@ -63,37 +64,46 @@ class Whisper:
 
 @dataclass
 class Places:
-    """Where calls wait for their callers: so many in all, and so many of one caller."""
+    """Limits of calls that wait for their callers: in all, of one principal, and of one caller."""
 
     most: int = 1000
     per_caller: int = 16
-    taken: int = 0
+    share: float = DEFAULT_SHARE
     talks: "set[Talk]" = field(default_factory=set["Talk"])
     """Every call that runs, or has ended and was not fetched."""
     parked: "dict[str, Talk]" = field(default_factory=dict[str, "Talk"])
     """Those that wait, by what a request that comes back shows."""
     _of: Counter[str] = field(default_factory=Counter[str])
+    _slots: Slots = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Divide what there is."""
+        self._slots = Slots(self.most, self.share)
+
+    @property
+    def taken(self) -> int:
+        """How many calls have asked something and have not ended."""
+        return self._slots.used
 
     def waiting(self) -> int:
         """How many calls wait for a caller to come back."""
         return len(self.parked)
 
-    def take(self, who: str) -> None:
+    def take(self, caller: Caller) -> None:
         """Take a place, or say that there is none: those who wait are not thrown out."""
-        if self._of[who] >= self.per_caller:
+        if self._of[caller.id] >= self.per_caller:
             said = f"{self.per_caller} calls of this caller wait for answers already; answer one of them"
             raise Unanswered(_NO_ANSWER, said)
-        if self.taken >= self.most:
+        if not self._slots.take(caller.principal):
             raise Unanswered(_NO_ANSWER, "too many calls wait for answers already; try again later")
-        self._of[who] += 1
-        self.taken += 1
+        self._of[caller.id] += 1
 
-    def leave(self, who: str) -> None:
+    def leave(self, caller: Caller) -> None:
         """Give a place back."""
-        self._of[who] -= 1
-        if not self._of[who]:
-            del self._of[who]
-        self.taken -= 1
+        self._of[caller.id] -= 1
+        if not self._of[caller.id]:
+            del self._of[caller.id]
+        self._slots.release(caller.principal)
 
 
 class _Question(NamedTuple):
@@ -151,7 +161,7 @@ class Talk(Whisper):
         """Wait until a request has brought the answer."""
         self._check(method, params)
         if not self._placed:
-            self._places.take(self.caller.id)
+            self._places.take(self.caller)
             self._placed = True
         self._numbered += 1
         name = f"q{self._numbered}"
@@ -223,7 +233,7 @@ class Talk(Whisper):
         self._places.talks.discard(self)
         if self._placed:
             self._placed = False
-            self._places.leave(self.caller.id)
+            self._places.leave(self.caller)
 
     def _wake(self) -> None:
         if self._news is not None and not self._news.done():

@@ -1,21 +1,26 @@
 """From a credential to a Caller: in memory, so that no call waits to know who is asking."""
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from toolcrib.errors import Refused
 from toolcrib.identity.admin import admin_key, derive
 from toolcrib.identity.anonymous import Anonymous
+from toolcrib.identity.failures import FailedLogins, Failure
 from toolcrib.identity.keys import KeyRing, digest, new_key
 from toolcrib.identity.people import People
-from toolcrib.identity.sign_in import SignIn
+from toolcrib.identity.sign_in import PageSession, SignIn, require_fresh
 from toolcrib.identity.trust_header import TrustHeader
-from toolcrib.model import Caller, Credential
+from toolcrib.model import OPERATOR, Caller, Credential
 
 __all__ = [
+    "ADMIN",
     "Anonymous",
+    "FailedLogins",
+    "Failure",
     "Identity",
     "KeyRing",
+    "PageSession",
     "People",
     "SignIn",
     "TrustHeader",
@@ -24,9 +29,11 @@ __all__ = [
     "derive",
     "digest",
     "new_key",
+    "require_fresh",
+    "require_whole",
 ]
 
-ADMIN = Caller(id="admin", key="admin", permissions=frozenset({"*"}), act_as=True)
+ADMIN = Caller(id="admin", key=OPERATOR, permissions=frozenset({"*"}), act_as=True, operator=True)
 LONGEST_USER = 200
 _MOST_SEEN = 4096
 
@@ -74,13 +81,36 @@ class Identity:
     def _found(self, credential: Credential) -> Caller | None:
         if credential.authorization is not None:
             return self._by_key(credential.authorization)
-        if credential.session is not None and self.sign_in.knows(credential.session):
-            return ADMIN
+        session = None if credential.session is None else self.sign_in.session(credential.session)
+        if session is not None:
+            return self.session_caller(session)
         if self._trust_header is not None:
             return self._trust_header.caller(credential)
         if self._anonymous is not None and credential.user is None:
             return self._anonymous.caller(credential)
         return None
+
+    def make_link(self, caller: Caller, authorization: str | None = None) -> str:
+        """Return the token of a link whose session acts as this caller's key does, for as long as it does.
+
+        Of a key that has just been rotated two secrets are valid; the session ends with the one shown.
+        """
+        if caller.key == ADMIN.key:
+            return self.sign_in.make_link()
+        shown = None if authorization is None else _digest_in(authorization)
+        maker = self.ring.digest_of(caller.key) if shown is None else shown
+        if maker is None or self.ring.caller(maker) is None:
+            raise Refused("UNAUTHENTICATED", "this API key is no longer valid; use another one")
+        return self.sign_in.make_link(maker)
+
+    def session_caller(self, session: PageSession) -> Caller | None:
+        """Return who a session of the page acts as; None, and it ends, where its key is no longer valid."""
+        caller = ADMIN if session.maker is None else self.ring.caller(session.maker)
+        if caller is None:
+            # The key that made the link has been revoked or rotated, or has expired.
+            self.sign_in.end(session.cookie)
+            return None
+        return caller if self.sign_in.is_fresh(session) else _stale(caller)
 
     def _by_key(self, authorization: str) -> Caller:
         scheme, _, key = authorization.partition(" ")
@@ -91,8 +121,15 @@ class Identity:
             return ADMIN
         caller = self.ring.caller(found)
         if caller is None:
-            raise Refused("UNAUTHENTICATED", "this API key is unknown or has been revoked")
+            # Only who holds the key itself is told that it has expired.
+            expired = self.ring.has_expired(found)
+            what = "has expired; ask for another one" if expired else "is unknown or has been revoked"
+            raise Refused("UNAUTHENTICATED", f"this API key {what}")
         return caller
+
+    def ended_name(self, authorization: str) -> str:
+        """Return the name of the ended key that an `Authorization` header holds; empty for any other."""
+        return self.ring.ended_name(_digest_in(authorization))
 
     def acting_for(self, caller: Caller, user: str) -> Caller:
         """Return the caller as it acts for a user; one that may not is refused."""
@@ -105,11 +142,28 @@ class Identity:
         return replace(caller, id=f"user:{user}", user=user)
 
 
+def _digest_in(authorization: str) -> str:
+    return digest(authorization.partition(" ")[2].strip())
+
+
+@lru_cache(maxsize=64)
+def _stale(caller: Caller) -> Caller:
+    # Cached, since what the gateway prepares per caller is kept by the object's identity.
+    return replace(caller, stale=True)
+
+
 def check_user(id: str, path: str) -> None:
     """Refuse what cannot be the id of a user."""
     if not id or len(id) > LONGEST_USER or not id.isprintable():
         message = f"a user's id has 1 to {LONGEST_USER} printable characters"
         raise Refused("INVALID_REQUEST", message, path=path)
+
+
+def require_whole(caller: Caller) -> None:
+    """Refuse a caller that is confined to contexts what concerns the gateway as a whole."""
+    if caller.narrowed:
+        message = "this concerns the whole gateway, and your key is confined to contexts; use one that is not"
+        raise Refused("SCOPE_DENIED", message)
 
 
 async def _nobody(user: str) -> None:

@@ -7,6 +7,8 @@ from hashlib import scrypt
 from hmac import digest
 from pathlib import Path
 
+from toolcrib.private_files import FILE_MODE, private_folder, read_secret
+
 FILE = "admin.key"
 _LONG = 32
 """So many characters nobody tries out."""
@@ -18,13 +20,11 @@ def admin_key(given: str | None, home: Path, new_key: Callable[[], str]) -> str:
         return given
     path = home / FILE
     if path.exists():
-        if path.stat().st_mode & 0o077:
-            message = f"{path} can be read by others; run `chmod 600 {path}`"
-            raise PermissionError(message)
-        return path.read_text().strip()
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(home)
+        return read_secret(path).decode().strip()
+    private_folder(home)
     made = new_key()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     with os.fdopen(descriptor, "w") as file:
         file.write(made + "\n")
         file.flush()

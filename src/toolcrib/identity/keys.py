@@ -1,13 +1,30 @@
 """API keys: random, shown once, stored as a hash, looked up by it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
+from heapq import heappop, heappush
 from secrets import token_urlsafe
+from time import monotonic, time
+from typing import NamedTuple
 
+import anyio
+
+from toolcrib.errors import Unavailable
 from toolcrib.interfaces import KeyRecord
-from toolcrib.model import Caller
+from toolcrib.model import EVERY_CONTEXT, NO_CONTEXT, Caller
 
 PREFIX = "tc_"
+MAX_UNCHECKED_SECONDS = 60.0
+"""How long keys are accepted after they were last read from the store: one may have been revoked since."""
+EXPIRY_CHECK_SECONDS = 0.25
+"""Between two looks at which keys have expired, of those that requests have been seen with."""
+MAX_EXPIRED_AT_ONCE = 1000
+"""Keys that are ended in one go; those who hold thousands must not stop everyone else."""
+
+_MAX_CALLERS = 8192
+_MAX_KNOWN_GRANTS = 4096
+_RETRY_AFTER = 2.0
+_EXPIRED_PAUSE = 1.0
 
 
 def new_key() -> str:
@@ -20,41 +37,222 @@ def digest(key: str) -> str:
     return sha256(key.encode()).hexdigest()
 
 
-class KeyRing:
-    """The live keys, ready as callers. Swapped whole when the store changes."""
+class _Grant(NamedTuple):
+    """What a key may do."""
 
-    def __init__(self) -> None:
+    home: str
+    contexts: frozenset[str] | None
+    permissions: frozenset[str]
+    act_as: bool
+
+
+class KeyRing:
+    """The live keys. Changes are applied as they are read, and expiry as it comes.
+
+    Of each key it has texts and a shared grant only, and makes the caller when the key is first used: a
+    hundred thousand objects more would make every garbage collection hold everybody up.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = monotonic,
+        *,
+        now: Callable[[], float] = time,
+        deny: bool = False,
+    ) -> None:
+        self._clock, self._now, self._deny = clock, now, deny
+        self._checked = clock()
+        self._stale = False
+        self._live: dict[str, str] = {}
+        """The names of valid keys, by hash."""
+        self._grants: dict[str, _Grant] = {}
+        """What keys may do, by name."""
+        self._users: dict[str, str] = {}
+        """Whose own keys are, by name, of those that are somebody's."""
+        self._known_grants: dict[_Grant, _Grant] = {}
         self._callers: dict[str, Caller] = {}
+        """Keys in use as callers, by name: always the same object, by which others know it."""
+        self._digests: dict[str, tuple[str, ...]] = {}
+        """The hashes that each name has here, live or not."""
+        self._ends: dict[str, float] = {}
+        """When hashes stop being valid, of those that do."""
+        self._due: list[tuple[float, str]] = []
+        """The same as a heap; entries that no longer hold are passed over."""
+        self._ended: dict[str, str] = {}
+        self._expired: set[str] = set()
+        self.used: dict[str, float] = {}
+        """When keys were last used, by name, of those whose use is not stored yet."""
         self.seen: dict[bytes, Caller] = {}
-        """Whom an `Authorization` header has turned out to be; forgotten whenever the keys are loaded."""
+        """Whom an `Authorization` header has turned out to be; forgotten whenever a key changes."""
         self._listeners: list[Callable[[str], None]] = []
 
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all keys that are known here."""
+        return self._digests.keys()
+
     def listen(self, hear: Callable[[str], None]) -> None:
-        """Hear the name of every key that no longer opens anything, whoever ended it and wherever."""
+        """Hear the name of every key of which a secret is no longer valid, whoever ended it and wherever."""
         self._listeners.append(hear)
 
-    def load(self, records: Iterable[KeyRecord]) -> None:
-        """Replace all keys; a revoked one is gone with this."""
-        before = self._callers
-        self._callers = {each.digest: _caller(each) for each in records if each.revoked is None}
-        self.seen = {}
-        for gone in before.keys() - self._callers.keys():
-            for hear in self._listeners:
-                hear(before[gone].key)
+    def load(self, records: Collection[KeyRecord]) -> None:
+        """Replace all keys."""
+        kept = {each.name for each in records}
+        self.remove([name for name in self._digests if name not in kept])
+        self.apply(records)
+        self.checked()
+
+    def checked(self) -> None:
+        """Note that the store has been read up to its newest change."""
+        self._checked, self._stale = self._clock(), False
+
+    def apply(self, records: Iterable[KeyRecord]) -> None:
+        """Put keys in the place of what is known of them; a revoked one is gone with this."""
+        now = self._now()
+        for record in records:
+            self._apply(record, now)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Forget keys."""
+        for name in names:
+            self._tell(name, gone=self._forget(name))
+
+    def digest_of(self, name: str) -> str | None:
+        """Return the hash of the live key with this name; rotating the key changes it."""
+        newest = self._digests.get(name, ("",))[0]
+        return newest if newest in self._live else None
 
     def caller(self, hashed: str) -> Caller | None:
-        """Return the caller a hashed key stands for."""
-        return self._callers.get(hashed)
+        """Return the caller of a hashed key, and note its use; keys unchecked for too long are refused."""
+        if self._stale:
+            message = "the store does not answer, so API keys cannot be checked; nothing was done"
+            raise Unavailable("SOURCE_DOWN", message, retry_after=_RETRY_AFTER)
+        name = self._live.get(hashed)
+        if name is None:
+            return None
+        if hashed in self._ends and self._ends[hashed] <= self._now():
+            self._end(hashed)
+            return None
+        self.used[name] = time()
+        return self._callers.get(name) or self._made(name)
+
+    def ended_name(self, hashed: str) -> str:
+        """Return the name of a key that was revoked or has expired; empty where a hash belongs to none."""
+        return self._ended.get(hashed, "")
+
+    def has_expired(self, hashed: str) -> bool:
+        """Whether this is the hash of a key that has expired and was not revoked."""
+        return hashed in self._expired
+
+    def expire(self) -> float:
+        """Stop accepting keys that were not checked for too long; return the seconds until the next look."""
+        left = self._checked + MAX_UNCHECKED_SECONDS - self._clock()
+        if left > 0:
+            return left
+        # `seen` is what requests look at first: emptied, they all come to `caller`.
+        self._stale, self.seen = True, {}
+        return _EXPIRED_PAUSE
+
+    def end_expired(self) -> bool:
+        """End keys and previous secrets whose time is over; whether there may be more of them."""
+        now, ended = self._now(), 0
+        while self._due and self._due[0][0] <= now and ended < MAX_EXPIRED_AT_ONCE:
+            until, hashed = heappop(self._due)
+            if self._ends.get(hashed) == until:
+                self._end(hashed)
+                ended += 1
+        return ended == MAX_EXPIRED_AT_ONCE
+
+    async def run(self) -> None:
+        """Expire keys in time, until cancelled: a check on every call would cost every call."""
+        while True:
+            seconds = min(self.expire(), EXPIRY_CHECK_SECONDS)
+            await anyio.sleep(0 if self.end_expired() else seconds)
+
+    def _apply(self, record: KeyRecord, now: float) -> None:
+        before = self._forget(record.name)
+        self._grant(record)
+        for hashed, until in _valid(record):
+            if until is None or until > now:
+                self._live[hashed] = record.name
+                if until is not None:
+                    self._ends[hashed] = until
+                    heappush(self._due, (until, hashed))
+        if record.digest not in self._live:
+            self._ended[record.digest] = record.name
+            if record.revoked is None:
+                self._expired.add(record.digest)
+        previous = () if record.previous_digest is None else (record.previous_digest,)
+        self._digests[record.name] = (record.digest, *previous)
+        self._tell(record.name, gone=[each for each in before if each not in self._live])
+
+    def _grant(self, record: KeyRecord) -> None:
+        """Note what a key may do; equal grants are one object, since most keys are alike."""
+        home, contexts = record.home, record.contexts
+        if contexts is None and self._deny:
+            home, contexts = NO_CONTEXT, frozenset[str]()
+        elif contexts is not None and EVERY_CONTEXT in contexts:
+            contexts = None
+        grant = _Grant(home, contexts, record.permissions, record.act_as)
+        if len(self._known_grants) >= _MAX_KNOWN_GRANTS:
+            self._known_grants.clear()
+        self._grants[record.name] = self._known_grants.setdefault(grant, grant)
+        if record.user is not None:
+            self._users[record.name] = record.user
+
+    def _made(self, name: str) -> Caller:
+        """Make the caller of a key that is used for the first time."""
+        grant, user = self._grants[name], self._users.get(name)
+        if len(self._callers) >= _MAX_CALLERS:
+            self._callers.clear()
+        caller = self._callers[name] = Caller(
+            id=f"key:{name}" if user is None else f"user:{user}",
+            user=user,
+            key=name,
+            context=grant.home,
+            contexts=grant.contexts,
+            permissions=grant.permissions,
+            act_as=grant.act_as,
+        )
+        return caller
+
+    def _forget(self, name: str) -> list[str]:
+        """Take a key out; return its hashes that were valid."""
+        valid: list[str] = []
+        self._grants.pop(name, None)
+        for hashed in self._digests.pop(name, ()):
+            if self._live.pop(hashed, None) is not None:
+                valid.append(hashed)
+            self._ends.pop(hashed, None)
+            self._ended.pop(hashed, None)
+            self._expired.discard(hashed)
+        self._users.pop(name, None)
+        self._callers.pop(name, None)
+        if self.seen:
+            self.seen = {}
+        return valid
+
+    def _end(self, hashed: str) -> None:
+        """End a hash whose time is over."""
+        name = self._live.pop(hashed)
+        del self._ends[hashed]
+        if hashed == self._digests[name][0]:
+            self._ended[hashed] = name
+            self._expired.add(hashed)
+        self.seen = {}
+        self._tell(name, gone=[hashed])
+
+    def _tell(self, name: str, *, gone: Collection[str]) -> None:
+        if gone:
+            for hear in self._listeners:
+                hear(name)
 
 
-def _caller(record: KeyRecord) -> Caller:
-    user = record.user
-    return Caller(
-        id=f"key:{record.name}" if user is None else f"user:{user}",
-        user=user,
-        key=record.name,
-        context=record.home,
-        contexts=record.contexts,
-        permissions=record.permissions,
-        act_as=record.act_as,
-    )
+def _valid(record: KeyRecord) -> Iterator[tuple[str, float | None]]:
+    """Yield the hashes of a key that is not revoked, and until when each is valid."""
+    if record.revoked is not None:
+        return
+    yield record.digest, record.expires
+    previous, until = record.previous_digest, record.previous_until
+    if previous is not None and until is not None:
+        yield previous, until if record.expires is None else min(until, record.expires)

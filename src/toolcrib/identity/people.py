@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from toolcrib.apps.hardware import device
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import UserRecord
 from toolcrib.model import Caller
 
@@ -15,6 +15,9 @@ _KEYS = 16
 """So many keys may act for one user before what was made of the first is made again."""
 FRESH_SECONDS = 60.0
 """How long a user is believed unchanged where nobody says otherwise, as another process does not."""
+
+MAX_READ_SECONDS = 5.0
+"""Who calls is found out before the deadline of the call is known, so the store gets a limit of its own."""
 
 
 @dataclass(slots=True)
@@ -45,8 +48,8 @@ class People:
     ) -> None:
         self._read, self._clock = read, clock
         self._known: dict[str, _Person] = {}
-        self._reading: dict[str, object] = {}
-        """Those who are being read, each with a mark that is taken away when they change meanwhile."""
+        self._reading: dict[str, anyio.Lock] = {}
+        """Users being read, each by one request at a time; removed when the user changes meanwhile."""
 
     def known(self, caller: Caller) -> Caller | None:
         """Return a caller with all that is known of its user; None where that must be read first."""
@@ -83,19 +86,33 @@ class People:
             self._reading.clear()
 
     async def _person(self, user: str) -> _Person:
-        while True:
-            found = self._known.get(user)
-            if found is not None and found.until >= self._clock():
-                return found
-            mark = self._reading.setdefault(user, object())
-            try:
-                record = await self._read(user)
-            finally:
-                unchanged = self._reading.get(user) is mark
-                if unchanged:
-                    del self._reading[user]
-            if unchanged:  # else what was read may be of the time before, or another has kept it
-                return self._keep(user, record)
+        found = self._fresh(user)
+        if found is not None:
+            return found
+        with anyio.move_on_after(MAX_READ_SECONDS):
+            while True:
+                lock = self._reading.setdefault(user, anyio.Lock(fast_acquire=True))
+                async with lock:
+                    found = self._fresh(user) or await self._read_once(user, lock)
+                if found is not None:
+                    return found
+        raise Unavailable("SOURCE_DOWN", "the store does not answer: it took too long", retry_after=2.0)
+
+    def _fresh(self, user: str) -> _Person | None:
+        found = self._known.get(user)
+        return None if found is None or found.until < self._clock() else found
+
+    async def _read_once(self, user: str, lock: anyio.Lock) -> _Person | None:
+        """Read a user; None where they changed meanwhile, so that what was read may be of the time before."""
+        if self._reading.get(user) is not lock:
+            return None
+        try:
+            record = await self._read(user)
+        finally:
+            unchanged = self._reading.get(user) is lock
+            if unchanged:
+                del self._reading[user]
+        return self._keep(user, record) if unchanged else None
 
     def _keep(self, user: str, record: UserRecord | None) -> _Person:
         self._known.pop(user, None)

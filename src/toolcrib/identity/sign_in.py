@@ -1,60 +1,109 @@
-"""The web page's way in: a one-time link becomes a session, which lives in a cookie."""
+"""Sign-in to the web page: one-time links, and sessions that need both a cookie and a secret."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from hmac import compare_digest
 from secrets import token_urlsafe
-from time import monotonic
 
-_LINK_SECONDS = 24 * 3600.0
-_SESSION_SECONDS = 12 * 3600.0
-_MOST = 1000
+from toolcrib.clock import elapsed_seconds
+from toolcrib.errors import Refused
+from toolcrib.model import Caller
+
+LINK_SECONDS = 10 * 60.0
+FRESH_SECONDS = 15 * 60.0
+"""How long after a sign-in a session may do what hands out power: make keys, apps and servers."""
+IDLE_SECONDS = 30 * 60.0
+SESSION_SECONDS = 12 * 3600.0
+MAX_LINKS = MAX_SESSIONS = 1000
+"""The oldest go first; only credentials with `crib:admin` can make any."""
+# The prefix of our keys: the redactor masks such values by their shape, wherever they turn up.
+_LINK_PREFIX, _COOKIE_PREFIX, _SECRET_PREFIX = "tc_link_", "tc_page_", "tc_secret_"
+
+
+@dataclass(slots=True, kw_only=True)
+class PageSession:
+    """One sign-in. The browser sends the cookie by itself, the page's script adds the secret."""
+
+    cookie: str = field(repr=False)
+    secret: str = field(repr=False)
+    maker: str | None = field(repr=False)
+    """The digest of the key that made the link; None for the admin key."""
+    signed_in: float
+    last_used: float
+
+    def is_live(self, now: float) -> bool:
+        """Whether neither the idle time nor the longest life is over."""
+        return now <= self.last_used + IDLE_SECONDS and now <= self.signed_in + SESSION_SECONDS
 
 
 class SignIn:
     """Links and sessions of operators, in memory: a restart signs everyone out."""
 
-    def __init__(self, now: Callable[[], float] = monotonic) -> None:
-        self._now = now
-        self._links: dict[str, float] = {}
-        self._sessions: dict[str, tuple[float, str]] = {}
+    def __init__(self, now: Callable[[], float] = elapsed_seconds) -> None:
+        self.now = now
+        self._links: dict[str, tuple[float, str | None]] = {}
+        self._sessions: dict[str, PageSession] = {}
 
-    def token(self) -> str:
-        """Make the token of a link that works once."""
-        self._sweep()
-        token = token_urlsafe(32)
-        self._links[token] = self._now() + _LINK_SECONDS
+    def make_link(self, maker: str | None = None) -> str:
+        """Return the token of a link that works once, on behalf of the key with this digest."""
+        self._remove_expired()
+        token = _LINK_PREFIX + token_urlsafe(32)
+        self._links[token] = (self.now() + LINK_SECONDS, maker)
         return token
 
-    def exchange(self, token: str) -> str | None:
+    def exchange(self, token: str) -> PageSession | None:
         """Use a link up; return the session it opens, or None if it is unknown, used or too old."""
-        until = self._links.pop(token, None)
-        if until is None or until < self._now():
+        expires, maker = self._links.pop(token, (-1.0, None))
+        now = self.now()
+        if expires < now:
             return None
-        session = token_urlsafe(32)
-        self._sessions[session] = (self._now() + _SESSION_SECONDS, token_urlsafe(32))
+        session = PageSession(
+            cookie=_COOKIE_PREFIX + token_urlsafe(32),
+            secret=_SECRET_PREFIX + token_urlsafe(32),
+            maker=maker,
+            signed_in=now,
+            last_used=now,
+        )
+        self._sessions[session.cookie] = session
         return session
 
-    def knows(self, session: str) -> bool:
-        """Whether a session is live."""
-        held = self._sessions.get(session)
-        return held is not None and held[0] >= self._now()
+    def session(self, cookie: str) -> PageSession | None:
+        """Return the live session of a cookie. By itself this proves nothing: see `verify`."""
+        held = self._sessions.get(cookie)
+        return held if held is not None and held.is_live(self.now()) else None
 
-    def csrf(self, session: str) -> str | None:
-        """Return the token the page's own unsafe requests must carry."""
-        return self._sessions[session][1] if self.knows(session) else None
+    def verify(self, cookie: str, secret: str) -> PageSession | None:
+        """Return the session whose cookie and secret these are, and count this as a use of it."""
+        held = self.session(cookie)
+        if held is None or not compare_digest(held.secret.encode(), secret.encode()):
+            return None
+        held.last_used = self.now()
+        return held
 
-    def vouches(self, session: str, token: str | None) -> bool:
-        """Whether an unsafe request carries its session's token."""
-        expected = self.csrf(session)
-        return (
-            expected is not None and token is not None and compare_digest(expected.encode(), token.encode())
+    def is_fresh(self, session: PageSession) -> bool:
+        """Whether the sign-in is recent enough for what hands out power."""
+        return self.now() <= session.signed_in + FRESH_SECONDS
+
+    def end(self, cookie: str) -> None:
+        """Sign out, in every tab."""
+        self._sessions.pop(cookie, None)
+
+    def _remove_expired(self) -> None:
+        now = self.now()
+        self._links = {
+            token: link for token, link in list(self._links.items())[1 - MAX_LINKS :] if link[0] >= now
+        }
+        live = {cookie: held for cookie, held in self._sessions.items() if held.is_live(now)}
+        self._sessions = dict(list(live.items())[1 - MAX_SESSIONS :])
+
+
+def require_fresh(caller: Caller) -> None:
+    """Refuse a session of the page whose sign-in is too old for what hands out power."""
+    if caller.stale:
+        minutes = round(FRESH_SECONDS / 60)
+        message = (
+            f"this needs a sign-in of the last {minutes} minutes; "
+            "make a link with `toolcrib link`, open it in this browser and try again"
         )
-
-    def end(self, session: str) -> None:
-        """Sign out."""
-        self._sessions.pop(session, None)
-
-    def _sweep(self) -> None:
-        now = self._now()
-        self._links = {token: until for token, until in list(self._links.items())[-_MOST:] if until >= now}
-        self._sessions = {key: held for key, held in list(self._sessions.items())[-_MOST:] if held[0] >= now}
+        details = {"freshSignIn": True, "maxAgeSeconds": FRESH_SECONDS}
+        raise Refused("UNAUTHENTICATED", message, path="X-Crib-Token", details=details)

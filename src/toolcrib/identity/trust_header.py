@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolcrib.model import Caller, Credential
+from toolcrib.model import TRUST_HEADER, Caller, Credential
 
 
 @dataclass(frozen=True)
@@ -14,4 +14,4 @@ class TrustHeader:
         user = credential.user
         if not user or not credential.loopback or not user.isprintable():
             return None
-        return Caller(id=f"user:{user}", user=user, key="trust_header", contexts=frozenset())
+        return Caller(id=f"user:{user}", user=user, key=TRUST_HEADER, contexts=frozenset())

@@ -11,15 +11,28 @@ from toolcrib.interfaces.apps import (
     UserRecord,
     Users,
 )
+from toolcrib.interfaces.audit import (
+    FIRST_PREVIOUS,
+    AuditEntry,
+    AuditRecord,
+    AuditTrail,
+    digest_of,
+)
 from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.formats import Answered, Asked, Bounds, Loss, Provider
+from toolcrib.interfaces.keys import KeyChanges, KeyPosition, KeyRecord, Keys
+from toolcrib.interfaces.mcp_sessions import McpSessionRow, McpSessions
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Purse, Shared
 from toolcrib.interfaces.sources import (
     Follows,
+    KeepsConnections,
     Link,
     Materials,
     Offer,
+    Reachable,
+    ServerMisbehaved,
+    ServerUnreachable,
     Source,
     SourceState,
     State,
@@ -27,23 +40,25 @@ from toolcrib.interfaces.sources import (
     Withheld,
 )
 from toolcrib.interfaces.store import (
+    GIVERS,
     LATENCY_BOUNDS,
     CallRow,
     Calls,
     Claims,
     Definition,
     Definitions,
-    KeyRecord,
-    Keys,
     Overlay,
     ReplayRow,
     Replays,
+    ReplayTotals,
     Store,
     Usage,
     UsageRow,
 )
 
 __all__ = [
+    "FIRST_PREVIOUS",
+    "GIVERS",
     "LATENCY_BOUNDS",
     "Answered",
     "AppData",
@@ -52,6 +67,9 @@ __all__ = [
     "AppType",
     "Apps",
     "Asked",
+    "AuditEntry",
+    "AuditRecord",
+    "AuditTrail",
     "Bounds",
     "CallRow",
     "Calls",
@@ -65,24 +83,33 @@ __all__ = [
     "Format",
     "Handler",
     "Install",
+    "KeepsConnections",
+    "KeyChanges",
+    "KeyPosition",
     "KeyRecord",
     "Keys",
     "Link",
     "Loss",
     "Materials",
+    "McpSessionRow",
+    "McpSessions",
     "Offer",
     "Outcome",
     "Overlay",
     "Plan",
     "Provider",
     "Purse",
+    "Reachable",
     "Reason",
     "Recorder",
     "Reload",
     "ReplayRow",
+    "ReplayTotals",
     "Replays",
     "Rule",
     "ServerEntry",
+    "ServerMisbehaved",
+    "ServerUnreachable",
     "SessionRecord",
     "Shared",
     "Source",
@@ -97,4 +124,5 @@ __all__ = [
     "UserRecord",
     "Users",
     "Withheld",
+    "digest_of",
 ]

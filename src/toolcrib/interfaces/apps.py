@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from toolcrib.model import JsonObject, Requirement
+from toolcrib.model import AddressGiver, JsonObject, Requirement
 
 AppType = Literal["standard", "background", "system_dashboard"]
 
@@ -28,6 +28,8 @@ class AppRecord:
     owner: str
     """The name of the key that made it."""
     public_url: str | None = None
+    url_giver: AddressGiver | None = None
+    """Whose key gave `public_url`; None where it was stored before this was recorded."""
     app_type: AppType = "background"
     hardware: tuple[Requirement, ...] = ()
     permissions: tuple[str, ...] = ()
@@ -94,6 +96,8 @@ class SessionRecord:
     language: str | None = None
     time_zone: str | None = None
     started: float = 0.0
+    used: float = 0.0
+    """When it was last used, by the store's clock, to within a minute or a twentieth of the idle time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +157,16 @@ class Users(Protocol):
         """Store a session, and return it as it is now; one that lasts keeps its id and when it began."""
         ...
 
-    async def end(self, id: str) -> SessionRecord | None:
-        """End a user's session, and return it; None where there is none."""
+    async def end(self, id: str, *, unused_since: float | None = None) -> SessionRecord | None:
+        """End a user's session, and return it; None where there is none, or it was used since a moment."""
+        ...
+
+    async def used(self, times: Mapping[str, float]) -> None:
+        """Store when sessions were last used, by user; a time before the stored one changes nothing."""
+        ...
+
+    async def unused_since(self, moment: float, *, limit: int = 100) -> Sequence[str]:
+        """The users whose session was not used since a moment, the longest unused first."""
         ...
 
     async def having(self, package: str) -> Sequence[str]:

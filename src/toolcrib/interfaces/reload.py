@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from toolcrib.model import JsonObject
 
@@ -18,6 +18,8 @@ class ServerEntry:
     """Added while running, and kept in the overlay."""
     barred: str = ""
     """Why it is not started although it is enabled."""
+    pin: Literal["strict", "notify", "off"] = "notify"
+    """What a changed definition of one of its tools leads to, whether the config says so or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,32 @@ class Source(Protocol):
         ...
 
 
+class ServerUnreachable(ConnectionError):
+    """The server of a source cannot be reached: it accepts no connection, or a proxy answers for it."""
+
+
+class ServerMisbehaved(ConnectionError):
+    """The connection of a source was closed because of what its server sent, however long it was up."""
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """A source whose server is no process of ours: it is reconnected to, not restarted."""
+
+    async def reach(self, within: float) -> None:
+        """Raise ServerUnreachable unless the server accepts a connection in so many seconds; send nothing."""
+        ...
+
+
+@runtime_checkable
+class KeepsConnections(Protocol):
+    """A source that keeps connections for single owners: sessions of clients that can be asked."""
+
+    def release(self, owner: str) -> None:
+        """Close the connections of an owner that is gone."""
+        ...
+
+
 @runtime_checkable
 class Follows(Protocol):
     """A source that can tell when one of its resources has changed."""

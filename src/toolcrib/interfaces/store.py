@@ -4,48 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from toolcrib.clock import Clock
 from toolcrib.interfaces.apps import AppData, Apps, Users
+from toolcrib.interfaces.audit import AuditTrail
+from toolcrib.interfaces.keys import Keys
+from toolcrib.interfaces.mcp_sessions import McpSessions
 from toolcrib.model import JsonObject
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRecord:
-    """An API key as it is stored: never the key, only its hash."""
-
-    name: str
-    digest: str
-    """sha256 of the key, in hex."""
-    permissions: frozenset[str] = frozenset()
-    contexts: frozenset[str] | None = None
-    """The contexts it may ask for; None means any."""
-    home: str = "default"
-    """The context it is in where it asks for none."""
-    act_as: bool = False
-    user: str | None = None
-    """The user it belongs to and acts for; None for a plain key."""
-    created: float = 0.0
-    rotated: float | None = None
-    revoked: float | None = None
-
-
-class Keys(Protocol):
-    """API keys that last."""
-
-    async def add(self, key: KeyRecord) -> bool:
-        """Store a new key; False where a key of that name exists, revoked ones included."""
-        ...
-
-    async def all(self) -> Sequence[KeyRecord]:
-        """Every key, revoked ones included, by name."""
-        ...
-
-    async def rotate(self, name: str, digest: str, at: float) -> bool:
-        """Put another hash in place; False where there is no live key of that name."""
-        ...
-
-    async def revoke(self, name: str, at: float) -> bool:
-        """End a key; False where there is no live key of that name."""
-        ...
+GIVERS = "url_givers"
+"""Beside the settings of a stored overlay: whose key added each server. No setting, and never exported."""
 
 
 class Overlay(Protocol):
@@ -92,6 +59,8 @@ class CallRow:
     milliseconds: float
     cached: bool
     trace: str
+    mutation: bool = False
+    """Whether its tool is a declared mutation, whose rows are never sampled."""
 
 
 class Calls(Protocol):
@@ -107,8 +76,8 @@ class Calls(Protocol):
         """The newest first."""
         ...
 
-    async def prune(self, keep: int) -> int:
-        """Forget all but the newest `keep`; how many went."""
+    async def prune(self, keep: int, mutations: int) -> int:
+        """Forget all but the newest `keep`, and so many of declared mutations; how many went."""
         ...
 
 
@@ -209,11 +178,25 @@ class ReplayRow:
     holder: str
     """The mark of the process that carries it out."""
     at: float
-    """When it was claimed, in seconds since the epoch."""
+    """When it was claimed, by the store's clock."""
     until: float
     """When whoever carries it out must have ended."""
     answer: str | None = None
     """The answer as JSON; None as long as nobody knows it."""
+    owner: str = ""
+    """The principal whose quota it counts for."""
+    bytes: int = 0
+    """How much of that quota the answer takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTotals:
+    """What is stored of one principal's requests."""
+
+    keys: int = 0
+    bytes: int = 0
+    oldest: float = 0.0
+    """When the first of them was claimed."""
 
 
 class Replays(Protocol):
@@ -223,8 +206,20 @@ class Replays(Protocol):
         """Store a row and return None, or return the one that its key has since then."""
         ...
 
-    async def finish(self, key: str, call: str, answer: str) -> bool:
+    async def find(self, key: str, *, since: float) -> ReplayRow | None:
+        """The row that a key has since then."""
+        ...
+
+    async def finish(self, key: str, call: str, answer: str, size: int = 0) -> bool:
         """Keep the answer of the call that claimed a key; False where it has not, or no more."""
+        ...
+
+    async def shorten(self, owner: str, size: int, answer: str) -> int:
+        """Replace a principal's oldest answers until so many bytes are free; how many are."""
+        ...
+
+    async def totals(self) -> Mapping[str, ReplayTotals]:
+        """What is stored, by principal. Reads every row."""
         ...
 
     async def release(self, key: str, call: str) -> bool:
@@ -259,9 +254,35 @@ class Store(Protocol):
     def users(self) -> Users: ...
     @property
     def app_data(self) -> AppData: ...
+    @property
+    def audit(self) -> AuditTrail: ...
+    @property
+    def mcp_sessions(self) -> McpSessions: ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time for whatever is kept for so long, or ends after so long."""
+        ...
+
+    @property
+    def refused(self) -> str:
+        """Why the store does not take writes or answer, as last seen; empty while it does. Costs nothing."""
+        ...
+
+    async def gateway_id(self) -> str:
+        """Return the id of the gateway whose data this is, 16 hex digits, drawn when first asked for."""
+        ...
 
     async def check(self) -> None:
         """Answer if the database does; raise what is wrong otherwise."""
+        ...
+
+    async def check_writes(self) -> None:
+        """Raise what is wrong where writes are refused; writes at most once a second to find out."""
+        ...
+
+    async def watch(self) -> None:
+        """Keep `refused` true to the state of the store, until cancelled."""
         ...
 
     async def close(self) -> None:

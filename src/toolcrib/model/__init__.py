@@ -1,7 +1,17 @@
 """The values everything else passes around: immutable, standard library only."""
 
+from toolcrib.model.actor import FILE_WATCH, LIBRARY, SIGNAL, SYSTEM, Actor, ActorKind
 from toolcrib.model.call import Call, Origin, Progress, Report
-from toolcrib.model.caller import Caller, Credential, permits
+from toolcrib.model.caller import (
+    EVERY_CONTEXT,
+    NO_CONTEXT,
+    OPERATOR,
+    TRUST_HEADER,
+    AddressGiver,
+    Caller,
+    Credential,
+    permits,
+)
 from toolcrib.model.channel import Channel, Unanswered
 from toolcrib.model.device import HARDWARE, Device, Level, Requirement
 from toolcrib.model.hints import Evidence, Hints
@@ -25,9 +35,20 @@ from toolcrib.model.tool import (
 
 __all__ = [
     "APPS",
+    "EVERY_CONTEXT",
+    "FILE_WATCH",
     "HARDWARE",
+    "LIBRARY",
+    "NO_CONTEXT",
+    "OPERATOR",
     "PROMISES",
     "REPLAYED",
+    "SIGNAL",
+    "SYSTEM",
+    "TRUST_HEADER",
+    "Actor",
+    "ActorKind",
+    "AddressGiver",
     "Ask",
     "Call",
     "Caller",

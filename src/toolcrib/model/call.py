@@ -39,6 +39,8 @@ class Origin(Value):
     """Whether the trace is being kept, as its flags say."""
     correlation_id: str = ""
     face: str = "library"
+    address: str = ""
+    """The client's network address; empty where the call does not come over a network."""
     provider: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 

@@ -104,6 +104,8 @@ class Tool:
     """Hash of the whole definition; empty until the tool has entered the catalog."""
     degraded: bool = False
     """Whether its source is down, so that a call may be refused at once."""
+    declared_mutation: bool = False
+    """Whether its author or the operator declared that it changes something; else that is only assumed."""
     changed: Literal["", "notify", "strict"] = ""
     """Set where its definition is not the trusted one: how its source is pinned."""
 
@@ -143,7 +145,7 @@ class Tool:
 PROMISES: dict[ResponseTime, float] = {"fast": 0.1, "medium": 1.0}
 """The seconds a response time stands for; what is slow promises nothing."""
 
-_STANDING = frozenset({"exposed", "fingerprint", "degraded", "changed"})
+_STANDING = frozenset({"exposed", "fingerprint", "degraded", "changed", "declared_mutation"})
 """What a tool is given in the catalog; it is no part of its definition."""
 
 

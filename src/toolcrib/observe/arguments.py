@@ -1,10 +1,10 @@
-"""What a call was asked, as the log says it when the call begins: without secrets, and cut to size."""
+"""The arguments of a call as the log has them: without secrets, and cut to size."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from toolcrib.model import JsonObject, Tool
-from toolcrib.observe.entry import Start
+from toolcrib.observe.entry import Entry, Start
 from toolcrib.observe.lines import json_line
 from toolcrib.observe.redact import Redactor
 
@@ -22,16 +22,17 @@ class Arguments:
         self._redactor = redactor
         self._hidden: dict[tuple[str, str], frozenset[str]] = {}
 
-    def spell(self, start: Start) -> bytes:
+    def spell(self, start: Start | Entry) -> bytes:
         """Return them as JSON."""
         arguments = start.arguments
+        assert arguments is not None  # noqa: S101 - for the type checker: callers look first
         if not self._secret_names(start.tool) and _may_be_small(arguments):
             encoded = json_line(arguments)[:-1]
             if len(encoded) <= LONGEST and self._redactor.is_plain(encoded.decode()):
                 return encoded
         return json_line(self.clean(start))[:-1]
 
-    def clean(self, start: Start) -> Any:
+    def clean(self, start: Start | Entry) -> Any:
         """Return them without secrets, taken apart."""
         return self._redactor.clean(start.arguments, room=LONGEST, hidden=self._secret_names(start.tool))
 

@@ -10,6 +10,8 @@ from toolcrib.observe.entry import Entry, outcome
 SHOWN = 1_000
 ROWS_AT_ONCE = 200
 KEPT = 50_000
+KEPT_MUTATIONS = 200_000
+"""Rows of declared mutations that are kept beside those."""
 MOST_WAITING = 5_000
 
 _logger = logging.getLogger(__name__)
@@ -33,7 +35,8 @@ class RecentCalls:
         self._ring.extend(batch)
         if self._store is None:
             return
-        self._waiting.extend(batch)
+        # Declared mutations have their row from `MutationRows`, and are no part of the sample.
+        self._waiting.extend([entry for entry in batch if not entry.tool.declared_mutation])
         while len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self.dropped += 1
@@ -66,7 +69,7 @@ class RecentCalls:
         self._unpruned += added
         if self._unpruned >= max(self._kept // 10, 1):
             self._unpruned = 0
-            await store.prune(self._kept)
+            await store.prune(self._kept, KEPT_MUTATIONS)
 
     def _complain(self, error: Exception) -> None:
         if not self._failing:
@@ -89,6 +92,7 @@ def row(entry: Entry) -> CallRow:
         milliseconds=entry.seconds * 1000.0,
         cached=entry.cached,
         trace=entry.origin.trace_id,
+        mutation=entry.tool.declared_mutation,
     )
 
 

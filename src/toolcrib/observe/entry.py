@@ -1,4 +1,4 @@
-"""One call as it waits to be written down: who and what as it begins, how it went as it ends, never data."""
+"""One call as it waits to be written: who, what was asked, how it ended; never what was answered."""
 
 from collections.abc import Sequence
 from types import NoneType
@@ -43,6 +43,8 @@ class Entry(NamedTuple):
     """How long the caller was asked something meanwhile: no part of `seconds`."""
     gave: tuple[type[Any], int, int] = (NoneType, 0, 0)
     """What came back, never the thing itself: its type, how many items it has, its bytes as JSON."""
+    arguments: JsonObject | None = None
+    """What it was asked, for the log alone; None where the line of its start has it, or nobody wants it."""
 
 
 class Start(NamedTuple):
@@ -90,6 +92,10 @@ class Listener(Protocol):
 
     def begin(self, batch: Sequence[Start]) -> None:
         """Take a batch in, at once; the ends of these calls come later."""
+        ...
+
+    def begin_now(self, start: Start) -> None:
+        """Hand the line of a start over before this returns."""
         ...
 
 

@@ -1,5 +1,6 @@
 """Hears of every call and hands them on in batches, so that no call waits for a disk or a pipe."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
@@ -16,15 +17,17 @@ from toolcrib.observe.metrics import Metrics
 from toolcrib.observe.remarks import Remarks
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 PERIOD = 0.25
 MOST_ENTRIES = 20_000
+SLOW_SECONDS = 1.0
+"""A call that has run for so long gets a line while it still runs."""
 GRACE = 3.0
 """How long a slow sink may hold up the end of the process, in seconds."""
 
 # What `Entry(...)` does, in a third of the time.
 _entry = cast("Callable[[type[Entry], tuple[object, ...]], Entry]", tuple.__new__)
-_start = cast("Callable[[type[Start], tuple[object, ...]], Start]", tuple.__new__)
 
 
 class Journal:
@@ -40,33 +43,42 @@ class Journal:
     ) -> None:
         self.history = history or History()
         self._note = self.history.note
-        self._metrics = metrics
+        self._metrics, self.watch = metrics, metrics.watch
         self._limit = limit
         self._remarks = Remarks()
-        self._starts: deque[Start] = deque()
+        self._running: dict[str, tuple[Call, float]] = {}
         self._entries: deque[Entry] = deque()
-        self._lost = 0
+        self._lost = self._lost_logged = 0
         self._lanes = tuple(_Lane(sink) for sink in sinks)
         self._listeners = tuple(sink for sink in sinks if isinstance(sink, Listener) and sink.hears_starts)
 
     @property
-    def begun(self) -> Callable[[Call, float], None] | None:
-        """What is told of every call as it begins, and of its moment by the clock of `perf_counter`.
+    def running(self) -> dict[str, tuple[Call, float]] | None:
+        """Where a call puts itself as it begins, by its id, with the moment by `perf_counter`.
 
-        None where nobody wants to hear of it.
+        One that stays long gets a line while it runs; `record` takes a call out. None where no log has lines
+        for the start of calls.
         """
+        return self._running if self._listeners else None
+
+    @property
+    def begun(self) -> Callable[[Call], None] | None:
+        """Writes the line of a call before it is sent, for declared mutations; None where no log has one."""
         return self._begin if self._listeners else None
 
     def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
         """Take note and return at once; where too much waits to be written, count what is dropped."""
         tool, problem, entries = call.tool, result.problem, self._entries
-        if len(entries) < self._limit:
+        began = self._running.pop(call.id, None)
+        # Declared mutations have places of their own, since each must have its row.
+        if len(entries) < self._limit or (tool.declared_mutation and len(entries) < 2 * self._limit):
             cached, data = result.cached, result.data
             sort: type[Any] = type(data) if data is not None else type(result.ask)  # pyright: ignore[reportUnknownVariableType]
             items = len(data if sort is dict or sort is list else result.content)  # pyright: ignore[reportArgumentType]
             gave = (sort, items, len(result.encoded))
             parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited, gave)
-            entries.append(_entry(Entry, parts))
+            asked = None if began is None else call.arguments
+            entries.append(_entry(Entry, (*parts, asked)))
         else:
             self._lost += 1
         if problem is None:
@@ -83,11 +95,12 @@ class Journal:
         """Hand what has been noted so far on; waits for nothing."""
         # Ends first, so that none is handed on before its start.
         batch = _emptied(self._entries)
-        if self._starts:
-            ahead = time() - perf_counter()
-            starts = [_start(Start, (*start[:5], ahead + start[5])) for start in _emptied(self._starts)]
+        if self._running and (starts := self._slow()):
             for listener in self._listeners:
                 listener.begin(starts)
+        if self._lost != self._lost_logged:
+            lost, self._lost_logged = self._lost - self._lost_logged, self._lost
+            log.warning("%d calls have no line here: too many waited to be recorded", lost)
         if not batch:
             return
         self._metrics.take(batch)
@@ -128,12 +141,23 @@ class Journal:
         """How it is doing, as operators see it."""
         return {"waiting": len(self._entries), "dropped": self.dropped()}
 
-    def _begin(self, call: Call, started: float) -> None:
-        if len(self._starts) < self._limit:
-            parts = (call.id, call.tool, call.caller, call.origin, call.arguments, started)
-            self._starts.append(_start(Start, parts))
-        else:
-            self._lost += 1
+    def _begin(self, call: Call) -> None:
+        start = Start(call.id, call.tool, call.caller, call.origin, call.arguments, time())
+        for listener in self._listeners:
+            listener.begin_now(start)
+
+    def _slow(self) -> list[Start]:
+        """Take out the calls that have run for a while; the oldest come first, and the rest is skipped."""
+        latest, ahead = perf_counter() - SLOW_SECONDS, time() - perf_counter()
+        found: list[Start] = []
+        # A copy, since other threads record too.
+        for call, started in tuple(self._running.values()):
+            if started > latest:
+                break
+            if self._running.pop(call.id, None) is not None:
+                parts = (call.id, call.tool, call.caller, call.origin, call.arguments, ahead + started)
+                found.append(Start(*parts))
+        return found
 
     async def _tick(self) -> None:
         while True:

@@ -5,20 +5,21 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from json import dumps as dump_anything
 from traceback import format_exception
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
 from toolcrib.model import Caller, Origin, Tool
+from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
 from toolcrib.observe.entry import Entry, Start, error_class, outcome, summary_of
-from toolcrib.observe.redact import Redactor
+from toolcrib.observe.redact import MASK, SHORTEST, Redactor
 
 Line = Callable[[Mapping[str, Any]], bytes]
 """Writes one event, already without secrets, as a line."""
 
 _LONGEST_TEXT = 16_384
 _LONGEST_STACK = 65_536
-_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", SECRETS_FIELD}
 
 _IDS = ("call_id", "trace_id", "correlation_id")
 _NAMES = ("caller", "user_id", "context_name", "tool", "exposed_name", "agent_id", "provider_name")
@@ -50,7 +51,7 @@ def start_event(start: Start, redactor: Redactor) -> dict[str, Any]:
 
 def call_event(entry: Entry, redactor: Redactor) -> dict[str, Any]:
     """What the log says about a call when it has ended."""
-    call_id, tool, caller, origin, problem, cached, seconds, at, _, _ = entry
+    call_id, tool, caller, origin, problem, cached, seconds, at, _, _, _ = entry
     sort, items, size = summary_of(entry)
     event = {
         "ts": datetime.fromtimestamp(at, UTC),
@@ -95,18 +96,19 @@ def _cleaned(event: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
 
 def record_event(record: logging.LogRecord, redactor: Redactor) -> dict[str, Any]:
     """What the log says about something our code or a library logged; `extra` fields come along."""
+    secrets = getattr(record, SECRETS_FIELD, None)
     event: dict[str, Any] = {
         "ts": datetime.fromtimestamp(record.created, UTC),
         "level": record.levelname.lower(),
         "event": "log",
         "logger": record.name,
-        "message": redactor.text(_message(record))[:_LONGEST_TEXT],
+        "message": redactor.text(_without(secrets, _message(record)))[:_LONGEST_TEXT],
     }
     more = {name: value for name, value in vars(record).items() if name not in _ORDINARY}
     if more:
         event |= {name: value for name, value in redactor.clean(more).items() if name not in event}
     if record.exc_info and record.exc_info[1]:
-        event["exception"] = _exception(record.exc_info[1], redactor)
+        event["exception"] = _exception(record.exc_info[1], redactor, secrets)
     if record.stack_info:
         event["stack"] = redactor.text(record.stack_info)[:_LONGEST_STACK]
     return event
@@ -126,13 +128,20 @@ def text_line(event: Mapping[str, Any], *, colour: bool) -> bytes:
     level = str(event["level"])
     words = [when, _paint(f"{level:<8}", _COLOURS.get(level, "0") if colour else ""), _headline(event)]
     words += [
-        _paint(f"{name}={_shown(value)}", "2" if colour else "")
+        _paint(f"{name}={_shown(_brief(name, value))}", "2" if colour else "")
         for name, value in event.items()
         if name not in _TOLD_FIRST and value is not None and value is not False and value != ""
     ]
     exception = event.get("exception")
     stack = "\n".join(map(_shown, exception["stack"].splitlines())) + "\n" if exception else ""
     return f"{' '.join(words)}\n{stack}".encode(errors="backslashreplace")
+
+
+def _brief(name: str, value: Any) -> Any:
+    """Of an audit record its hash alone: the record is long, and the message names what was done."""
+    if name != "audit" or not isinstance(value, dict):
+        return value
+    return cast("dict[str, Any]", value).get("hash", "not written")
 
 
 def _headline(event: Mapping[str, Any]) -> str:
@@ -159,12 +168,22 @@ def _message(record: logging.LogRecord) -> str:
         return f"{record.msg} {record.args!r}"
 
 
-def _exception(error: BaseException, redactor: Redactor) -> dict[str, str]:
+def _exception(error: BaseException, redactor: Redactor, secrets: object) -> dict[str, str]:
+    stack = _without(secrets, "".join(format_exception(error)))
     return {
         "type": type(error).__qualname__,
-        "message": redactor.text(_said(error))[:_LONGEST_TEXT],
-        "stack": redactor.text("".join(format_exception(error)))[-_LONGEST_STACK:],
+        "message": redactor.text(_without(secrets, _said(error)))[:_LONGEST_TEXT],
+        "stack": redactor.text(stack)[-_LONGEST_STACK:],
     }
+
+
+def _without(secrets: object, text: str) -> str:
+    """Return a text without the secrets a failed call was given; a tool may say any of them as it fails."""
+    if isinstance(secrets, SecretArguments):
+        for each in sorted(secrets.values, key=len, reverse=True):
+            if len(each) >= SHORTEST:
+                text = text.replace(each, MASK)
+    return text
 
 
 def _said(error: BaseException) -> str:

@@ -1,10 +1,12 @@
 """The log: a line per call and per log record, written off the call path to standard error or a file."""
 
+import json
 import logging
 import os
 import sys
 from collections import deque
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -22,9 +24,10 @@ from toolcrib.observe.lines import (
     start_event,
     text_line,
 )
-from toolcrib.observe.quick import QuickLines
+from toolcrib.observe.quick import UNREADABLE, QuickLines
 from toolcrib.observe.redact import Redactor
 from toolcrib.observe.writer import Writer
+from toolcrib.private_files import open_to_append
 
 Style = Literal["auto", "json", "text"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -76,6 +79,13 @@ class Log:
     def begin(self, batch: Sequence[Start]) -> None:
         self._keep(batch)
 
+    def begin_now(self, start: Start) -> None:
+        """Write the line before the call goes on; a pipe or terminal gets it from the writer's thread."""
+        if self._writer.full:
+            self._writer.skip(1)
+        else:
+            self._writer.put_now(self._start_line(start))
+
     def take(self, batch: Sequence[Entry]) -> None:
         quiet = self._level > logging.INFO
         self._keep([entry for entry in batch if level_of(entry) >= self._level] if quiet else batch)
@@ -111,20 +121,22 @@ class Log:
             made.clear()
 
     def _slowly(self, entry: Entry) -> bytes:
-        return self._line(call_event(entry, self._redactor))
+        asked = {} if entry.arguments is None else {"arguments": self._asked(entry)}
+        return self._line(call_event(entry, self._redactor) | asked)
 
     def _spell(self, each: Entry | Start) -> bytes:
-        if isinstance(each, Entry):
-            return self._call_line(each)
-        try:
-            return self._start_line(each)
-        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and their logging fails nobody
-            self.miss()
-            return b""
+        return self._call_line(each) if isinstance(each, Entry) else self._start_line(each)
 
     def _start_slowly(self, start: Start) -> bytes:
-        event = start_event(start, self._redactor)
-        return self._line(event | {"arguments": self._arguments and self._arguments.clean(start)})
+        return self._line(start_event(start, self._redactor) | {"arguments": self._asked(start)})
+
+    def _asked(self, call: Entry | Start) -> Any:
+        if self._arguments is None:
+            return None
+        try:
+            return self._arguments.clean(call)
+        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
+            return json.loads(UNREADABLE)
 
     def tell(self, record: logging.LogRecord) -> None:
         """Write what somebody logged."""
@@ -174,6 +186,19 @@ class _Handler(logging.Handler):
             self._log.miss()
 
 
+def _notice(line: Line, missing: int) -> bytes:
+    """Make the line that says that others are missing before it."""
+    event: dict[str, Any] = {
+        "ts": datetime.now(UTC),
+        "level": "warning",
+        "event": "log",
+        "logger": __name__,
+        "message": f"{missing} lines are missing before this one: they could not be written",
+        "missing": missing,
+    }
+    return line(event)
+
+
 def setup(
     level: Level,
     stream: IO[Any] | Path | None,
@@ -184,7 +209,8 @@ def setup(
 ) -> Log:
     """Start logging to a stream, a file or standard error; `auto` is text in a terminal, JSON elsewhere."""
     if isinstance(stream, Path):
-        with stream.open("ab", buffering=0) as file:  # the writer keeps a copy of its own
+        with os.fdopen(open_to_append(stream), "ab", buffering=0) as file:
+            # The writer keeps a copy of its own.
             return setup(level, file, redactor, style=style, arguments=arguments)
     out: IO[Any] = sys.stderr if stream is None else stream
     terminal = out.isatty()
@@ -192,6 +218,7 @@ def setup(
     text = style == "text" or (style == "auto" and terminal)
     line = partial(text_line, colour=colour) if text else json_line
     number = logging.getLevelNamesMapping()[level.upper()]
-    log = Log(Writer(out), redactor, line=line, level=number, arguments=arguments)
+    writer = Writer(out, notice=partial(_notice, line))
+    log = Log(writer, redactor, line=line, level=number, arguments=arguments)
     log.install()
     return log

@@ -40,10 +40,15 @@ class Metrics:
         self._limit = limit
         self._tools: dict[str, Series] = {}
         self._refused: Counter[str] = Counter()
+        self._watched: list[tuple[str, str, str, Callable[[], float]]] = []
+
+    def watch(self, suffix: str, kind: str, what: str, read: Callable[[], float]) -> None:
+        """Add a number that is kept elsewhere; it is read when metrics are requested."""
+        self._watched.append((suffix, kind, what, read))
 
     def take(self, batch: Sequence[Entry]) -> None:
         """Count a batch in, at once."""
-        for _, tool, _, _, problem, cached, seconds, _, _, _ in batch:
+        for _, tool, _, _, problem, cached, seconds, _, _, _, _ in batch:
             series = self._tools.get(tool.name) or self._begin(tool)
             series.spelled = ()
             series.ends[tool.category, problem.code if problem else ""] += 1
@@ -64,6 +69,7 @@ class Metrics:
 
     def render(self, dropped: Mapping[str, int]) -> bytes:
         """All that was counted, and what each sink dropped, in Prometheus' text format."""
+        self._drop_removed()
         name = self._prefix
         parts = [counts(f"{name}_info", "gauge", "Which Toolcrib this is.", "version", {VERSION: 1})]
         tools = [series.spell(name) for series in self._tools.values()]
@@ -75,6 +81,7 @@ class Metrics:
             ),
             counts(f"{name}_dropped_total", "counter", "What a sink could not keep.", "sink", dropped),
             number(f"{name}_parked_calls", "gauge", "Calls that wait for an answer.", self._parked()),
+            *(number(f"{name}_{suffix}", kind, what, read()) for suffix, kind, what, read in self._watched),
             *self._source_states(list(self._sources() if self._sources else ())),
         )
         from toolcrib.observe.process import process_metrics
@@ -111,7 +118,24 @@ class Metrics:
             {server: value for server, value in restarts.items() if server in servers},
         )
 
+        yield counts(
+            f"{name}_mcp_server_dropped_messages_total",
+            "counter",
+            "Messages of an MCP server that were dropped, as it sent too many.",
+            "server",
+            {state.id: state.details.get("dropped_messages", 0) for state in states if state.id in servers},
+        )
+
+    def _drop_removed(self) -> None:
+        """Drop the tools of servers that were removed: names of servers may never come again."""
+        if self._sources is None:
+            return
+        known = {state.id for state in self._sources()}
+        for name in [each.name for each in self._tools.values() if each.mcp and each.source not in known]:
+            del self._tools[name]
+
     def _begin(self, tool: Tool) -> Series:
+        self._drop_removed()
         if len(self._tools) < self._limit:
             series = Series(tool.name, tool.source, tool.local, mcp=tool.family == "mcp")
             return self._tools.setdefault(tool.name, series)

@@ -12,6 +12,8 @@ from toolcrib.observe.lines import call_event, json_line, start_event
 from toolcrib.observe.redact import Redactor
 
 _MOST_KEPT = 10_000
+UNREADABLE = b'"[unreadable]"'
+"""In place of arguments that cannot be written."""
 _CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
 
 
@@ -27,10 +29,12 @@ class QuickLines:
 
     def line(self, entry: Entry) -> bytes:
         """Return one call's line."""
-        call_id, tool, caller, origin, problem, cached, seconds, at, _, _ = entry
+        call_id, tool, caller, origin, problem, cached, seconds, at, _, _, arguments = entry
         ids = self._ids(call_id, origin)
         if ids is None:
-            return json_line(call_event(entry, self._redactor))
+            event = call_event(entry, self._redactor)
+            asked = {} if arguments is None else {"arguments": orjson.Fragment(self._asked(entry))}
+            return json_line(event | asked)
         code = problem.code if problem is not None else None
         sort, items, size = summary_of(entry)
         key = (_whose(tool, caller, origin), code, cached, tool.deprecated is None, sort)
@@ -39,12 +43,15 @@ class QuickLines:
             rest = self._keep(key, call_event(entry, self._redactor))
         counted = f'"items":{"null" if items is None else items},"bytes":{"null" if size is None else size}'
         took = f'"duration_ms":{seconds * 1000.0:.3f}'
-        return f'{{"ts":"{self._spelled(at)}",{ids},{took},{counted},{rest}\n'.encode()
+        head = f'{{"ts":"{self._spelled(at)}",{ids},{took},{counted},'
+        if arguments is None:
+            return f"{head}{rest}\n".encode()
+        return f'{head}"arguments":{self._asked(entry).decode()},{rest}\n'.encode()
 
     def start(self, start: Start) -> bytes:
         """Return the line a call begins with."""
         ids = self._ids(start.id, start.origin)
-        asked = self._arguments.spell(start) if self._arguments is not None else b"null"
+        asked = self._asked(start)
         if ids is None:
             event = start_event(start, self._redactor)
             return json_line(event | {"arguments": orjson.Fragment(asked)})
@@ -54,6 +61,14 @@ class QuickLines:
             rest = self._keep(key, start_event(start, self._redactor))
         head = f'{{"ts":"{self._spelled(start.at)}",{ids},"arguments":'.encode()
         return b"%b%b,%b\n" % (head, asked, rest.encode())
+
+    def _asked(self, call: Start | Entry) -> bytes:
+        if self._arguments is None:
+            return b"null"
+        try:
+            return self._arguments.spell(call)
+        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
+            return UNREADABLE
 
     def _ids(self, call_id: str, origin: Origin) -> str | None:
         """The ids of a call, spelled; None where they are not made of what ids are made of."""

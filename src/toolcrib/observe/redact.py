@@ -6,6 +6,8 @@ from json import dumps
 from typing import Any, cast
 from urllib.parse import quote, quote_plus
 
+from toolcrib.model.secret_names import NAMES_OF_SECRETS, is_secret_name
+
 MASK = "[redacted]"
 
 SHORTEST = 6
@@ -14,13 +16,9 @@ SHORTEST = 6
 They are caught by the name of their field and by shape alone.
 """
 
-_WORDS = (
-    r"(?:pass(?:word|wd|phrase)s?|secrets?|credentials?|authorization|(?:set-)?cookies?"
-    r"|(?:api|admin|access|private|secret|signing|encryption)[_-]?keys?|token(?:s(?!\\*[\"']?\s{0,8}[:=]\s{0,8}\d))?)"
-)
 _QUOTE = r"\\{0,7}[\"']"
 _NAMED = (
-    rf"(?P<named>(?i:{_WORDS})(?:[_-][\w-]{{1,40}}|[A-Z]\w{{0,40}})?"
+    rf"(?P<named>(?i:{NAMES_OF_SECRETS})(?:[_-][\w-]{{1,40}}|[A-Z]\w{{0,40}})?"
     rf"(?:(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,8}}|[\"'],\s{{0,3}}))"
     rf"(?!\[redacted\])"
     rf"(?:(?P<escaped>\\{{1,7}}[\"']).*?(?P=escaped)|\\[^\r\n]*"
@@ -35,7 +33,6 @@ _USERINFO = r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
 
 _SHAPES = re.compile(f"{_HEADER}|{_NAMED}|{_BEARER}|{_OWN_KEY}|{_JWT}|{_USERINFO}")
 _SELF_EVIDENT = re.compile(rf"{_OWN_KEY}|{_JWT}")
-_FIELD = re.compile(_WORDS, re.IGNORECASE)
 
 # Without a common first letter the shapes cost 100 ns a character; these plain words, which one of them must
 # contain, cost 8, and almost no text has any.
@@ -212,7 +209,7 @@ class _Room:
 
 def _telling(name: str, value: object) -> bool:
     """Whether a field's name says that its value is secret. A number of tokens is not."""
-    if value is None or not _FIELD.search(name):
+    if value is None or not is_secret_name(name):
         return False
     return not (isinstance(value, int | float) and "tokens" in name.lower())
 

@@ -42,7 +42,7 @@ class Remarks:
     def take(self, batch: Sequence[Entry]) -> None:
         """Warn where there is reason to."""
         for entry in batch:
-            _, tool, _, _, problem, cached, seconds, _, _, _ = entry
+            _, tool, _, _, problem, cached, seconds, _, _, _, _ = entry
             if seconds <= SOON and tool.deprecated is None:
                 continue
             if is_deprecated(tool, problem):

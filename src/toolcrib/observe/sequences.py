@@ -35,7 +35,7 @@ class Sequences:
 
     def take(self, batch: Sequence[Entry]) -> None:
         """Note what succeeded, in the order it came."""
-        for _, tool, caller, origin, problem, _, _, at, _, _ in batch:
+        for _, tool, caller, origin, problem, _, _, at, _, _, _ in batch:
             if problem is None:
                 self._note((caller.id, origin.session_id), caller.id, tool.name, at)
 

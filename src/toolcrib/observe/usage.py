@@ -44,7 +44,7 @@ class UsageTally:
         self._failing = False
 
     def take(self, batch: Sequence[Entry]) -> None:
-        for _, tool, caller, _, problem, cached, seconds, at, _, _ in batch:
+        for _, tool, caller, _, problem, cached, seconds, at, _, _, _ in batch:
             count = self._count((int(at) // _DAY, tool.name, caller.id))
             if count is None:
                 self.dropped += 1

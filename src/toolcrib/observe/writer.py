@@ -2,6 +2,9 @@
 
 import os
 import select
+from collections.abc import Callable
+from contextlib import suppress
+from stat import S_ISREG
 from threading import Condition, Thread
 from typing import IO, Any
 
@@ -11,8 +14,13 @@ MOST_BYTES = 8 * 1024 * 1024
 class Writer:
     """A bounded queue of lines and the thread that empties it. Lines that do not fit are counted instead."""
 
-    def __init__(self, stream: IO[Any], *, limit: int = MOST_BYTES) -> None:
+    def __init__(
+        self, stream: IO[Any], *, limit: int = MOST_BYTES, notice: Callable[[int], bytes] | None = None
+    ) -> None:
         self.dropped = 0
+        self._noticed = 0
+        self._notice = notice
+        """Makes the line that says how many lines are missing; written before the next that can be."""
         self._way = _way_to(stream)
         self._limit = limit
         self._change = Condition()
@@ -39,6 +47,17 @@ class Writer:
             self._waiting += len(data)
             self._start()
             self._change.notify_all()
+
+    def put_now(self, data: bytes) -> None:
+        """Write a line before this returns, where nothing can block it: to a file, with an empty queue."""
+        with self._change:
+            if self._way.is_file and not (self._chunks or self._busy or self._ending):
+                try:
+                    self._write(data)
+                except (OSError, ValueError):  # the disk is full
+                    self.dropped += 1
+                return
+        self.put(data)
 
     def skip(self, lines: int) -> None:
         """Count lines that were not even handed over."""
@@ -71,13 +90,23 @@ class Writer:
         while chunks := self._next():
             data, lines = b"".join(chunks[0]), chunks[1]
             try:
-                self._way.write(data)
+                self._write(data)
             except (OSError, ValueError):  # the reader is gone, the disk is full, or the stream is closed
                 self.skip(lines)
             with self._change:
                 self._waiting -= len(data)
                 self._busy = False
                 self._change.notify_all()
+        with suppress(OSError, ValueError):
+            self._write(b"")
+
+    def _write(self, data: bytes) -> None:
+        missing = self.dropped
+        if missing == self._noticed or self._notice is None:
+            self._way.write(data)
+            return
+        self._way.write(self._notice(missing - self._noticed) + data)
+        self._noticed = missing
 
     def _next(self) -> tuple[list[bytes], int] | None:
         with self._change:
@@ -94,6 +123,7 @@ class _Descriptor:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
+        self.is_file = S_ISREG(os.fstat(descriptor).st_mode)
 
     def write(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -111,6 +141,8 @@ class _Descriptor:
 
 class _Text:
     """A stream in memory, or in place of standard error."""
+
+    is_file = False
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream

@@ -32,6 +32,7 @@ class Policy:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
+        self._scope = tuple(rule for rule in self.rules if isinstance(rule, Contexts | Installed))
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Return the reason against this tool for this caller; one that hides goes before one that denies."""
@@ -47,6 +48,17 @@ class Policy:
     def visible(self, tool: Tool, caller: Caller) -> bool:
         """Whether this tool is on this caller's list."""
         return self.why_not(tool, caller) is None
+
+    def in_scope(self, tool: Tool, caller: Caller) -> bool:
+        """Whether a tool is among those that a caller's context and apps select, usable or not."""
+        return all(rule.why_not(tool, caller) is None for rule in self._scope)
+
+    def owner(self, claimants: Sequence[Tool], caller: Caller) -> Tool | None:
+        """Return whom a name belongs to for this caller: the first claimant in its scope.
+
+        That it cannot be used now, being hidden, denied or away, does not pass the name on to another.
+        """
+        return next((tool for tool in claimants if self.in_scope(tool, caller)), None)
 
     def audience(self, caller: Caller) -> Hashable:
         """Return what of a caller decides its list: callers of one audience share prepared bytes."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from toolcrib.interfaces import Reason
-from toolcrib.model import Caller, Tool
+from toolcrib.model import NO_CONTEXT, Caller, Tool
 from toolcrib.names import fold
 from toolcrib.search import SEARCH
 
@@ -93,6 +93,8 @@ class Contexts:
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide what the context does not select; a context that does not exist selects nothing."""
         context = self.contexts.get(caller.context)
+        if context is None and caller.context == NO_CONTEXT:
+            return Reason(self.name, "is in no context of this key, which was given none")
         if context is None:
             return Reason(self.name, f"cannot be had: there is no context named {caller.context}")
         if context.selects(tool):

@@ -8,6 +8,7 @@ from typing import Any, cast
 from jsonschema_rs import ValidationError
 
 from toolcrib.model import JsonObject
+from toolcrib.model.secret_names import is_secret_name
 
 Steps = list[str | int]
 
@@ -212,7 +213,8 @@ def _alike(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
 
 def _either_of(errors: list[ValidationError], schema: JsonObject, prefix: str) -> Fault:
     expected = _either(_expected(error) for error in errors)
-    shown = not _is_secret(schema, errors[0].schema_path)
+    named = any(isinstance(step, str) and is_secret_name(step) for step in errors[0].instance_path)
+    shown = not named and not _is_secret(schema, errors[0].schema_path)
     sentence = f"must be {expected}" + (f", got {excerpt(errors[0].instance)}" if shown else "")
     return _fault(spell(prefix, errors[0].instance_path), expected, sentence)
 

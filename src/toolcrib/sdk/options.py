@@ -93,6 +93,7 @@ def read_options(options: Options) -> tuple[dict[str, Any], list[Finding]]:
     fields = {name: given[name] for name in _PLAIN if given.get(name) is not None}
     fields["speech"] = Speech(template=given.get("speech_template"), field=given.get("speech_field"))
     idempotent = given.get("idempotent")
+    fields["declared_mutation"] = given.get("category") == "mutation"
     read_only = given.get("category") in ("query", "analysis")
     fields["idempotent"] = read_only if idempotent is None else idempotent
     for name, read in _READERS.items():

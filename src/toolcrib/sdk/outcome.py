@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Mapping
+from functools import lru_cache
 from socket import EAI_AGAIN, gaierror
 from typing import Any, cast
 
@@ -113,7 +114,7 @@ def _plain(value: object) -> Json:
     kind = type(value)
     if kind in _UNTOUCHED:
         return value
-    if kind not in _USUAL:
+    if kind not in _USUAL and not _is_complete(kind):
         _refuse_unfinished(value)
     try:
         return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
@@ -121,13 +122,18 @@ def _plain(value: object) -> Json:
         raise _broken(_NOT_JSON) from error
 
 
+@lru_cache(maxsize=256)
+def _is_complete(kind: type) -> bool:
+    """Whether values of a type are answers; cached, since abstract base classes take their time to ask."""
+    return not issubclass(kind, (ToolResult, Awaitable, Generator, AsyncGenerator))
+
+
 def _refuse_unfinished(value: object) -> None:
     if isinstance(value, ToolResult):
         raise _broken(_NESTED)
     if isinstance(value, Coroutine):
         value.close()  # else Python complains of it later, where nobody knows why
-    if isinstance(value, Awaitable | Generator | AsyncGenerator):
-        raise _broken(_NOT_WHOLE)
+    raise _broken(_NOT_WHOLE)
 
 
 def _is_text(value: object) -> bool:

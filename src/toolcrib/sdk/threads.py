@@ -11,7 +11,11 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from toolcrib.slots import FairSlots
+
 MOST_THREADS = 64
+_MAX_WAITING = 1 << 30
+"""How many calls wait for a thread is limited before they come here."""
 
 
 class Threads:
@@ -21,13 +25,18 @@ class Threads:
     would pile up threads without end.
     """
 
-    def __init__(self, most: int) -> None:
-        self._places = anyio.Semaphore(most, fast_acquire=True)
+    def __init__(self, most: int, share: float = 1.0) -> None:
+        self._slots = FairSlots(most, share, max_waiting=_MAX_WAITING)
         self._unlimited = anyio.CapacityLimiter(inf)
 
-    async def run(self, function: Callable[..., Any], /, **arguments: Any) -> Any:
-        """Call a function in a thread; where that gives something to await, await it here."""
-        await self._places.acquire()
+    async def run(self, principal: str, function: Callable[..., Any], /, **arguments: Any) -> Any:
+        """Call a function in a thread; where that gives something to await, await it here.
+
+        Threads are divided among principals: one whose functions hang leaves threads to others.
+        """
+        slots = self._slots
+        if not slots.take(principal):
+            await slots.wait(principal, "", inf)
         loop = asyncio.get_running_loop()
         begun = Lock()
 
@@ -43,13 +52,13 @@ class Threads:
             finally:
                 # anyio's way back would have the thread wait for the loop. A closed loop needs no telling.
                 with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._places.release)
+                    loop.call_soon_threadsafe(slots.release, principal)
 
         try:
             outcome = await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._unlimited)
         except BaseException:
             if begun.acquire(blocking=False):
-                self._places.release()
+                slots.release(principal)
             raise
         return await outcome if inspect.isawaitable(outcome) else outcome
 

@@ -5,5 +5,6 @@ from toolcrib.sessions.life import AppState
 from toolcrib.sessions.sessions import Sessions
 from toolcrib.sessions.settings import Settings
 from toolcrib.sessions.socket import Socket
+from toolcrib.sessions.use import SessionUse
 
-__all__ = ["AppState", "Event", "Sessions", "Settings", "Socket"]
+__all__ = ["AppState", "Event", "SessionUse", "Sessions", "Settings", "Socket"]

@@ -18,17 +18,24 @@ from toolcrib.sessions.lives import Lives
 from toolcrib.sessions.settings import Settings
 from toolcrib.sessions.socket import Socket
 from toolcrib.sessions.starting import spoken, worn
+from toolcrib.slots import Slots
 
 log = logging.getLogger(__name__)
 
 _NOBODY = digest("")
 """What the key of an app that does not exist is compared with, so that it takes as long."""
 _NOTHING: JsonObject = {}
+Rejected = Callable[[str], Awaitable[None]]
+"""Told the package of an app that has shown a wrong key, before the app is."""
+_TRY_LATER = 1013
 _CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
 
 
 class _Refused(Exception):
     """An app is not let in: a code it knows, or a code to close with alone."""
+
+    package = ""
+    """The app whose key was wrong, where that is why."""
 
     def __init__(self, message: str, code: str = "", close: int = 1008) -> None:
         super().__init__(message)
@@ -49,26 +56,38 @@ class Door:
     ) -> None:
         self._settings, self._lives, self._clock = settings, lives, clock
         self._find, self._user = find, user
+        self._slots = Slots(settings.sockets, settings.share)
+        self._owners: dict[Socket, str] = {}
+        """The connections of known apps, each with the key its app belongs to."""
 
-    async def enter(self, socket: Socket) -> Life | None:
+    async def enter(self, socket: Socket, rejected: Rejected | None = None) -> Life | None:
         """Let an app in, and say so; None where it was sent away, and told why."""
         # How many may wait here to say whose they are is for the face to bound: it sends the oldest away,
         # so that no number of silent ones keeps an app out.
         try:
             return await self._known(socket)
         except _Refused as refused:
+            if refused.package and rejected is not None:
+                await rejected(refused.package)
             if refused.code:
                 said = messages.connection_error(refused.code, str(refused), now=self._clock())
                 await socket.send(messages.encode(said))
             await socket.close(refused.close, str(refused))
             return None
 
+    def left(self, socket: Socket) -> None:
+        """Take note that a connection has ended, known or not."""
+        owner = self._owners.pop(socket, None)
+        if owner is not None:
+            self._slots.release(owner)
+
     async def _known(self, socket: Socket) -> Life:
         init = await self._first(socket)
         life = self._session(init)
-        self._prove(init, life)
+        owner = self._prove(init, life)
         if life is None or not life.welcome:
             raise _Refused("no session of that name was asked for", "APP_NOT_STARTED")
+        self._count(socket, owner, life)
         await socket.send(await self._ack(life))
         if not life.welcome:
             raise _Refused("the session has ended meanwhile", "APP_NOT_STARTED")
@@ -76,6 +95,14 @@ class Door:
         if former is not None:
             await former.close(1000, "replaced by a newer connection")
         return life
+
+    def _count(self, socket: Socket, owner: str, life: Life) -> None:
+        """Count a connection for the key its app belongs to; one that replaces another is let in anyway."""
+        if life.socket is not None:
+            self._slots.retake(owner)
+        elif not self._slots.take(owner):
+            raise _Refused("too many connections of apps that belong to this key", close=_TRY_LATER)
+        self._owners[socket] = owner
 
     async def _first(self, socket: Socket) -> Init:
         frame: str | bytes | None = None
@@ -102,15 +129,18 @@ class Door:
             return None
         return self._lives.get(init.session.removesuffix(end), init.package)
 
-    def _prove(self, init: Init, life: Life | None) -> None:
+    def _prove(self, init: Init, life: Life | None) -> str:
+        """Return the key that an app belongs to, once it has shown its own."""
         app = self._find(init.package)
         kept = app.digest if app is not None else None
-        if compare_digest(digest(init.key), kept or _NOBODY) and kept is not None:
-            return
+        if compare_digest(digest(init.key), kept or _NOBODY) and app is not None and kept is not None:
+            return app.owner
         if life is not None:
             message = f"{init.package} connected with a wrong API key; its developer must mend that"
             life.attempt.suspect(refusal("authentication", message, retryable=False), named=True)
-        raise _Refused("the API key is not the one of this app", "INVALID_API_KEY")
+        refused = _Refused("the API key is not the one of this app", "INVALID_API_KEY")
+        refused.package = init.package
+        raise refused
 
     async def _ack(self, life: Life) -> str:
         try:

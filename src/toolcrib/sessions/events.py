@@ -1,7 +1,7 @@
 """What goes out to a user's device: told to everyone who listens, waiting for nobody."""
 
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +10,7 @@ import anyio
 import orjson
 
 from toolcrib.errors import Refused
+from toolcrib.slots import DEFAULT_SHARE, Slots
 
 Kind = Literal["display", "speak", "tool", "app"]
 
@@ -68,23 +69,28 @@ class Listener:
 class Hub:
     """Who listens to whom. A user to whom nobody listens costs nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = DEFAULT_SHARE) -> None:
+        self._share = share
         self._listeners: dict[str, list[Listener]] = {}
+        self._slots: dict[str, Slots] = {}
+        """By user: the limit of listeners is one user's, and divided among the keys that listen."""
 
     @asynccontextmanager
-    async def listen(self, user: str) -> AsyncGenerator[Listener]:
+    async def listen(self, user: str, principal: str) -> AsyncGenerator[Listener]:
         """Give what a user's device is to show and say, for as long as this is open."""
-        listeners = self._listeners.setdefault(user, [])
-        if len(listeners) >= MOST_LISTENERS:
-            raise Refused("OVERLOADED", f"{MOST_LISTENERS} devices listen already, which is the most")
-        listener = Listener()
+        slots = self._slots.setdefault(user, Slots(MOST_LISTENERS, self._share))
+        if not slots.take(principal):
+            message = f"{slots.used} devices listen already; {slots.per_principal} of one key may"
+            raise Refused("OVERLOADED", message)
+        listeners, listener = self._listeners.setdefault(user, []), Listener()
         listeners.append(listener)
         try:
             yield listener
         finally:
+            slots.release(principal)
             listeners.remove(listener)
             if not listeners:
-                del self._listeners[user]
+                del self._listeners[user], self._slots[user]
 
     def tell(self, user: str, event: Event) -> None:
         """Pass an event on to all who listen."""
@@ -98,6 +104,9 @@ class Hub:
     def hears(self, user: str) -> bool:
         """Whether anyone listens."""
         return user in self._listeners
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listeners)
 
     def __len__(self) -> int:
         return len(self._listeners)

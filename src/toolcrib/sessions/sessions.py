@@ -15,7 +15,7 @@ from toolcrib.interfaces import AppRecord, SessionRecord, UserRecord
 from toolcrib.model import Call, Device, JsonObject
 from toolcrib.sessions.background import Background
 from toolcrib.sessions.calls import Calls
-from toolcrib.sessions.door import Door
+from toolcrib.sessions.door import Door, Rejected
 from toolcrib.sessions.events import Event, Hub, Listener
 from toolcrib.sessions.frames import Frames
 from toolcrib.sessions.life import AppState, Life
@@ -44,7 +44,7 @@ class Sessions:
     ) -> None:
         self.settings = settings
         self._find, self._user, self._clock = find, user, clock
-        self._hub, self._lives = Hub(), Lives()
+        self._hub, self._lives = Hub(settings.share), Lives()
         self._calls = Calls(self._hub)
         self._webhooks = Webhooks(post, clock)
         self._background = Background()
@@ -196,7 +196,7 @@ class Sessions:
             now, soonest = anyio.current_time(), idle
             for life in self._lives:
                 left = life.last + idle - now
-                if left <= 0 and life.state == "running" and not self._calls.busy(life.user, life.package):
+                if left <= 0 and life.state == "running" and not self._busy(life):
                     await self._stop(life, "idle")
                 else:
                     soonest = min(soonest, left)
@@ -243,11 +243,19 @@ class Sessions:
 
     # --- what they say ---
 
-    async def accept(self, socket: Socket) -> None:
-        """Serve a connection to its end; an app that is cut off has some time to come back."""
-        life = await self._door.enter(socket)
-        if life is None:
-            return
+    async def accept(self, socket: Socket, rejected: Rejected | None = None) -> None:
+        """Serve a connection to its end; an app that is cut off has some time to come back.
+
+        `rejected` is told the package of an app that shows a wrong key, before the app is.
+        """
+        try:
+            life = await self._door.enter(socket, rejected)
+            if life is not None:
+                await self._read(life, socket)
+        finally:
+            self._door.left(socket)
+
+    async def _read(self, life: Life, socket: Socket) -> None:
         try:
             await self._frames.read(life, socket)
         finally:
@@ -266,11 +274,19 @@ class Sessions:
                 if life is not None:
                     life.touch()
 
+    def active(self, since: float) -> set[str]:
+        """Users to whom somebody listens, or whose apps were of use since a moment of the event loop."""
+        lives = (life for life in self._lives if life.last >= since or self._busy(life))
+        return {life.user for life in lives} | set(self._hub)
+
+    def _busy(self, life: Life) -> bool:
+        return self._calls.busy(life.user, life.package)
+
     # --- who listens ---
 
-    def listen(self, user: str) -> AbstractAsyncContextManager[Listener]:
+    def listen(self, user: str, principal: str) -> AbstractAsyncContextManager[Listener]:
         """Give what a user's device is to show and say, for as long as this is open."""
-        return self._hub.listen(user)
+        return self._hub.listen(user, principal)
 
     def tell(self, user: str, event: Event) -> None:
         """Pass an event on to a user's device."""

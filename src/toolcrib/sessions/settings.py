@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from toolcrib.slots import DEFAULT_SHARE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -21,5 +23,9 @@ class Settings:
     """The largest message an app may send."""
     webhook: float = 10.0
     """How long the answer to a webhook is waited for."""
+    sockets: int = 4096
+    """How many connections of apps that are known there may be."""
+    share: float = DEFAULT_SHARE
+    """The largest part of a shared limit that one principal may hold: a key, or the key an app belongs to."""
     phone_microphone: bool = True
     """Whether the microphone of the phone counts as the device's."""

@@ -11,7 +11,7 @@ from toolcrib.apps.signature import proof
 from toolcrib.egress.posting import Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.interfaces import AppRecord
-from toolcrib.model import JsonObject
+from toolcrib.model import AddressGiver, JsonObject
 from toolcrib.schemas.untrusted import BadJson, parse
 
 STOP_SECONDS = 3.0
@@ -26,8 +26,16 @@ _REASONS = ("user_disabled", "system_stop", "error")
 class Sends(Protocol):
     """The way out: `egress.posting.Post`."""
 
-    async def send(self, url: str, body: bytes, headers: Mapping[str, str], *, most_bytes: int) -> Reply:
-        """Post a body of JSON, and return the answer."""
+    async def send(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        giver: AddressGiver | None = "other",
+    ) -> Reply:
+        """Post a body of JSON to a URL, judged by who gave it, and return the answer."""
         ...
 
 
@@ -73,7 +81,7 @@ class Webhooks:
         headers = proof(app.digest, app.signing, user=user, tool="", body=body, now=self._clock())
         try:
             url = f"{(app.public_url or '').rstrip('/')}/webhook"
-            return await self._post.send(url, body, headers, most_bytes=_MOST_BYTES)
+            return await self._post.send(url, body, headers, most_bytes=_MOST_BYTES, giver=app.url_giver)
         except TooLarge:
             return _TAKEN  # errors are cut, never too large; and what an app says otherwise nobody reads
 

@@ -3,7 +3,6 @@
 import importlib
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -18,6 +17,7 @@ from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
 from toolcrib.sdk.outcome import failure, result_of, unfit
 from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
+from toolcrib.slots import DEFAULT_SHARE
 
 _CLOSING_SECONDS = 5.0
 
@@ -42,10 +42,11 @@ class Functions:
         *,
         family: Family = "function",
         close: Callable[[], Awaitable[None]] | None = None,
+        share: float = DEFAULT_SHARE,
     ) -> None:
         self._id, self._close = id, close
         self.family: Family = family
-        threads = Threads(MOST_THREADS)
+        threads = Threads(MOST_THREADS, share)
         self._offer: list[Tool] = []
         self._runs: dict[str, Run] = {}
         for each in tools:
@@ -86,14 +87,16 @@ class Functions:
 
 def _runner(tool: AnyTool, threads: Threads) -> Run:
     convert, context = tool.signature.convert, tool.signature.context
-    start = tool.function if tool.is_async else partial(threads.run, tool.function)
+    function, is_async = tool.function, tool.is_async
 
     async def run(call: Call) -> Result:
         try:
             arguments = convert(call.arguments)
             if context is not None:
                 arguments[context] = ToolContext.of(call)
-            return result_of(await start(**arguments))
+            if is_async:
+                return result_of(await function(**arguments))
+            return result_of(await threads.run(call.caller.principal, function, **arguments))
         except ToolcribError as error:
             broken = unfit(error)
             if broken is not None:

@@ -9,6 +9,7 @@ import anyio
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
+from toolcrib.slots import DEFAULT_SHARE, Slots
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,10 @@ class Activate:
     ready: Callable[[Call], Awaitable[bool]] | None = None
     """Makes the app of a call run for its user; whether this call is what started it."""
     most: int = 1_024
-    """So many calls wait for one source or app; the rest is told to come back."""
-    _waiting: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
+    """How many calls wait for one source or app; the rest is refused."""
+    share: float = DEFAULT_SHARE
+    """The largest part of these that calls of one principal may be."""
+    _waiting: dict[str, Slots] = field(default_factory=dict[str, Slots], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage | None:
         """Left out for what runs in this process, and so is always up."""
@@ -38,13 +41,13 @@ class Activate:
         return activate
 
     async def _woken(self, call: Call, proceed: Handler) -> Result:
-        with self._place(call.tool.source):
+        with self._place(call.tool.source, call.caller.principal):
             await self._wake(call.tool.keeper)
         return await proceed(call)
 
     async def _started(self, call: Call, proceed: Handler) -> Result:
         tool, ready = call.tool, self.ready
-        with self._place(tool.source):
+        with self._place(tool.source, call.caller.principal):
             if not self.is_up(tool.keeper):
                 await self._wake(tool.keeper)
             started = ready is not None and await ready(call)
@@ -58,16 +61,15 @@ class Activate:
         raise Unavailable("SOURCE_DOWN", message, retry_after=1.0)
 
     @contextmanager
-    def _place(self, source: str) -> Generator[None]:
-        """Count in one who waits: what never comes up must not gather callers without end."""
-        waiting = self._waiting
-        if waiting.get(source, 0) >= self.most:
+    def _place(self, source: str, principal: str) -> Generator[None]:
+        """Count a call that waits: what never comes up must not collect calls without end."""
+        slots = self._waiting.setdefault(source, Slots(self.most, self.share))
+        if not slots.take(principal):
             message = f"too many calls wait for {source} to start; nothing was done, try again shortly"
             raise Refused("OVERLOADED", message, retry_after=1.0)
-        waiting[source] = waiting.get(source, 0) + 1
         try:
             yield
         finally:
-            waiting[source] -= 1
-            if not waiting[source]:
-                del waiting[source]
+            slots.release(principal)
+            if not slots.used:
+                self._waiting.pop(source, None)

@@ -1,6 +1,6 @@
 """A source that only fails is given a rest: calls are answered at once until one of them gets through."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,8 @@ BreakerState = Literal["closed", "open", "half_open"]
 Verdict = Literal["good", "bad", "neither"]
 
 _AT_FAULT = frozenset({"NETWORK_ERROR", "HTTP_ERROR", "TIMEOUT", "OUTCOME_UNKNOWN"})
+_ENOUGH_PRINCIPALS = 2
+"""Where calls of so many principals fail, it is the source that fails."""
 _TOGETHER = 0.05
 """Failures so close to each other, in seconds, have one cause: a death ends all running calls at once."""
 
@@ -37,14 +39,16 @@ class Breaker:
         circuit = self._circuits.setdefault(tool.source, _Circuit(tool.source, self))
 
         async def breaker(call: Call, proceed: Handler) -> Result:
-            if circuit.state != "closed":
+            closed = circuit.state == "closed"
+            if not closed and circuit.concerns(call):
                 return await circuit.probe(call, proceed)
             try:
                 result = await proceed(call)
             except ToolcribError as error:
-                circuit.count(circuit.judge(error, call))
+                circuit.count(circuit.judge(error, call), call, closed=closed)
                 raise
-            circuit.failed = 0
+            if circuit.failed or not closed:
+                circuit.count("good", call, closed=closed)
             return result
 
         return breaker
@@ -54,6 +58,11 @@ class Breaker:
         circuit = self._circuits.get(source)
         if circuit is not None:
             circuit.close()
+
+    def retain(self, sources: Collection[str]) -> None:
+        """Drop the breakers of all other sources."""
+        for gone in self._circuits.keys() - set(sources):
+            del self._circuits[gone]
 
     def states(self) -> Mapping[str, BreakerState]:
         """Say how the breaker of each source stands."""
@@ -71,6 +80,12 @@ class _Circuit:
         self._rest = settings.rest
         self._until = 0.0
         self._probing: Call | None = None
+        self._failing: set[str] = set()
+        """Whose calls failed since the last good one."""
+
+    def concerns(self, call: Call) -> bool:
+        """Whether an open breaker holds for a call: failures of one principal alone say little to others."""
+        return len(self._failing) != 1 or call.caller.principal in self._failing
 
     def judge(self, error: ToolcribError, call: Call) -> Verdict:
         """Say what an error tells of the source; that an app did not start is between it and one user."""
@@ -81,11 +96,19 @@ class _Circuit:
             return "neither" if hurried else "bad"
         return "good" if isinstance(error, Failed | Broken) else "neither"
 
-    def count(self, verdict: Verdict) -> None:
-        """Count in a call that began while the breaker was closed; after that it says nothing new."""
+    def count(self, verdict: Verdict, call: Call, *, closed: bool = True) -> None:
+        """Count a call that was no probe; `closed` says how the breaker was when the call began.
+
+        One that began before the breaker opened says nothing new. One that was let through although it is
+        open, as another principal's calls opened it, closes it or makes it hold for everyone.
+        """
         if verdict == "good":
-            self.failed = 0
-        if verdict != "bad" or self.state != "closed":
+            self._answered(closed=closed)
+        if verdict != "bad":
+            return
+        if len(self._failing) < _ENOUGH_PRINCIPALS:
+            self._failing.add(call.caller.principal)
+        if self.state != "closed":
             return
         now = self._settings.clock()
         if now - self._failed_at < _TOGETHER:
@@ -94,6 +117,13 @@ class _Circuit:
         self.failed += 1
         if self.failed >= self._settings.failures:
             self._open()
+
+    def _answered(self, *, closed: bool) -> None:
+        self.failed = 0
+        if self.state == "closed":
+            self._failing.clear()
+        elif self.state == "open" and not closed:
+            self.close()
 
     async def probe(self, call: Call, proceed: Handler) -> Result:
         """Let one call through when the rest is over, and go by what becomes of it."""
@@ -120,7 +150,7 @@ class _Circuit:
 
     def _conclude(self, call: Call, verdict: Verdict) -> None:
         if self._probing is not call:
-            self.count(verdict)
+            self.count(verdict, call)
             return
         self._probing = None
         if verdict == "good":
@@ -132,6 +162,7 @@ class _Circuit:
     def close(self) -> None:
         """Let calls through and count from nothing."""
         self.state, self.failed, self._rest = "closed", 0, self._settings.rest
+        self._failing.clear()
 
     def _open(self) -> None:
         self.state = "open"

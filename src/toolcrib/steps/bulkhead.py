@@ -1,88 +1,60 @@
-"""So many calls of one source run at once, so many wait; the rest is told to come back."""
+"""Limits concurrent calls per source, with a bounded queue; both are divided among principals."""
 
-from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import anyio
 
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Overheard, Result, Tool
+from toolcrib.model import Call, Result, Tool
+from toolcrib.slots import DEFAULT_SHARE, FairSlots, Hold
 
-
-@dataclass
-class _Room:
-    """The places of one source. Fewer than none are free where calls came back to theirs."""
-
-    free: int
-    waiting: deque[anyio.Event] = field(default_factory=deque[anyio.Event])
-
-    def leave(self) -> None:
-        """Hand the place to whoever waits longest, else free it."""
-        if self.waiting and self.free >= 0:
-            self.waiting.popleft().set()
-        else:
-            self.free += 1
-
-    def come_back(self) -> None:
-        """Take a place again; a call that has begun is not made to wait for one."""
-        self.free -= 1
+_MAX_MARGIN = 0.25
+"""How many seconds before its deadline a waiting call is refused at the latest, to be told in time."""
 
 
 @dataclass(frozen=True)
 class Bulkhead:
-    """Nothing one source does takes the places of another."""
+    """A source's calls never take slots of another source, nor one principal's all slots of a source."""
 
     running: int = 32
     waiting: int = 64
     patience: float = 10.0
     apart: frozenset[str] = frozenset()
-    """Tools with a room of their own, by name: they only wait, and would fill that of others."""
-    _rooms: dict[str, _Room] = field(default_factory=dict[str, _Room], init=False, repr=False)
+    """Names of tools with slots of their own: they only wait, and would fill their source's."""
+    share: float = DEFAULT_SHARE
+    _slots: dict[str, FairSlots] = field(default_factory=dict[str, FairSlots], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage:
-        """Every source has a room; its tools share it."""
+        """The tools of a source share its slots."""
         owner = tool.name if tool.name in self.apart else tool.source
-        room = self._rooms.setdefault(owner, _Room(self.running))
+        slots = self._slots.setdefault(owner, FairSlots(self.running, self.share, max_waiting=self.waiting))
 
         async def bulkhead(call: Call, proceed: Handler) -> Result:
-            if room.free > 0:
-                room.free -= 1
-            else:
-                await self._wait(room, tool)
+            caller = call.caller
+            principal = caller.principal
+            if not slots.take(principal) and not await slots.wait(principal, caller.id, self._left(call)):
+                message = f"{tool.source} is busy; nothing was done, try again shortly"
+                raise Refused("OVERLOADED", message, retry_after=1.0)
             if call.channel is not None:
-                # Whoever waits for its caller's answer does nothing, and must not keep others from working.
-                call = call.but(channel=Overheard(call.channel, room.leave, room.come_back))
+                return await Hold(slots, principal).run(call, call.channel, proceed)
             try:
                 return await proceed(call)
             finally:
-                room.leave()
+                slots.release(principal)
 
         return bulkhead
 
-    async def _wait(self, room: _Room, tool: Tool) -> None:
-        if len(room.waiting) >= self.waiting:
-            raise _full(tool)
-        turn = anyio.Event()
-        room.waiting.append(turn)
-        try:
-            with anyio.move_on_after(self.patience):
-                await turn.wait()
-        except BaseException:  # cancelled while waiting: a place handed over meanwhile goes to the next
-            self._give_up(room, turn)
-            raise
-        if not turn.is_set():
-            self._give_up(room, turn)
-            raise _full(tool)
+    def retain(self, sources: Collection[str]) -> None:
+        """Drop the slots of all other sources, but for those that are in use."""
+        for owner, slots in tuple(self._slots.items()):
+            if not slots.used and owner.partition(":")[0] not in sources:
+                del self._slots[owner]
 
-    def _give_up(self, room: _Room, turn: anyio.Event) -> None:
-        if turn.is_set():
-            room.leave()
-        else:
-            room.waiting.remove(turn)
-
-
-def _full(tool: Tool) -> Refused:
-    return Refused(
-        "OVERLOADED", f"{tool.source} is busy; nothing was done, try again shortly", retry_after=1.0
-    )
+    def _left(self, call: Call) -> float:
+        """Return how long a call may wait: one with a deadline is refused before it passes."""
+        if call.deadline is None:
+            return self.patience
+        left = max(0.0, call.deadline - anyio.current_time())
+        return min(self.patience, left - min(_MAX_MARGIN, left / 10))

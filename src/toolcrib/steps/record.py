@@ -1,12 +1,12 @@
-"""Outermost: every call is told of as it begins, and recorded exactly once as it ends, with its time."""
+"""Outermost: a call is registered while it runs, and recorded exactly once as it ends, with its time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
 from toolcrib.errors import problem
-from toolcrib.interfaces import Handler, Recorder, Stage
+from toolcrib.interfaces import Handler, Outcome, Recorder, Stage
 from toolcrib.model import Call, Origin, Overheard, Result, Tool
 
 _GONE = Result(problem=problem("CANCELLED", "the caller went away"))
@@ -19,18 +19,27 @@ class Record:
     recorder: Recorder
     wants: Callable[[Origin], bool] | None = None
     """Decides whether a call's trace is kept; None where its flags are right as they came."""
-    begun: Callable[[Call, float], None] | None = None
-    """Told of every call as it begins, with the moment by `perf_counter`; None where nobody asks."""
+    running: dict[str, tuple[Call, float]] | None = None
+    """Takes calls by id while they run, with their start by `perf_counter`; `recorder` takes them out."""
+    begun: Callable[[Call], None] | None = None
+    """Writes the line of a declared mutation before it is sent."""
 
     def fit(self, tool: Tool) -> Stage:
         """Every tool is recorded; what runs in this process never asks."""
-        stage = self._record if tool.inside else self._record_talk
+        if tool.declared_mutation and self.begun is not None:
+            stage: Stage = partial(_announced, self.begun, replace(self, running=None).fit_timing(tool))
+        else:
+            stage = self.fit_timing(tool)
         return stage if self.wants is None else partial(_flagged, self.wants, stage)
+
+    def fit_timing(self, tool: Tool) -> Stage:
+        """Return what takes the time of a call to this tool."""
+        return self._record if tool.inside else self._record_talk
 
     async def _record(self, call: Call, proceed: Handler) -> Result:
         started = perf_counter()
-        if self.begun is not None:
-            self.begun(call, started)
+        if self.running is not None:
+            self.running[call.id] = call, started
         try:
             result = await proceed(call)
         except BaseException:  # only cancellation gets past `recover`: note it and let it go on
@@ -45,8 +54,8 @@ class Record:
         if channel is None or not channel.capabilities:
             return await self._record(call, proceed)
         watch = _Stopwatch()
-        if self.begun is not None:
-            self.begun(call, watch.began)
+        if self.running is not None:
+            self.running[call.id] = call, watch.began
         heard = call.but(channel=Overheard(channel, watch.stop, watch.start))
         try:
             result = await proceed(heard)
@@ -61,6 +70,12 @@ async def _flagged(wants: Callable[[Origin], bool], stage: Stage, call: Call, pr
     """Say in the trace first whether it is kept, so that the servers a call reaches do as we do."""
     wanted = wants(call.origin)
     return await stage(call.but(origin=call.origin.but(sampled=wanted)), proceed)
+
+
+def _announced(begun: Callable[[Call], None], stage: Stage, call: Call, proceed: Handler) -> Outcome:
+    """Write the line of a call before anything of it is sent."""
+    begun(call)
+    return stage(call, proceed)
 
 
 class _Stopwatch:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from toolcrib.errors import CODES, Broken, ToolcribError, problem
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
+from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +50,10 @@ def _tell(call: Call, error: ToolcribError) -> None:
         )
 
 
-def _about(call: Call, code: str) -> dict[str, str | None]:
-    """Who asked for what, in the words of the call's own lines."""
+def _about(call: Call, code: str) -> dict[str, object]:
+    """Who asked for what, in the words of the call's own lines, and what must not be said of it."""
     return {
+        SECRETS_FIELD: SecretArguments(call.arguments),
         "call_id": call.id,
         "tool": call.tool.name,
         "code": code,

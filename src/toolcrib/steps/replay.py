@@ -9,22 +9,115 @@ from time import time
 
 import anyio
 
+from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
 from toolcrib.formats import kept
 from toolcrib.interfaces import Handler, Outcome, ReplayRow, Replays, Stage
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
+from toolcrib.quotas import BoundedReplays, ReplayQuota
 
 log = logging.getLogger(__name__)
 
-KEPT_SECONDS = 24 * 3600.0
 LARGEST = 1024 * 1024
 """No larger answer is kept, in bytes."""
 LONGEST = 900.0
 """How long a call may run, in seconds; one elsewhere that has not ended by then is not waited for."""
 
-_ENDING_SECONDS = 10.0
+MAX_INLINE_SECONDS = 1.0
+"""How long an answer waits for its ending to be stored, where the caller has no earlier deadline."""
+MIN_INLINE_SECONDS = 0.1
+"""Also for a caller whose deadline has passed: a store that works needs a few milliseconds."""
+MAX_PENDING_BYTES = 32 * 1024 * 1024
+RETRY_SECONDS = 1.0
+_LAST_TRY_SECONDS = 3.0
+
 _PAUSE = 1.0
+_STORE_PAUSE = 2.0
 _CHECK = "it may have taken effect, so check before asking again under another key"
+
+
+@dataclass
+class Endings:
+    """Stores how calls with a key ended; what the store does not take at once is tried again.
+
+    What is pending when the process ends counts as unknown.
+    """
+
+    replays: BoundedReplays
+    clock: Callable[[], float]
+    _pending: dict[str, tuple[ReplayRow, str | None]] = field(
+        default_factory=dict[str, tuple[ReplayRow, str | None]], init=False
+    )
+    _bytes: int = field(default=0, init=False)
+
+    @property
+    def pending(self) -> int:
+        """How many wait to be stored."""
+        return len(self._pending)
+
+    def is_pending(self, call: str) -> bool:
+        """Whether the ending of a call still waits to be stored."""
+        return call in self._pending
+
+    async def store(self, row: ReplayRow, answer: str | None, deadline: float | None) -> None:
+        """Keep an answer, or free the key for None; waits for the store a moment and not past a deadline."""
+        left = MAX_INLINE_SECONDS if deadline is None else deadline - anyio.current_time()
+        seconds = min(MAX_INLINE_SECONDS, max(left, MIN_INLINE_SECONDS))
+        if not await self._stored(row, answer, seconds):
+            message = "the ending of a call with an idempotency key cannot be stored now and is tried again"
+            log.warning(message, extra={"call_id": row.call})
+            self._wait(row, answer)
+
+    async def run(self) -> None:
+        """Try what is pending again, until cancelled, and a last time then."""
+        try:
+            while True:
+                await anyio.sleep(RETRY_SECONDS)
+                await self._retry(MAX_INLINE_SECONDS)
+        finally:
+            await self._retry(_LAST_TRY_SECONDS)
+            for call in tuple(self._pending):
+                self._give_up(call)
+
+    async def _retry(self, seconds: float) -> None:
+        for call, (row, answer) in tuple(self._pending.items()):
+            if await self._stored(row, answer, seconds):
+                self._forget(call)
+            elif row.until < self.clock():
+                self._give_up(call)
+            else:
+                return
+
+    async def _stored(self, row: ReplayRow, answer: str | None, seconds: float) -> bool:
+        with anyio.move_on_after(seconds, shield=True):
+            try:
+                if answer is None:
+                    await self.replays.release(row)
+                else:
+                    await self.replays.finish(row, answer)
+            except ToolcribError:
+                return False
+            return True
+        return False
+
+    def _wait(self, row: ReplayRow, answer: str | None) -> None:
+        self._pending[row.call] = (row, answer)
+        self._bytes += _pending_bytes(answer)
+        while self._bytes > MAX_PENDING_BYTES:
+            self._give_up(next(iter(self._pending)))
+
+    def _forget(self, call: str) -> None:
+        _, answer = self._pending.pop(call)
+        self._bytes -= _pending_bytes(answer)
+
+    def _give_up(self, call: str) -> None:
+        self._forget(call)
+        message = "what became of a call with an idempotency key cannot be stored; it counts as unknown"
+        log.warning(message, extra={"call_id": call})
+
+
+def _pending_bytes(answer: str | None) -> int:
+    return 1024 + len(answer or "")
 
 
 @dataclass(frozen=True)
@@ -39,12 +132,27 @@ class Replay:
     """What this gateway signs its claims with."""
     is_gone: Callable[[str], bool]
     """Whether the process that left a mark has surely ended."""
+    refused: Callable[[], str] = str
+    """Why the store does not take writes now; empty while it does."""
+    clock: Clock = field(default_factory=Clock)
+    """The store's clock: a jump of the machine's must not drop a key."""
+    quota: ReplayQuota = field(default_factory=ReplayQuota)
     _running: dict[str, bool] = field(default_factory=dict[str, bool], init=False, repr=False)
     """The calls that run here under a key, and whether each has come as far as its source."""
+    bounded: BoundedReplays = field(init=False, repr=False)
+    endings: Endings = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        now, short = self.clock.now, kept.spell(Result(problem=_dropped())).decode()
+        bounded = BoundedReplays(self.replays, self.quota, short_answer=short, clock=now)
+        object.__setattr__(self, "bounded", bounded)
+        object.__setattr__(self, "endings", Endings(bounded, now))
 
     def fit(self, tool: Tool) -> Stage | None:
         """Left out for what changes nothing, and so can be asked again as it is."""
-        return None if tool.read_only else self._replay
+        if tool.read_only:
+            return None
+        return self._replay_declared if tool.declared_mutation else self._replay
 
     @property
     def begin(self) -> "Begin":
@@ -54,25 +162,38 @@ class Replay:
     def _replay(self, call: Call, proceed: Handler) -> Outcome:
         return self._once(call, proceed) if call.idempotency_key else proceed(call)
 
+    def _replay_declared(self, call: Call, proceed: Handler) -> Outcome:
+        """Refuse a declared mutation that could not be recorded afterwards."""
+        if reason := self.refused():
+            said = f"{call.tool.name} changes something, which cannot be recorded now, so nothing was done"
+            raise Refused(
+                "OVERLOADED", f"{said}: the store does not answer: {reason}", retry_after=_STORE_PAUSE
+            )
+        return self._replay(call, proceed)
+
     async def _once(self, call: Call, proceed: Handler) -> Result:
-        row = _claim(call, self.mark)
+        if reason := self.refused():
+            raise _no_store(f"the store does not answer: {reason}")
+        row = _claim(call, self.mark, self.clock.now())
         # First, so that nobody finds the claim without its call.
         self._running[call.id] = False
         try:
-            found = await self._claimed(row)
+            found = await self._claimed(call, row)
             return await self._carry_out(call, proceed, row) if found is None else self._answer(row, found)
         finally:
             del self._running[call.id]
 
-    async def _claimed(self, row: ReplayRow) -> ReplayRow | None:
+    async def _claimed(self, call: Call, row: ReplayRow) -> ReplayRow | None:
         try:
-            return await self.replays.claim(row, since=row.at - KEPT_SECONDS)
+            return await self.bounded.claim(row)
+        except Refused:
+            raise
         except Unavailable as error:
-            raise _no_store(error) from error
+            raise _no_store(str(error)) from error
         except BaseException as error:  # cut off in the middle: the claim may have been made, so take it back
-            await self._end(row, None)
+            await self.endings.store(row, None, call.deadline)
             if isinstance(error, ToolcribError):
-                raise _no_store(error) from error
+                raise _no_store(str(error)) from error
             raise
 
     def _answer(self, row: ReplayRow, found: ReplayRow) -> Result:
@@ -82,7 +203,8 @@ class Replay:
             raise Refused("IDEMPOTENCY_MISMATCH", said, path="idempotencyKey")
         if found.answer is not None:
             result = kept.read(found.answer)
-            return result.but(made=found.at, meta={**result.meta, REPLAYED: True})
+            age = max(0.0, self.clock.now() - found.at)
+            return result.but(made=time() - age, meta={**result.meta, REPLAYED: True})
         if self._runs(found):
             said = "a call with this idempotency key is still running; ask again for its answer"
             raise Refused("IN_PROGRESS", said, retry_after=_PAUSE)
@@ -90,35 +212,28 @@ class Replay:
 
     def _runs(self, found: ReplayRow) -> bool:
         if found.holder == self.mark:
-            return found.call in self._running
-        return time() < found.until and not self.is_gone(found.holder)
+            return found.call in self._running or self.endings.is_pending(found.call)
+        return self.clock.now() < found.until and not self.is_gone(found.holder)
 
     async def _carry_out(self, call: Call, proceed: Handler, row: ReplayRow) -> Result:
         try:
             result = await proceed(call)
         except ToolcribError as error:
             again = not self._running[call.id] or _may_run_again(error, call.tool)
-            await self._end(row, None if again else _ended(error, call.tool))
+            await self._end(call, row, None if again else _ended(error, call.tool))
             raise
         except BaseException:  # the caller went away, or a fault of ours: noted, and let go on
             again = not self._running[call.id] or call.tool.idempotent
-            await self._end(row, None if again else _cut_short(call.tool))
+            await self._end(call, row, None if again else _cut_short(call.tool))
             raise
         free = result.ask is not None or (result.problem is not None and result.problem.retryable)
-        await self._end(row, None if free else result)
+        await self._end(call, row, None if free else result)
         return result
 
-    async def _end(self, row: ReplayRow, result: Result | None) -> None:
+    async def _end(self, call: Call, row: ReplayRow, result: Result | None) -> None:
         """Keep a result, or free the key where there is none; also for a caller that has left meanwhile."""
-        with anyio.move_on_after(_ENDING_SECONDS, shield=True):
-            try:
-                if result is None:
-                    await self.replays.release(row.key, row.call)
-                else:
-                    await self.replays.finish(row.key, row.call, _spelled(result))
-            except ToolcribError as error:
-                said = "what became of a call with an idempotency key cannot be stored; it counts as unknown"
-                log.warning("%s: %s", said, error, extra={"call_id": row.call})
+        answer = None if result is None else _spelled(result)
+        await self.endings.store(row, answer, call.deadline)
 
 
 @dataclass(frozen=True)
@@ -137,9 +252,9 @@ class Begin:
         return proceed(call)
 
 
-def _claim(call: Call, mark: str) -> ReplayRow:
+def _claim(call: Call, mark: str, now: float) -> ReplayRow:
     """A key is its caller's own. What is asked for is a tool and its arguments, in whatever order."""
-    now, caller, key = time(), call.caller, call.idempotency_key
+    caller, key = call.caller, call.idempotency_key
     return ReplayRow(
         key=_hash((caller.id, caller.user, caller.key, key)),
         call=call.id,
@@ -148,6 +263,7 @@ def _claim(call: Call, mark: str) -> ReplayRow:
         holder=mark,
         at=now,
         until=now + LONGEST,
+        owner=caller.principal,
     )
 
 
@@ -184,10 +300,15 @@ def _not_kept(code: str, why: str) -> Problem:
     return problem(code, f"the call was carried out; its answer was not kept, as it {why}")
 
 
+def _dropped() -> Problem:
+    said = "the call was carried out; its answer is no longer kept, as newer ones needed the room"
+    return problem("ANSWER_NOT_KEPT", said)
+
+
 def _cut_short(tool: Tool) -> Result:
     return Result(problem=problem("OUTCOME_UNKNOWN", f"{tool.name} was cut short; {_CHECK}"))
 
 
-def _no_store(error: ToolcribError) -> Refused:
-    said = f"idempotency keys cannot be kept now, so nothing was done: {error}"
-    return Refused("OVERLOADED", said, retry_after=error.problem.retry_after or _PAUSE)
+def _no_store(reason: str) -> Refused:
+    said = f"idempotency keys cannot be kept now, so nothing was done: {reason}"
+    return Refused("OVERLOADED", said, retry_after=_STORE_PAUSE)

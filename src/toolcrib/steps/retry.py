@@ -1,5 +1,6 @@
 """A call that failed is tried again where nothing was sent, or where repeating it changes nothing."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import uniform
 
@@ -50,6 +51,11 @@ class Retry:
             return await self._again(call, proceed, first, budget)
 
         return retry
+
+    def retain(self, sources: Collection[str]) -> None:
+        """Drop the budgets of all other sources."""
+        for gone in self._budgets.keys() - set(sources):
+            del self._budgets[gone]
 
     async def _again(self, call: Call, proceed: Handler, first: ToolcribError, budget: _Budget) -> Result:
         """Try again, as often and as long as that may be; else the last error that tells of a real try."""

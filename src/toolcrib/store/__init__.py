@@ -3,12 +3,20 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.store.sql.store import SqlStore
+    from toolcrib.store.wrapping import WrappingSecrets
 
 
-async def open_store(url: str) -> "SqlStore":
-    """Open the database of a URL, bringing its tables up to date first. Close what comes back."""
+async def open_store(
+    url: str, clock: "Clock | None" = None, *, wrapping: "WrappingSecrets | None" = None
+) -> "SqlStore":
+    """Open the database of a URL, bringing its tables up to date first. Close what comes back.
+
+    `wrapping` are the secrets that protect the secrets in it; without them new ones stay as they are, and
+    encrypted ones cannot be read. Its clock goes on from the last reading that is stored there.
+    """
     # Late, because whoever needs only `shared` must not wait for the database library.
     from toolcrib.store.sql.store import SqlStore
 
-    return await SqlStore.open(url)
+    return await SqlStore.open(url, wrapping, clock)

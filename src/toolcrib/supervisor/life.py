@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from math import inf
-from random import uniform
 from time import time
 from typing import Any, cast
 
@@ -13,54 +11,32 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Handler, Offer, Source, SourceState, State, Upkeep
+from toolcrib.interfaces import (
+    Handler,
+    Offer,
+    Reachable,
+    ServerMisbehaved,
+    ServerUnreachable,
+    Source,
+    SourceState,
+    State,
+    Upkeep,
+)
 from toolcrib.model import Call, Result
-from toolcrib.supervisor.display import Display, Later
+from toolcrib.supervisor.backoff import Backoff
+from toolcrib.supervisor.display import Display
 from toolcrib.supervisor.flights import Flight, Flights, lost
-from toolcrib.supervisor.news import News
+from toolcrib.supervisor.home import Home, RunLink
 from toolcrib.supervisor.reasons import one_line, reason
-from toolcrib.supervisor.shelf import Shelf
+from toolcrib.supervisor.reconnect import Reconnect
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE = 30.0
 _SHORTLY = 1.0
 """When to ask again for a source that is just starting, in seconds."""
 _SOONEST = 0.05
-_MOST_DOUBLINGS = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """What a life has around it: where its tools are shown, who hears of its changes, how patient all are."""
-
-    shelf: Shelf
-    later: Later
-    hear: "Callable[[Life], None]"
-    """Told when it has settled, and whenever it goes down."""
-    patience: float
-    """The pause between two tries of a source in a crash loop."""
-    news: News
-    """What of its resources others follow, and who hears of these."""
-
-
-class _Link:
-    """What one run of a source holds on to; it means nothing any more once that run is given up."""
-
-    def __init__(self, life: "Life") -> None:
-        self._life, self.held = life, True
-
-    def up(self, offer: Offer) -> None:
-        if self.held:
-            self._life.came_up(offer)
-
-    def down(self, reason: str) -> None:
-        if self.held:
-            self._life.was_lost(one_line(reason))
-
-    def updated(self, uri: str) -> None:
-        if self.held:
-            self._life.was_updated(uri)
+_DEMAND_SECONDS = 1.0
+"""How long a call waits for the probe of a server that is away."""
 
 
 class Life:
@@ -85,11 +61,13 @@ class Life:
         self._watchful = upkeep.idle is not None
         """Whether anyone wants to know when a call has ended."""
         self._scope, self._run_scope = anyio.CancelScope(), anyio.CancelScope()
-        self._link = _Link(self)
+        self._link = RunLink(self)
         self._stir, self._turn = anyio.Event(), anyio.Event()
         self._waiting = 0
-        self._deaths, self._dead = 0, False
-        self._up_at: float | None = None
+        self._dead = False
+        self._reconnect = Reconnect(source, home.away) if isinstance(source, Reachable) else None
+        """For a server that is no process of ours."""
+        self._backoff = Backoff(upkeep, home.patience, self._reconnect)
         self._again_at = inf
         self._last_call = 0.0
         self._dozing: anyio.CancelScope | None = None
@@ -105,7 +83,8 @@ class Life:
                 while True:
                     await self._rest()
                     await checkpoint()
-                    await self._run()
+                    if await self._reached():
+                        await self._run()
         finally:
             self._end()
 
@@ -137,10 +116,29 @@ class Life:
         finally:
             self._waiting -= 1
 
+    async def demand(self) -> bool:
+        """Have a server that is away probed now, for a call; False where that was just done, or is of no use.
+
+        Returns when the outcome is known, or after a second.
+        """
+        reconnect = self._reconnect
+        if (
+            reconnect is None
+            or self.state != "down"
+            or not self._backoff.away
+            or not reconnect.demand(_now())
+        ):
+            return False
+        tried = reconnect.tried
+        self._stir.set()
+        with anyio.move_on_after(_DEMAND_SECONDS):
+            await tried.wait()
+        return True
+
     async def test(self) -> str | None:
         """Ask a running one for something real, start any other; what is wrong, where asking went wrong."""
         if self.state != "up":
-            self._deaths = 0
+            self._backoff.forgive()
             await self.rouse()
             return None
         try:
@@ -154,7 +152,10 @@ class Life:
         """Say why there can be no call now, and when to ask again."""
         if self.state in ("down", "crash_loop"):
             again = max(self._again_at - _now(), _SOONEST)
-            said = "is not running and will be started again" if self.state == "down" else "keeps failing"
+            again_soon = "is not running and will be started again"
+            if self._reconnect is not None:
+                again_soon = "cannot be reached and will be tried again"
+            said = again_soon if self.state == "down" else "keeps failing"
             return Unavailable(
                 "SOURCE_DOWN", f"{self.id} {said}; nothing was done", retry_after=round(again, 3)
             )
@@ -190,7 +191,9 @@ class Life:
         flight = Flight(call, cast("asyncio.Task[object]", asyncio.current_task()))
         flights.add(flight)
         try:
-            return await self.source.call(call)
+            result = await self.source.call(call)
+            self._backoff.answered = True
+            return result
         except asyncio.CancelledError:
             if flight.is_cancelled():
                 raise
@@ -219,34 +222,49 @@ class Life:
         with anyio.CancelScope(deadline=self._again_at if timed else inf):
             await self._stir.wait()
 
+    async def _reached(self) -> bool:
+        """Whether a run makes sense: a server that is no process of ours must accept a connection first."""
+        reconnect = self._reconnect
+        if reconnect is None:
+            return True
+        why_not = await reconnect.probe(_now())
+        if why_not is None:
+            return True
+        self._died(one_line(why_not), away=True)
+        reconnect.concluded()
+        return False
+
     async def _run(self) -> None:
         self.restarts += self._dead
         self._dead = False
         if self.state != "crash_loop":
             self._starting()
-        link = self._link = _Link(self)
-        died = ""
+        if self._reconnect is not None:
+            self._reconnect.concluded()
+        link = self._link = RunLink(self)
+        died, away = "", False
         with anyio.CancelScope() as self._run_scope:
-            died = await self._lived(link)
+            died, away = await self._lived(link)
         link.held = False
         self._stop_dozing()
         if not self._run_scope.cancel_called:
-            self._died(died)
+            self._died(died, away=away)
         elif died:
             log.warning("%s did not stop in good order: %s", self.id, died)
 
-    async def _lived(self, link: _Link) -> str:
-        """Run the source until it dies; say of what."""
+    async def _lived(self, link: RunLink) -> tuple[str, bool]:
+        """Run the source until it dies; say of what, and whether its server just cannot be reached."""
         try:
             await self.source.run(link)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever a source raises is its death
-            return reason(error)
+            self._backoff.misbehaved = isinstance(error, ServerMisbehaved)
+            return reason(error), self._reconnect is not None and isinstance(error, ServerUnreachable)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return "it broke off from within"
-        return "it stopped"
+            return "it broke off from within", False
+        return "it stopped", False
 
     def _start_now(self) -> None:
         """Start without a pause; a run that has lost its server is given up for it."""
@@ -268,9 +286,12 @@ class Life:
         if self.state != "up":
             level = logging.INFO if self.source.mortal else logging.DEBUG
             log.log(level, "%s is up with %d tools", self.id, len(offer.tools))
-            self._up_at = _now()
+            self._backoff.came_up(_now())
             self._dead = False
             self._move("up")
+            if self._reconnect is not None and self._reconnect.lasting:
+                self._reconnect.end()
+                self._home.reconnected(self.id)
             if self._home.news.wanted(self.id):
                 self._home.news.agree(self.source)
         self.display.show(offer)
@@ -289,38 +310,34 @@ class Life:
 
     def was_lost(self, reason: str) -> None:
         """The source has lost its server, and may yet find it again."""
-        self._again_at = _now() + self.upkeep.backoff
-        self._lapse()
+        self._again_at = _now() + self._backoff.lost(_now())
         self._go_down(reason, "crash_loop" if self.state == "crash_loop" else "down")
 
-    def _died(self, reason: str) -> None:
-        self._lapse()
-        self._deaths += 1
-        state: State = "down" if self._deaths <= self.upkeep.most_restarts else "crash_loop"
-        pause = self._home.patience
-        if state == "down":
-            doubled = self.upkeep.backoff * 2 ** min(self._deaths - 1, _MOST_DOUBLINGS)
-            pause = min(doubled, LONGEST_PAUSE) * uniform(0.5, 1.0)  # noqa: S311 - spreads restarts, hides nothing
+    def _died(self, reason: str, *, away: bool) -> None:
+        state, pause = self._backoff.died(_now(), away=away)
         self._again_at = _now() + pause
         self._go_down(reason, state if self.upkeep.restart else "stopped")
 
-    def _lapse(self) -> None:
-        """A run that was up for long enough makes the earlier deaths forgotten."""
-        stable = max(1.0, 10 * self.upkeep.backoff)
-        if self._up_at is not None and _now() - self._up_at >= stable:
-            self._deaths = 0
-        self._up_at = None
-
     def _go_down(self, reason: str, state: State) -> None:
         if not self._dead:
-            log.warning("%s is down: %s", self.id, reason)
-            self._note(reason)
+            self._report(reason)
+        if self._reconnect is not None:
+            self._reconnect.begin(_now())
         self._dead = True
         self._move(state)
         self._stop_dozing()
         self.flights.end()
         self._settle()
         self.display.dim()
+
+    def _report(self, reason: str) -> None:
+        """Log why it is down: of a server that is away, once and not for every try."""
+        reconnect, level = self._reconnect, logging.WARNING
+        if reconnect is not None:
+            level = logging.DEBUG if reconnect.reported else level
+            reconnect.reported = True
+        log.log(level, "%s is down: %s", self.id, reason)
+        self._note(reason)
 
     def _note(self, error: str) -> None:
         self._error, self._error_at = error, time()
@@ -337,6 +354,8 @@ class Life:
 
     def _end(self) -> None:
         self._link.held = False
+        if self._reconnect is not None:
+            self._reconnect.end()
         self._move("stopped")
         self.display.leave()
         self._stop_dozing()
@@ -364,7 +383,7 @@ class Life:
         log.info("%s goes to sleep until it is called", self.id)
         self._link.held = False
         self._stop_dozing()
-        self._lapse()
+        self._backoff.lapse(_now())
         self._move("asleep")
         self._run_scope.cancel()
 

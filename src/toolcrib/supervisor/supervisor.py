@@ -7,9 +7,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.interfaces import Handler, Offer, Outcome, Source, SourceState, Upkeep
+from toolcrib.interfaces import Handler, KeepsConnections, Offer, Outcome, Source, SourceState, Upkeep
 from toolcrib.model import Call, Tool
-from toolcrib.supervisor.life import Home, Life
+from toolcrib.supervisor.home import Home
+from toolcrib.supervisor.life import Life
 from toolcrib.supervisor.news import News
 from toolcrib.supervisor.shelf import Shelf
 
@@ -21,10 +22,23 @@ PLAIN = Upkeep()
 class Supervisor:
     """Owns the liveness of every source."""
 
-    def __init__(self, shelf: Shelf, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        *,
+        patience: float = PATIENCE,
+        reconnected: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.news = News(self._soon)
         """What sources tell of their resources."""
-        self._home = Home(shelf=shelf, later=self._later, hear=self._heard, patience=patience, news=self.news)
+        self._home = Home(
+            shelf=shelf,
+            later=self._later,
+            hear=self._heard,
+            patience=patience,
+            news=self.news,
+            reconnected=reconnected,
+        )
         self._lives: dict[str, Life] = {}
         """Who gets the calls, by source."""
         self._heirs: dict[str, Life] = {}
@@ -143,16 +157,30 @@ class Supervisor:
         return life is not None and life.serving
 
     async def wake(self, id: str) -> None:
-        """Return when a source is up: one that sleeps is started; one that is down is not waited for."""
+        """Return when a source is up: one that sleeps is started; one that is down is not waited for.
+
+        A server that is away is probed first, so that one that is back is back with the first call; once,
+        since a probe that fails slowly would be followed by another until the time to start is over.
+        """
+        probed = False
         while True:
             life = self._lives.get(id)
             if life is None:
                 raise _gone(id)
             if life.serving:
                 return
-            if life.state not in ("asleep", "starting"):
+            if life.state in ("asleep", "starting"):
+                await life.rouse()
+            elif probed or not await life.demand():
                 raise life.unavailable()
-            await life.rouse()
+            else:
+                probed = True
+
+    def release(self, owner: str) -> None:
+        """Let every source close what it kept open for a session that has ended."""
+        for life in (*self._lives.values(), *self._leaving):
+            if isinstance(life.source, KeepsConnections):
+                life.source.release(owner)
 
     # --- resources that are followed ---
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.asgi.sockets import sockets
 from toolcrib.apps.signature import digest, signing
-from toolcrib.egress import Egress
+from toolcrib.egress import AddressRules, Egress
 from toolcrib.egress.posting import Post
 from toolcrib.faces.apps import AppSockets
 from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
@@ -50,7 +50,7 @@ async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
         digest=digest(KEY),
         signing=signing(KEY),
     )
-    post = Post(Egress(guarded=False))
+    post = Post(AddressRules.same(Egress(guarded=False)))
     sessions = Sessions(Settings(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
     counted = AppSockets(sessions.accept)
     (route,) = counted.routes()
@@ -65,7 +65,7 @@ async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
 async def live(sessions: Sessions, id: str) -> None:
     """Start the app, speak, and see what was said."""
     await sessions.start(id, PACKAGE)
-    async with sessions.listen(id) as events:
+    async with sessions.listen(id, "key") as events:
         # The app says what it wants to hear once it is connected, and so a moment later.
         said = partial(sessions.transcribe, id, "good day", final=True, language=None)
         while not await said():  # noqa: ASYNC110 - it tells nobody when it has

@@ -31,6 +31,9 @@ class End:
     async def send(self, text: str) -> None:
         self.sent.append(text)
 
+    def known(self) -> None:
+        """Nothing counts it."""
+
     async def close(self, code: int, reason: str = "") -> None:
         self.closed.append((code, reason))
         self._over.set()

@@ -161,7 +161,7 @@ class Place:
 async def a_house(happened: Happened, **contexts: Context) -> AsyncGenerator[House]:
     """Run a house with our tools, in memory."""
     document = default_document({})
-    auth = replace(document.auth, admin_key="the-admin-key")
+    auth = replace(document.auth, admin_key="the-operators-own-key-of-this-test")
     document = replace(document, store="sqlite://", auth=auth, contexts={**document.contexts, **contexts})
     async with build(document, env={}, tools=make_tools(happened)) as house:
         yield house
@@ -172,7 +172,7 @@ async def served(**options: Any) -> AsyncGenerator[Place]:
     """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
     happened = Happened()
     async with a_house(happened, **CONTEXTS) as house:
-        face = McpFace(house.gateway, house.conversations, b"0" * 32, **options)
+        face = McpFace(house.gateway, house.conversations, b"0" * 32, house.console.store, **options)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":

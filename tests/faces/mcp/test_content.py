@@ -20,6 +20,7 @@ from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Result
 from toolcrib.policy import Context, Contexts, Policy
+from toolcrib.store import open_store
 from toolcrib.testing import Recordings, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -51,7 +52,8 @@ async def answering(era: str, *blocks: dict[str, Any], **more: Any) -> AsyncGene
     catalog.listen(gateway.adopt)
     catalog.replace("fake", Offer(tools=[a_tool("fake:show")]))
     conversations = Conversations(gateway, Seal(lambda: b"k"), places=Places())
-    face = McpFace(gateway, conversations, b"k")
+    store = await open_store("sqlite://")
+    face = McpFace(gateway, conversations, b"k", store)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
@@ -67,6 +69,7 @@ async def answering(era: str, *blocks: dict[str, Any], **more: Any) -> AsyncGene
                 yield client
         finally:
             face.end()
+    await store.close()
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -139,6 +139,18 @@ DIFFERENCES = [
         cases=legacy(*MALFORMED),
     ),
     Difference(
+        "members that differ in case alone are refused: a reader that ignores case would take the other one",
+        ours={"status": 400, "error": -32600, "result": None},
+        theirs={"status": 200, "error": None, "result": "complete"},
+        cases=modern("a member of another case"),
+    ),
+    Difference(
+        "the same before the modern era",
+        ours={"status": 400, "error": -32600, "result": None},
+        theirs={"status": 200, "error": None, "result": "untyped"},
+        cases=legacy("a member of another case"),
+    ),
+    Difference(
         "in JSON-RPC what is no request is -32600, not a fault of its parameters",
         ours={"error": -32600},
         theirs={"error": -32602},

@@ -63,6 +63,7 @@ def test_who_sends_a_request_is_in_its_envelope() -> None:
         ({**RIGHT, CLIENT: None}, None),
     ],
 )
+@pytest.mark.check(15)
 def test_an_envelope_that_says_too_little_is_refused(meta: Any, code: int | None) -> None:
     assert fault(message(meta)) == code
 

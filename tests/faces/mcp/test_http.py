@@ -31,6 +31,7 @@ def said(response: httpx2.Response) -> tuple[int, str]:
 
 
 @pytest.mark.requirement("I1")
+@pytest.mark.check(6)
 async def test_a_session_of_another_caller_or_context_is_not_there() -> None:
     async with served() as place, httpx2.AsyncClient() as http:
         session = await open_session(http, place.url("alice"))
@@ -74,6 +75,7 @@ async def reads_until_the_end(http: httpx2.AsyncClient, request: httpx2.Request,
 
 
 @pytest.mark.parametrize("era", ["legacy", MODERN])
+@pytest.mark.check(7)
 async def test_streams_of_a_revoked_key_end_and_others_stay(era: str) -> None:
     async with served() as place, httpx2.AsyncClient() as http:
 
@@ -125,6 +127,7 @@ BAD: list[tuple[bytes, Mapping[str, str], int, int, str]] = [
 
 @pytest.mark.requirement("D5")
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+@pytest.mark.check(15)
 async def test_bad_input_gets_a_code_and_the_next_call_succeeds(version: str) -> None:
     async with served() as place, httpx2.AsyncClient() as http:
         session = await open_session(http, place.url())
@@ -170,6 +173,7 @@ MALFORMED: list[tuple[dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize("era", ["legacy", MODERN])
+@pytest.mark.check(15)
 async def test_malformed_requests_are_protocol_errors(era: str) -> None:
     async with served() as place, httpx2.AsyncClient() as http:
         session = await open_session(http, place.url())
@@ -208,6 +212,7 @@ async def test_an_unexpected_failure_says_nothing(
         assert "inner things" in caplog.text
 
 
+@pytest.mark.check(15)
 async def test_arguments_that_travel_in_headers_must_agree() -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
     async with served() as place, httpx2.AsyncClient() as http:

@@ -1,130 +1,252 @@
 """Sessions: tokens that nobody can make but us, owners, limits, and what is forgotten."""
 
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.errors import Refused
+from tests.clocks import DAY, Machine
+from toolcrib.errors import Refused, Unavailable
 from toolcrib.faces.mcp import sessions as module
-from toolcrib.faces.mcp.sessions import Session, Sessions
+from toolcrib.faces.mcp.sessions import LONGEST_LIFE, RENEW_SECONDS, Session, Sessions
+from toolcrib.interfaces import McpSessionRow, Store
+from toolcrib.store import open_store
 from toolcrib.testing import a_caller
 
+pytestmark = pytest.mark.anyio
+
 KEY = b"k" * 32
+Make = Callable[..., Sessions]
 ALICE = a_caller(id="key:alice")
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}, "sampling": {}, "experimental": {"x": {}}}
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+async def store(machine: Machine) -> AsyncGenerator[Store]:
+    one = await open_store("sqlite://", machine.clock())
+    yield one
+    await one.close()
+
+
+@pytest.fixture
+def make(store: Store) -> Make:
+    """Sessions of a process on the same store; each call is another process."""
+
+    def made(key: bytes = KEY, **more: Any) -> Sessions:
+        return Sessions(key, store.mcp_sessions, store.clock.now, **more)
+
+    return made
 
 
 def opened(sessions: Sessions) -> Session:
     return sessions.open(ALICE, "2025-06-18", CAPABILITIES, ("a client", "1"))
 
 
-def found(sessions: Sessions, token: str, **caller: Any) -> bool:
+async def found(sessions: Sessions, token: str, **caller: Any) -> bool:
     try:
-        sessions.find(token, replace(ALICE, **caller))
+        await sessions.find(token, replace(ALICE, **caller))
     except Refused as refused:
         return refused.problem.code != "NOT_FOUND"
     return True
 
 
-def test_another_process_with_the_same_key_goes_on_with_a_session() -> None:
-    session = opened(Sessions(KEY))
-    again = Sessions(KEY).find(session.id, ALICE)
+async def test_another_process_with_the_same_key_goes_on_with_a_session(make: Make) -> None:
+    session = opened(make())
+    again = await make().find(session.id, ALICE)
     assert again.peer.revision == "2025-06-18"
     assert again.peer.capabilities == {"elicitation": {"form": {}}, "sampling": {}}
     assert again.peer.client == ("a client", "1")
     assert session.at_home
     assert not again.at_home
-    assert not found(Sessions(b"other" * 8), session.id)
+    assert not await found(make(b"other" * 8), session.id)
 
 
-def test_an_answer_to_a_question_asked_elsewhere_is_not_taken() -> None:
-    session = opened(Sessions(KEY))
+async def test_an_answer_to_a_question_asked_elsewhere_is_not_taken(make: Make) -> None:
+    session = opened(make())
     answer: dict[str, Any] = {"jsonrpc": "2.0", "id": "crib-1", "result": {}}
     assert session.take(answer)
-    assert not Sessions(KEY).find(session.id, ALICE).take(answer)
+    assert not (await make().find(session.id, ALICE)).take(answer)
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_session_belongs_to_a_principal_in_a_context(fresh: bool) -> None:
-    sessions = Sessions(KEY)
+@pytest.mark.check(6)
+async def test_a_session_belongs_to_a_principal_in_a_context(make: Make, fresh: bool) -> None:
+    sessions = make()
     session = opened(sessions)
     if fresh:
-        sessions = Sessions(KEY)
-    assert not found(sessions, session.id, id="key:bob")
-    assert not found(sessions, session.id, user="u1")
-    assert not found(sessions, session.id, context="other")
-    assert found(sessions, session.id, permissions=frozenset({"*"}))
+        sessions = make()
+    assert not await found(sessions, session.id, id="key:bob")
+    assert not await found(sessions, session.id, user="u1")
+    assert not await found(sessions, session.id, context="other")
+    assert await found(sessions, session.id, permissions=frozenset({"*"}))
 
 
-def test_the_rights_are_those_of_the_request_at_hand() -> None:
-    sessions = Sessions(KEY)
+async def test_the_rights_are_those_of_the_request_at_hand(make: Make) -> None:
+    sessions = make()
     session = opened(sessions)
     poorer = replace(ALICE, permissions=frozenset())
-    assert sessions.find(session.id, poorer).peer.caller is poorer
+    assert (await sessions.find(session.id, poorer)).peer.caller is poorer
 
 
-def test_an_ended_session_stays_ended() -> None:
-    sessions = Sessions(KEY)
+async def test_an_ended_session_stays_ended(make: Make) -> None:
+    sessions = make()
     session = opened(sessions)
-    sessions.end(session)
-    assert not found(sessions, session.id)
+    await sessions.end(session)
+    assert not await found(sessions, session.id)
 
 
-def test_a_token_is_good_for_days_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = opened(Sessions(KEY))
-    later = module.time() + module.LONGEST_LIFE + 1
-    monkeypatch.setattr(module, "time", lambda: later)
-    assert not found(Sessions(KEY), session.id)
+async def test_an_unused_token_is_good_for_days_not_for_ever(make: Make, machine: Machine) -> None:
+    session = opened(make())
+    machine.passes(LONGEST_LIFE - 60)
+    assert await found(make(), session.id)
+    machine.passes(120)
+    assert not await found(make(), session.id)
 
 
-@pytest.mark.anyio
+@pytest.mark.parametrize("jump", [25 * 3600.0, 8 * DAY, -8 * DAY])
+async def test_a_jump_of_the_wall_clock_ends_no_session(make: Make, machine: Machine, jump: float) -> None:
+    session = opened(make())
+    machine.jumps(jump)
+    assert await found(make(), session.id)
+    machine.passes(LONGEST_LIFE + 60)
+    assert not await found(make(), session.id)
+
+
+async def test_a_session_used_every_day_lives_on(make: Make, machine: Machine) -> None:
+    session = opened(make())
+    for _ in range(20):
+        machine.passes(DAY)
+        sessions = make()
+        await sessions.find(session.id, ALICE)
+        await sessions.keep()
+    machine.passes(LONGEST_LIFE + 60)
+    assert not await found(make(), session.id)
+
+
+async def test_an_open_stream_is_use(make: Make, machine: Machine) -> None:
+    sessions = make(idle_seconds=0)
+    session = opened(sessions)
+    session.stream = anyio.CancelScope()
+    for _ in range(9):
+        machine.passes(DAY)
+        await sessions.keep()
+    assert await found(make(), session.id)
+
+
+async def test_use_is_stored_once_an_hour(make: Make, machine: Machine, store: Store) -> None:
+    sessions = make()
+    session = opened(sessions)
+    machine.passes(RENEW_SECONDS - 1)
+    await sessions.keep()
+    assert await store.mcp_sessions.get(session.row) is None
+    machine.passes(2)
+    await sessions.keep()
+    assert await store.mcp_sessions.get(session.row) is not None
+
+
+async def test_an_ended_session_is_ended_in_every_process(make: Make) -> None:
+    one, other = make(), make()
+    session = opened(one)
+    there = await other.find(session.id, ALICE)
+    await one.end(session)
+    assert not await found(make(), session.id)
+    await other.keep()
+    assert there.id == session.id
+    assert not await found(other, session.id)
+
+
+async def test_a_session_whose_end_cannot_be_stored_goes_on(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = make()
+    session = opened(sessions)
+
+    async def away(_self: object, row: McpSessionRow) -> None:
+        await checkpoint()
+        raise Unavailable("SOURCE_DOWN", row.id)
+
+    monkeypatch.setattr(type(store.mcp_sessions), "end", away)
+    with pytest.raises(Unavailable):
+        await sessions.end(session)
+    assert await sessions.find(session.id, ALICE) is session
+
+
 async def test_what_is_not_used_is_forgotten_and_its_token_stays_good(
-    monkeypatch: pytest.MonkeyPatch,
+    make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone: list[Session] = []
-    sessions = Sessions(KEY, idle_seconds=60, gone=gone.append)
+    sessions = make(idle_seconds=60, gone=gone.append)
     idle, busy = opened(sessions), opened(sessions)
     busy.stream = anyio.CancelScope()
     later = module.monotonic() + 61
     monkeypatch.setattr(module, "monotonic", lambda: later)
     opened(sessions)
     assert gone == [idle]
-    assert sessions.find(busy.id, ALICE) is busy
-    assert sessions.find(idle.id, ALICE) is not idle
+    assert await sessions.find(busy.id, ALICE) is busy
+    assert await sessions.find(idle.id, ALICE) is not idle
 
 
-@pytest.mark.anyio
-async def test_there_is_room_for_so_many_that_are_busy() -> None:
-    sessions = Sessions(KEY, most=2)
+async def test_there_is_room_for_so_many_that_are_busy(make: Make) -> None:
+    sessions = make(most=2, share=1.0)
     first = opened(sessions)
     first.stream = anyio.CancelScope()
     second, third = opened(sessions), opened(sessions)
-    assert sessions.find(third.id, ALICE) is third
+    assert await sessions.find(third.id, ALICE) is third
     third.stream = anyio.CancelScope()
-    with pytest.raises(Refused, match="2 sessions are") as refused:
-        sessions.find(second.id, ALICE)
+    with pytest.raises(Refused) as refused:
+        await sessions.find(second.id, ALICE)
     assert refused.value.problem.code == "OVERLOADED"
 
 
-def test_capabilities_too_long_for_a_header_are_known_by_name_alone() -> None:
+@pytest.mark.requirement("I10")
+async def test_many_sessions_of_one_key_leave_those_of_others(make: Make) -> None:
+    sessions, bob = make(most=8), a_caller(id="key:bob", key="bob")
+    his = sessions.open(bob, "2025-11-25", {}, ("c", "1"))
+    mine = [opened(sessions) for _ in range(20)]
+    assert await sessions.find(his.id, bob) is his
+    assert [await sessions.find(each.id, ALICE) is each for each in mine[-6:]] == [True] * 6
+    more = [sessions.open(bob, "2025-11-25", {}, ("c", "1")) for _ in range(3)]
+    assert [await sessions.find(each.id, bob) is each for each in (his, *more)] == [True] * 4
+
+
+@pytest.mark.requirement("I10")
+async def test_busy_sessions_of_one_key_do_not_keep_others_out(make: Make) -> None:
+    sessions, bob = make(most=4), a_caller(id="key:bob", key="bob")
+    for _ in range(3):
+        opened(sessions).stream = anyio.CancelScope()
+    with pytest.raises(Refused):
+        opened(sessions)
+    sessions.open(bob, "2025-11-25", {}, ("c", "1"))
+    await sessions.end(sessions.open(bob, "2025-11-25", {}, ("c", "1")))
+
+
+async def test_capabilities_too_long_for_a_header_are_known_by_name_alone(make: Make) -> None:
     wordy = {"elicitation": {"form": {"x": "y" * 10_000}}, "sampling": {}}
-    session = Sessions(KEY).open(ALICE, "2025-11-25", wordy, ("c" * 1000, "1"))
+    session = make().open(ALICE, "2025-11-25", wordy, ("c" * 1000, "1"))
     assert len(session.id) < 4096
     assert session.peer.capabilities == {"elicitation": {}, "sampling": {}}
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(min_value=0), with_=st.characters(min_codepoint=33, max_codepoint=126))
-def test_a_token_with_one_character_changed_is_none(place: int, with_: str) -> None:
-    token = opened(Sessions(KEY)).id
+async def test_a_token_with_one_character_changed_is_none(make: Make, place: int, with_: str) -> None:
+    token = opened(make()).id
     place %= len(token)
     changed = token[:place] + with_ + token[place + 1 :]
-    assert changed == token or not found(Sessions(KEY), changed)
+    assert changed == token or not await found(make(), changed)
 
 
-@given(st.text())
-def test_any_other_text_is_no_session(text: str) -> None:
-    assert not found(Sessions(KEY), text)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text())
+async def test_any_other_text_is_no_session(make: Make, text: str) -> None:
+    assert not await found(make(), text)

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from tests.doors import HOST, Doors, Reply, doors
+from tests.doors import ADMIN, HOST, Doors, Reply, doors
+from tests.identity.test_sign_in import Clock
+from toolcrib.identity.sign_in import FRESH_SECONDS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
 
 OWN = {"sec-fetch-site": "same-origin"}
 
@@ -18,34 +22,61 @@ async def crib() -> AsyncGenerator[Doors]:
         yield opened
 
 
-def session_of(reply: Reply) -> str:
-    found = re.match(
-        r"toolcrib_session=([^;]+); Path=/; HttpOnly; SameSite=Strict$", reply.headers["set-cookie"]
+@dataclass(frozen=True)
+class SignedIn:
+    """What a browser holds after a sign-in: the cookie it sends by itself, and the secret the page adds."""
+
+    cookie: str
+    secret: str
+
+    @property
+    def cookie_alone(self) -> dict[str, str]:
+        """What another port of the host receives, with all a program can make up beside it."""
+        return {"cookie": self.cookie, **OWN, "origin": f"http://{HOST}"}
+
+    @property
+    def both(self) -> dict[str, str]:
+        return {"cookie": self.cookie, **OWN, "x-crib-token": self.secret}
+
+
+async def exchanged(crib: Doors, token: str, **headers: str) -> Reply:
+    return await crib.ask(
+        "POST", "/api/signin/exchange", key=None, body={"token": token}, headers=OWN | headers
     )
-    assert found is not None, reply.headers
-    return found[1]
 
 
-async def signed_in(crib: Doors) -> tuple[dict[str, str], str]:
-    """Follow a fresh link; the answer is the cookie's header and the token of the page."""
-    link = (await crib.ask("POST", "/api/signin")).json["url"]
-    assert link.startswith(f"http://{HOST}/?token=")
-    entered = await crib.ask("GET", link.removeprefix(f"http://{HOST}"), key=None)
-    assert (entered.status, entered.headers["location"]) == (303, "/")
-    cookie = {"cookie": f"toolcrib_session={session_of(entered)}"}
-    page = await crib.ask("GET", "/", key=None, headers=cookie)
-    found = re.search(rb'name="crib-token" content="([^"]+)"', page.body)
-    assert found is not None
-    return cookie, found[1].decode()
+async def link_token(crib: Doors, key: str = ADMIN) -> str:
+    link = (await crib.ask("POST", "/api/signin", key=key)).json["url"]
+    start, _, token = link.partition("/#token=")
+    assert start == f"http://{HOST}"
+    return token
+
+
+async def signed_in(crib: Doors, key: str = ADMIN) -> SignedIn:
+    """Use a fresh link up, as the page's script does."""
+    reply = await exchanged(crib, await link_token(crib, key))
+    assert reply.status == 200, reply.body
+    cookie = re.match(
+        r"(toolcrib_session=[^;]+); Path=/; HttpOnly; SameSite=Strict$", reply.headers["set-cookie"]
+    )
+    assert cookie is not None, reply.headers
+    return SignedIn(cookie[1], reply.json["secret"])
 
 
 async def test_the_page_is_hardened_and_has_nothing_inline(crib: Doors) -> None:
     page = await crib.ask("GET", "/", key=None)
-    policy = page.headers["content-security-policy"]
-    assert policy == "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    policy = set(page.headers["content-security-policy"].split("; "))
+    assert policy == {
+        "default-src 'self'",
+        "object-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    }
     assert page.headers["x-frame-options"] == "DENY"
     assert page.headers["referrer-policy"] == "no-referrer"
-    assert b'name="crib-token" content=""' in page.body
     for inline in (rb"<style", rb"\sstyle=", rb"\son\w+=", rb"<script(?![^>]*src=)", rb"https?://"):
         assert not re.search(inline, page.body), inline
 
@@ -56,7 +87,7 @@ async def test_the_pages_parts(crib: Doors) -> None:
     assert len(parts) == 3
     script = (await crib.ask("GET", "/assets/page.js", key=None)).body.decode()
     imported = set(re.findall(r"from '(/assets/[^']+)'", script))
-    assert imported == {"/assets/apps.js", "/assets/models.js"}
+    assert imported == {"/assets/apps.js", "/assets/models.js", "/assets/session.js"}
     kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
     for part in parts | imported:
         reply = await crib.ask("GET", part, key=None)
@@ -73,91 +104,233 @@ async def test_the_old_address(crib: Doors) -> None:
     assert (reply.status, reply.headers["location"]) == (303, "/")
 
 
-async def test_a_link_works_once(crib: Doors) -> None:
-    path = "/?token=" + crib.house.identity.sign_in.token()
-    assert (await crib.ask("HEAD", path, key=None)).status == 200
-    assert "set-cookie" in (await crib.ask("GET", path, key=None)).headers
-    again = await crib.ask("GET", path, key=None)
-    assert again.headers["location"] == "/#expired"
+async def test_shell_is_the_same_for_everyone(crib: Doors) -> None:
+    holder = await signed_in(crib)
+    plain = await crib.ask("GET", "/", key=None)
+    for headers in ({}, holder.cookie_alone, holder.both):
+        for target in ("/", "/?token=anything", "/?%ff"):
+            page = await crib.ask("GET", target, key=None, headers=headers)
+            assert (page.status, page.body, page.headers) == (200, plain.body, plain.headers)
+
+
+async def test_link_works_once(crib: Doors) -> None:
+    token = await link_token(crib)
+    # The old form put the token into the address that servers log: it is not looked at any more.
+    assert "set-cookie" not in (await crib.ask("GET", f"/?token={token}", key=None)).headers
+    assert (await exchanged(crib, token)).status == 200
+    again = await exchanged(crib, token)
+    assert (again.status, again.code) == (401, "UNAUTHENTICATED")
+    assert again.json["error"]["path"] == "token"
     assert "set-cookie" not in again.headers
-    assert (await crib.ask("GET", "/?token=guess", key=None)).headers["location"] == "/#expired"
 
 
-async def test_a_used_link_does_no_harm_to_who_is_in(crib: Doors) -> None:
-    cookie, _ = await signed_in(crib)
-    reply = await crib.ask("GET", "/?token=used", key=None, headers=cookie)
-    assert reply.headers["location"] == "/"
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "none"},
+        {"origin": "http://127.0.0.1:6741"},
+        {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:6741"},
+    ],
+)
+async def test_exchange_is_for_the_own_page_alone(crib: Doors, headers: dict[str, str]) -> None:
+    token = await link_token(crib)
+    reply = await crib.ask("POST", "/api/signin/exchange", key=None, body={"token": token}, headers=headers)
+    assert (reply.status, reply.code) == (403, "ORIGIN_REFUSED")
+    assert (await exchanged(crib, token, origin=f"http://{HOST}")).status == 200
 
 
-async def test_the_page_reads_and_changes_with_its_token(crib: Doors) -> None:
-    cookie, token = await signed_in(crib)
-    assert (await crib.ask("GET", "/api/status", key=None, headers=cookie | OWN)).status == 200
-    made = await crib.ask(
-        "POST", "/api/keys", key=None, body={"name": "k"}, headers={**cookie, **OWN, "x-crib-token": token}
-    )
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        ([], "INVALID_REQUEST"),
+        ({}, "INVALID_REQUEST"),
+        ({"token": 1}, "INVALID_REQUEST"),
+        (b"{", "INVALID_REQUEST"),
+        ({"token": "x" * 2000}, "PAYLOAD_TOO_LARGE"),
+    ],
+)
+async def test_malformed_exchange_is_refused(crib: Doors, body: Any, code: str) -> None:
+    reply = await crib.ask("POST", "/api/signin/exchange", key=None, body=body, headers=OWN)
+    assert reply.code == code
+    assert "set-cookie" not in reply.headers
+
+
+async def test_fresh_sign_in_replaces_the_session(crib: Doors) -> None:
+    first = await signed_in(crib)
+    reply = await exchanged(crib, await link_token(crib), **first.both)
+    assert reply.status == 200
+    assert (await crib.ask("GET", "/api/status", key=None, headers=first.both)).code == "UNAUTHENTICATED"
+
+
+async def test_sign_in_with_anothers_cookie_ends_nothing(crib: Doors) -> None:
+    victim = await signed_in(crib)
+    assert (await exchanged(crib, await link_token(crib), **victim.cookie_alone)).status == 200
+    assert (await crib.ask("GET", "/api/status", key=None, headers=victim.both)).status == 200
+
+
+async def test_page_reads_and_changes_with_both(crib: Doors) -> None:
+    holder = await signed_in(crib)
+    assert (await crib.ask("GET", "/api/status", key=None, headers=holder.both)).status == 200
+    made = await crib.ask("POST", "/api/keys", key=None, body={"name": "k"}, headers=holder.both)
     assert made.status == 201
-    by_origin = {**cookie, "origin": f"http://{HOST}", "x-crib-token": token}
+    by_origin = {
+        "cookie": holder.cookie,
+        "origin": f"http://{HOST}",
+        "x-crib-token": holder.secret,
+    }
     assert (await crib.ask("DELETE", "/api/keys/k", key=None, headers=by_origin)).status == 200
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "é"])
-async def test_a_change_without_the_token_is_refused(crib: Doors, token: str | None) -> None:
-    cookie, _ = await signed_in(crib)
-    headers = {**cookie, **OWN, **({} if token is None else {"x-crib-token": token})}
-    reply = await crib.ask("POST", "/api/keys", key=None, body={"name": "k"}, headers=headers)
-    assert (reply.status, reply.code) == (403, "ORIGIN_REFUSED")
+async def test_cookie_alone_reads_and_changes_nothing(crib: Doors, token: str | None) -> None:
+    holder = await signed_in(crib)
+    headers = {**holder.cookie_alone, **({} if token is None else {"x-crib-token": token})}
+    for method, path, body in (
+        ("POST", "/api/keys", {"name": "k"}),
+        ("GET", "/api/keys", None),
+        ("GET", "/api/status", None),
+        ("GET", "/api/tools", None),
+        ("POST", "/api/signin", None),
+        ("POST", "/api/signout", None),
+        ("POST", "/api/tools/execute", {"name": "add-numbers"}),
+    ):
+        reply = await crib.ask(method, path, key=None, body=body, headers=headers)
+        assert (reply.status, reply.code) == (401, "UNAUTHENTICATED"), (method, path)
     assert (await crib.ask("GET", "/api/keys")).json == {"keys": []}
+    assert (await crib.ask("GET", "/api/status", key=None, headers=holder.both)).status == 200
 
 
-async def test_a_token_of_another_session_is_refused(crib: Doors) -> None:
-    cookie, _ = await signed_in(crib)
-    _, other = await signed_in(crib)
-    headers = {**cookie, **OWN, "x-crib-token": other}
-    assert (await crib.ask("POST", "/api/keys", key=None, body={"name": "k"}, headers=headers)).status == 403
+async def test_secret_alone_is_no_credential(crib: Doors) -> None:
+    holder = await signed_in(crib)
+    headers = {**OWN, "x-crib-token": holder.secret}
+    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
+
+
+async def test_secret_of_another_session_is_refused(crib: Doors) -> None:
+    holder, other = await signed_in(crib), await signed_in(crib)
+    headers = {**holder.both, "x-crib-token": other.secret}
+    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", None])
-async def test_the_cookie_counts_for_nobody_elses_requests(crib: Doors, site: str | None) -> None:
-    cookie, token = await signed_in(crib)
-    headers = {**cookie, "x-crib-token": token, **({} if site is None else {"sec-fetch-site": site})}
+async def test_session_counts_for_no_other_page(crib: Doors, site: str | None) -> None:
+    holder = await signed_in(crib)
+    given = {} if site is None else {"sec-fetch-site": site}
+    headers = {"cookie": holder.cookie, "x-crib-token": holder.secret, **given}
     assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
     assert (await crib.call("add-numbers", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
-async def test_the_cookie_does_not_speak_mcp(crib: Doors) -> None:
-    cookie, token = await signed_in(crib)
-    headers = {**cookie, **OWN, "x-crib-token": token}
-    assert (await crib.ask("POST", "/mcp", key=None, body={}, headers=headers)).code == "UNAUTHENTICATED"
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("POST", "/contexts/default/mcp"),
+        ("POST", "/api/signin"),
+        ("GET", "/api/users/ann/events"),
+    ],
+)
+async def test_session_is_no_credential_for(crib: Doors, method: str, path: str) -> None:
+    holder = await signed_in(crib)
+    body: Any = {} if method == "POST" else None
+    reply = await crib.ask(method, path, key=None, body=body, headers=holder.both, leaves=True)
+    assert reply.code == "UNAUTHENTICATED"
 
 
 async def test_a_key_goes_before_a_cookie(crib: Doors) -> None:
-    cookie, token = await signed_in(crib)
+    holder = await signed_in(crib)
     plain = await crib.key("plain")
-    headers = {**cookie, **OWN, "x-crib-token": token}
-    assert (await crib.ask("GET", "/api/status", key=plain, headers=headers)).code == "SCOPE_DENIED"
-    assert (await crib.ask("GET", "/api/status", key="wrong", headers=headers)).code == "UNAUTHENTICATED"
+    assert (await crib.ask("GET", "/api/status", key=plain, headers=holder.both)).code == "SCOPE_DENIED"
+    assert (await crib.ask("GET", "/api/status", key="wrong", headers=holder.both)).code == "UNAUTHENTICATED"
 
 
 async def test_signing_out(crib: Doors) -> None:
-    cookie, token = await signed_in(crib)
-    headers = {**cookie, **OWN, "x-crib-token": token}
-    out = await crib.ask("POST", "/api/signout", key=None, headers=headers)
+    holder = await signed_in(crib)
+    out = await crib.ask("POST", "/api/signout", key=None, headers=holder.both)
     assert out.json == {"signedOut": True}
     assert out.headers["set-cookie"] == "toolcrib_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict"
-    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
+    assert (await crib.ask("GET", "/api/status", key=None, headers=holder.both)).code == "UNAUTHENTICATED"
     assert (await crib.ask("POST", "/api/signout")).code == "INVALID_REQUEST"
+
+
+async def test_ended_session_is_not_taken_for_anonymous() -> None:
+    async with doors("{auth: {anonymous: {context: open}}, contexts: {open: {tools: []}}}") as crib:
+        holder = await signed_in(crib)
+        await crib.ask("POST", "/api/signout", key=None, headers=holder.both)
+        ended = await crib.ask("GET", "/api/tools", key=None, headers=holder.both)
+        assert (ended.code, ended.json["error"]["path"]) == ("UNAUTHENTICATED", "X-Crib-Token")
+        assert (await crib.ask("GET", "/api/tools", key=None, headers=holder.cookie_alone)).status == 200
+
+
+async def test_session_of_a_key_has_its_permissions_and_end(crib: Doors) -> None:
+    key = await crib.key("ops", permissions=["crib:admin"])
+    first = await signed_in(crib, key)
+    needs_more = {"name": "k", "permissions": ["*"], "actAs": True}
+    assert (await crib.ask("POST", "/api/keys", key=None, body=needs_more, headers=first.both)).status == 201
+    assert (await crib.call("mcp_list_servers", key=None, headers=first.both)).status == 200
+    acting = {**first.both, "x-user-id": "ann"}
+    assert (await crib.ask("GET", "/api/tools", key=None, headers=acting)).code == "SCOPE_DENIED"
+    rotated = (await crib.ask("POST", "/api/keys/ops/rotate")).json["key"]
+    assert (await crib.ask("GET", "/api/status", key=None, headers=first.both)).code == "UNAUTHENTICATED"
+    second = await signed_in(crib, rotated)
+    assert (await crib.ask("GET", "/api/status", key=None, headers=second.both)).status == 200
+    assert (await crib.ask("DELETE", "/api/keys/ops")).status == 200
+    assert (await crib.ask("GET", "/api/status", key=None, headers=second.both)).code == "UNAUTHENTICATED"
+
+
+FRESH = {
+    ("POST", "/api/keys"),
+    ("POST", "/api/keys/{name}/rotate"),
+    ("PUT", "/api/apps/{package}"),
+    ("POST", "/api/apps/{package}/key/rotate"),
+    ("POST", "/api/apps/{package}/tools"),
+    ("POST", "/api/pins"),
+    ("POST", "/reload"),
+}
+
+
+async def test_what_hands_out_power_asks_for_a_fresh_sign_in(crib: Doors) -> None:
+    routes = crib.server.router.routes
+    assert {(route.method, route.path) for route in routes if route.fresh} == FRESH
+    clock = Clock()
+    crib.house.identity.sign_in.now = clock
+    holder = await signed_in(crib)
+    clock.now += FRESH_SECONDS + 1
+    for method, path in FRESH:
+        target = re.sub(r"\{\w+\}", "x.example.app", path)
+        stale = await crib.ask(method, target, key=None, body={"name": "x"}, headers=holder.both)
+        assert (stale.status, stale.code) == (401, "UNAUTHENTICATED"), path
+        assert stale.json["error"]["details"] == {"freshSignIn": True, "maxAgeSeconds": 900.0}
+        assert (await crib.ask(method, target, body={"name": "x"})).status != 401
+    adding = {"server_id": "s", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
+    stale = await crib.call("mcp_add_server", adding, key=None, headers=holder.both)
+    assert (stale.code, stale.json["error"]["details"]["freshSignIn"]) == ("UNAUTHENTICATED", True)
+    assert "s" not in (await crib.ask("GET", "/mcp/status")).json["servers"]
+    # All else goes on, above all what takes power away.
+    assert (await crib.ask("GET", "/api/keys", key=None, headers=holder.both)).status == 200
+    assert (await crib.ask("DELETE", "/api/keys/x", key=None, headers=holder.both)).status == 200
+    reply = await exchanged(crib, await link_token(crib), **holder.both)
+    cookie = reply.headers["set-cookie"].partition(";")[0]
+    again = SignedIn(cookie, reply.json["secret"])
+    made = await crib.ask("POST", "/api/keys", key=None, body={"name": "y"}, headers=again.both)
+    assert made.status == 201
+    assert (await crib.call("mcp_add_server", adding, key=None, headers=again.both)).status == 200
 
 
 async def test_behind_https_the_cookie_is_for_https_alone() -> None:
     async with doors("server: {public_url: 'https://crib.example/'}") as crib:
         host = {"host": "crib.example"}
         link = (await crib.ask("POST", "/api/signin", headers=host)).json["url"]
-        assert link.startswith("https://crib.example/?token=")
-        entered = await crib.ask("GET", link.removeprefix("https://crib.example"), key=None, headers=host)
+        assert link.startswith("https://crib.example/#token=")
+        entered = await exchanged(crib, link.partition("#token=")[2], **host)
         cookie = entered.headers["set-cookie"]
         assert cookie.startswith("__Host-toolcrib_session=")
         assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict; Secure")
-        held = {**host, **OWN, "cookie": cookie.partition(";")[0]}
+        held = {**host, **OWN, "cookie": cookie.partition(";")[0], "x-crib-token": entered.json["secret"]}
         assert (await crib.ask("GET", "/api/status", key=None, headers=held)).status == 200
         plain = {**held, "host": HOST}
         assert (await crib.ask("GET", "/api/status", key=None, headers=plain)).code == "UNAUTHENTICATED"

@@ -57,7 +57,7 @@ async def test_developers_have_their_own_apps_and_users_see_the_public_part(crib
     mine = await crib.key("mine", permissions=["crib:apps"])
     yours = await crib.key("yours", permissions=["crib:apps"])
     ann, plain = await crib.key("ann", user="ann"), await crib.key("plain")
-    await register(crib, key=mine)
+    await register(crib, key=mine, publicUrl="https://notes.example/app")
     for method, path, body in (
         ("PUT", f"/api/apps/{NOTES}", {"name": "Stolen"}),
         ("POST", f"/api/apps/{NOTES}/tools", {"tools": [TOOL]}),
@@ -68,7 +68,7 @@ async def test_developers_have_their_own_apps_and_users_see_the_public_part(crib
         assert (reply.status, reply.code) == (403, "SCOPE_DENIED")
         assert "crib:admin" in reply.json["error"]["message"]
     full = (await crib.ask("GET", f"/api/apps/{NOTES}", key=mine)).json
-    assert (full["owner"], full["publicUrl"]) == ("mine", "http://127.0.0.1:9/app")
+    assert (full["owner"], full["publicUrl"]) == ("mine", "https://notes.example/app")
     for key in (ann, yours):
         seen = (await crib.ask("GET", f"/api/apps/{NOTES}", key=key)).json
         assert not {"owner", "publicUrl"} & seen.keys()

@@ -11,6 +11,7 @@ from toolcrib.errors import CODES
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D5")]
 
 ELSEWHERE = {
+    "ANSWER_NOT_KEPT": "tests/walks/test_idempotency_quota.py stores more answers than are kept",
     "APP_NOT_AVAILABLE": "tests/walks/test_apps_gone_wrong.py has an app that does not come",
     "HTTP_ERROR": "tests/walks/test_apps_gone_wrong.py has an app that answers 500",
     "NETWORK_ERROR": "tests/walks/test_apps_promised.py has an app that moved away",

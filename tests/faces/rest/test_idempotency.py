@@ -98,6 +98,7 @@ async def test_the_longest_key_and_none_at_all_are_taken(crib: Doors, till: Till
     assert till.taken == 3
 
 
+@pytest.mark.check(25)
 async def test_another_body_under_the_same_key_is_422(crib: Doors, till: Till) -> None:
     await pay(crib, amount=5)
     reply = await pay(crib, amount=6)
@@ -111,6 +112,7 @@ async def test_the_same_tool_under_another_of_its_names_is_the_same_request(crib
     assert (reply.json["data"]["payment"], till.taken) == (1, 1)
 
 
+@pytest.mark.check(25)
 async def test_while_it_runs_the_same_key_is_409(crib: Doors, till: Till) -> None:
     replies: list[Reply] = []
     body = {"name": "pay-slowly", "idempotencyKey": "k"}

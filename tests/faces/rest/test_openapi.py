@@ -95,4 +95,6 @@ async def test_what_needs_what_is_said(crib: Doors) -> None:
     assert {} in paths["/metrics"]["get"]["security"]
     assert paths["/mcp"]["post"]["security"] == [{"key": []}]
     assert paths["/api/keys"]["post"]["security"] == [{"key": []}, {"page": []}]
+    assert paths["/api/signin"]["post"]["security"] == [{"key": []}]
+    assert paths["/api/signin/exchange"]["post"]["security"] == []
     assert "crib:keys" in paths["/api/keys"]["post"]["description"]

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from toolcrib.apps.definition import tool_of
 from toolcrib.apps.signature import digest, signing
-from toolcrib.egress import Egress
+from toolcrib.egress import AddressRules, Egress
 from toolcrib.egress.posting import Post
 from toolcrib.interfaces import Offer
 from toolcrib.interfaces.apps import AppRecord, AppTool
@@ -108,7 +108,7 @@ class Store:
 @asynccontextmanager
 async def sourced(*records: AppRecord, room: Room | None = None, **options: Any) -> AsyncGenerator[AppSource]:
     """The source of some apps, which has read them."""
-    post = Post(options.pop("egress", LOOPBACK))
+    post = Post(AddressRules.same(options.pop("egress", LOOPBACK)))
     source = AppSource(Store(*records).all, room or Room(), post, clock=lambda: NOW, **options)
     await source.refresh()
     try:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.sources.apps.registered import KEY, LOOPBACK, TODO, Room, Store, call_to, record
 from toolcrib.apps.definition import stored
+from toolcrib.egress import AddressRules
 from toolcrib.egress.posting import Post
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.rest import as_json
@@ -40,7 +41,7 @@ async def served(**fields: Any) -> AsyncGenerator[tuple[AppSource, AppRecord]]:
     )
     async with app.serving(host="127.0.0.1", port=0) as url:
         tools = tuple(stored(each) for each in app.get_tool_definitions())
-        kept, post = record(url=url, tools=tools, **fields), Post(LOOPBACK)
+        kept, post = record(url=url, tools=tools, **fields), Post(AddressRules.same(LOOPBACK))
         source = AppSource(Store(kept).all, Room(), post, clock=time)
         await source.refresh()
         yield source, kept

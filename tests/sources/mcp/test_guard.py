@@ -16,6 +16,7 @@ import pytest
 from tests.sources.mcp.census import Census, census, state, wait_until
 from toolcrib.sources.mcp import guard as module
 from toolcrib.sources.mcp.guard import descendants
+from toolcrib.sources.mcp.rlimits import NO_LIMITS
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,13 +46,19 @@ class Guarded:
         self._words = b""
 
     def start(
-        self, *command: str, how: list[str] = ADOPTING, grace: float = 20.0, locale: str = "", **env: str
+        self,
+        *command: str,
+        how: list[str] = ADOPTING,
+        grace: float = 20.0,
+        locale: str = "",
+        limits: str = "",
+        **env: str,
     ) -> "Guarded":
         self.control, far = socket.socketpair()
         self.control.settimeout(20)
         command = command or (sys.executable, "-S", str(OBEDIENT))
         self.guard = subprocess.Popen(
-            [sys.executable, *how, str(far.fileno()), str(grace), locale, command[0], *command],
+            [sys.executable, *how, str(far.fileno()), str(grace), locale, limits, command[0], *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[far.fileno()],
@@ -288,3 +295,10 @@ def test_it_needs_neither_our_packages_nor_the_sites(counted: Census) -> None:
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True, env=counted.env
     ).stdout.split()
     assert not {"toolcrib", "site", "typing", "subprocess", "socket", "asyncio"} & {*loaded}
+
+
+def test_the_server_has_the_descriptors_it_is_given(guarded: Guarded) -> None:
+    limits = NO_LIMITS.encoded(123)
+    guarded.start("/bin/sh", "-c", "ulimit -S -n; read line", limits=limits).pid()
+    assert guarded.guard.stdout is not None
+    assert guarded.guard.stdout.readline() == b"123\n"

@@ -13,7 +13,7 @@ from tests.sources.mcp.asked import FORM, Asked, never, said
 from tests.sources.mcp.census import Census, census
 from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed
 from tests.waiting import until
-from toolcrib.errors import Lost, Unavailable
+from toolcrib.errors import Lost, Refused, Unavailable
 from toolcrib.model import Call, JsonObject, Result
 from toolcrib.sources.mcp.settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
@@ -196,9 +196,9 @@ async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Censu
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
         await until(lambda: bool(waiting.questions))
         hurried = a_call(a_tool("curious:about", family="mcp", timeout=0.1), channel=Asked("ben"))
-        with pytest.raises(Unavailable, match="nothing was done, try again shortly") as caught:
+        with pytest.raises(Refused) as caught:
             await it.source.call(hurried)
-        assert caught.value.problem.retry_after == 1
+        assert (caught.value.problem.code, caught.value.problem.retry_after) == ("OVERLOADED", 1)
         tasks.cancel_scope.cancel()
 
 
@@ -209,11 +209,31 @@ async def test_one_caller_leaves_half_of_the_lanes_to_others(counted: Census) ->
             tasks.start_soon(it.source.call, it.a_call("ask", each, **ELICIT))
         await until(lambda: all(each.questions for each in waiting))
         about = a_tool("curious:about", family="mcp", timeout=0.1)
-        with pytest.raises(Unavailable, match="no connection free"):
+        with pytest.raises(Refused, match="has all the connections"):
             await it.source.call(a_call(about, channel=Asked("session 2")))
         about = a_tool("curious:about", family="mcp", timeout=20.0)
         assert await it.source.call(a_call(about, channel=Asked("ben"), caller=a_caller(id="key:ben")))
         assert it.lanes == 3
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("I10")
+async def test_users_of_one_key_leave_lanes_to_other_keys(counted: Census) -> None:
+    users = [Asked(f"user {number}", answer=never, alone=True) for number in range(3)]
+    async with house(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
+        for number, each in enumerate(users):
+            call = it.a_call("ask", each, **ELICIT)
+            tasks.start_soon(it.source.call, call.but(caller=a_caller(id=f"user:{number}", key="one")))
+        await until(lambda: all(each.questions for each in users))
+        about = a_tool("curious:about", family="mcp", timeout=0.1)
+        with pytest.raises(Refused):
+            await it.source.call(
+                a_call(about, channel=Asked("user 3"), caller=a_caller(id="user:3", key="one"))
+            )
+        about = a_tool("curious:about", family="mcp", timeout=20.0)
+        assert await it.source.call(
+            a_call(about, channel=Asked("ben"), caller=a_caller(id="key:ben", key="ben"))
+        )
         tasks.cancel_scope.cancel()
 
 

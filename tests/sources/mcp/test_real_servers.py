@@ -174,6 +174,7 @@ async def test_a_call_that_is_given_up_disturbs_nobody(way: str, era: str, free_
         assert (await it.source.call(it.call("echo", {"text": "on"}))).data == "on"
 
 
+@pytest.mark.check(41)
 async def test_a_hundred_calls_at_once_get_their_own_answers() -> None:
     answers: dict[int, Any] = {}
     async with running(over_stdio("both")) as it:

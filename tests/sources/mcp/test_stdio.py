@@ -12,7 +12,7 @@ import pytest
 from tests.sources.mcp.under import Under, ask, files, lost, under
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp import pipes, stdio
+from toolcrib.sources.mcp import pipes, stdio, unasked
 from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.faults import Cut, Garbled, TooLarge, Unsent
 
@@ -144,6 +144,7 @@ async def test_a_line_without_an_end_is_the_end_of_the_connection(under: Under) 
 
 async def test_a_flood_of_messages_is_taken_in_slices(under: Under, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipes, "_SLICE", 10)
+    monkeypatch.setattr(unasked, "MAX_PER_SECOND", 10_000)
     turns = 0
 
     async def others() -> None:
@@ -165,6 +166,7 @@ async def test_what_a_server_said_before_it_left_is_heard_to_the_end(
     under: Under, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipes, "_SLICE", 10)
+    monkeypatch.setattr(unasked, "MAX_PER_SECOND", 10_000)
     async with under.dial() as connection:
         with pytest.raises(Cut, match="it exited with status 0"):
             await ask(connection, "notes", count=5_000, leave=True)
@@ -183,6 +185,7 @@ async def test_a_server_that_asks_and_does_not_listen_is_not_answered_for_ever(
     under: Under, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio, "MOST_UNREAD", 10_000)
+    monkeypatch.setattr(unasked, "MAX_PER_SECOND", 100_000)
     async with under.dial(patience=0.1) as connection:
         await ask(connection, "beg", count=20_000)
         assert connection.details()["requests_not_answered"] > 1_000

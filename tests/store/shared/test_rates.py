@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ gaps = st.lists(st.floats(0.0, 2.0), min_size=1, max_size=80)
 
 
 @given(calls=calls, window=windows, gaps=gaps)
+@pytest.mark.check(36)
 def test_no_stretch_of_time_sees_more_than_burst_and_refill(
     calls: int, window: float, gaps: list[float]
 ) -> None:
@@ -83,6 +85,7 @@ events = st.lists(
 
 @settings(max_examples=200)
 @given(events=events)
+@pytest.mark.check(36)
 def test_several_limits_together_decide_as_exact_numbers_would(
     events: list[tuple[int, list[Demand]]],
 ) -> None:

@@ -3,15 +3,20 @@
 import multiprocessing
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import anyio
+import pytest
 from sqlalchemy import Engine, event
 
+from tests.contracts.stores import an_audit_entry
+from tests.store.sql.secret_rows import wrapping
 from toolcrib.interfaces import KeyRecord, UsageRow
 from toolcrib.store import open_store
+from toolcrib.store.sql import protection
 
 Line = Any
 """One end of a pipe, whose type has another name on every platform."""
@@ -83,3 +88,45 @@ def die_while_opening(told: Line, url: str, statement: int) -> None:
 
     event.listen(Engine, "before_cursor_execute", count)
     anyio.run(main)
+
+
+def write_audit(told: Line, url: str, count: int) -> None:
+    """Append audit records, one after the other."""
+    del told
+
+    async def main() -> None:
+        store = await open_store(url)
+        for _ in range(count):
+            await store.audit.add(an_audit_entry())
+        await store.close()
+
+    anyio.run(main)
+
+
+def die_while_protecting(told: Line, url: str, moment: int) -> None:
+    """Open a store with the admin key, and be killed before a statement, also one that cleans the file."""
+    left = moment
+
+    def count(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    class Counting(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            count()
+            return super().execute(*arguments)
+
+    def connect(path: str, **options: Any) -> sqlite3.Connection:
+        return sqlite3.connect(path, factory=Counting, **options)
+
+    async def main() -> None:
+        store = await open_store(url, wrapping=wrapping("the admin key of a test, long enough to use"))
+        told.send_bytes(b"opened")
+        await store.close()
+
+    event.listen(Engine, "before_cursor_execute", count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protection, "connect", connect)
+        anyio.run(main)

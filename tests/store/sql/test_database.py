@@ -24,7 +24,6 @@ from toolcrib.store.sql.store import SqlStore
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SECRET = "hunter2"
-HASTY = ("PRAGMA busy_timeout = 50", *engine.PRAGMAS[1:])
 
 
 def a_key(name: str) -> KeyRecord:
@@ -44,23 +43,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait long for another process."""
-    monkeypatch.setattr(engine, "PRAGMAS", HASTY)
-
-
-@pytest.fixture
 def rival(path: Path) -> Generator[sqlite3.Connection]:
     """Another process, as far as SQLite can tell."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
 
 
-@pytest.mark.usefixtures("hasty")
 async def test_a_database_locked_by_another_is_read_but_not_changed(
     path: Path, opened: Opened, rival: sqlite3.Connection
 ) -> None:
     store = await opened(f"sqlite:///{path}")
+    store.database.wait = 0.3
     await store.keys.add(a_key("before"))
     rival.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable) as down:
@@ -76,9 +69,9 @@ async def test_a_database_locked_by_another_is_read_but_not_changed(
     assert await names(store) == ["after", "before"]
 
 
-@pytest.mark.usefixtures("hasty")
 async def test_whoever_is_going_to_write_keeps_others_out_from_the_start(path: Path, opened: Opened) -> None:
     first, second = await opened(f"sqlite:///{path}"), await opened(f"sqlite:///{path}")
+    second.database.wait = 0.3
     async with first.database.write() as connection:
         # What is read here must still be so when something is written on the strength of it.
         await connection.execute(text("SELECT * FROM toolcrib_overlay"))
@@ -106,6 +99,7 @@ async def test_rows_are_touched_in_order_whichever_way_they_are_given(opened: Op
         assert batch == sorted(batch)
 
 
+@pytest.mark.check(28)
 async def test_a_full_disk_loses_nothing_that_was_there(
     path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +113,7 @@ async def test_a_full_disk_loses_nothing_that_was_there(
     assert await full.overlay.load() == (0, {})
     assert await names(full) == ["before"]
     await full.close()
-    monkeypatch.setattr(engine, "PRAGMAS", HASTY)
+    monkeypatch.undo()
     assert await (await opened(f"sqlite:///{path}")).overlay.save({"much": 1}, expected=0) == 1
 
 
@@ -223,6 +217,7 @@ async def test_a_server_whose_tls_fails() -> None:
             tasks.cancel_scope.cancel()
 
 
+@pytest.mark.check(27)
 async def test_a_server_that_comes_back_is_used_again(wired: SqlStore, wire: Wire) -> None:
     await wired.keys.add(a_key("before"))
     wire.cut()

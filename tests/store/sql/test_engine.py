@@ -84,9 +84,10 @@ def of_the_operator(tmp_path: Path) -> Path:
     return path
 
 
-async def test_what_the_operator_made_keeps_its_rights(of_the_operator: Path, opened: Opened) -> None:
+@pytest.mark.requirement("I5")
+async def test_a_database_that_is_open_to_others_is_closed(of_the_operator: Path, opened: Opened) -> None:
     await opened(f"sqlite:///{of_the_operator}")
-    assert (mode(of_the_operator.parent), mode(of_the_operator)) == (0o755, 0o640)
+    assert (mode(of_the_operator.parent), mode(of_the_operator)) == (0o755, 0o600)
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ async def test_a_path_that_cannot_be_made_is_named(letter: Path) -> None:
     [
         ("PRAGMA journal_mode", "wal"),
         ("PRAGMA synchronous", 2),
-        ("PRAGMA busy_timeout", 5000),
+        ("PRAGMA busy_timeout", 100),
         ("PRAGMA foreign_keys", 1),
     ],
 )

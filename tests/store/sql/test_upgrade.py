@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from shutil import copyfile
 
@@ -14,14 +15,13 @@ from sqlalchemy import Connection, text
 from tests.contracts.stores import a_call, a_definition, a_key, a_replay, a_use
 from tests.store.sql.children import die_while_opening, start
 from tests.store.sql.conftest import Opened
-from toolcrib.store.sql.calls import SqlCalls
+from toolcrib.interfaces import AppRecord
 from toolcrib.store.sql.claims import SqlClaims
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.engine import database_of
 from toolcrib.store.sql.migrations import REVISIONS
 from toolcrib.store.sql.overlay import SqlOverlay
-from toolcrib.store.sql.replays import SqlReplays
 from toolcrib.store.sql.store import SqlStore
 from toolcrib.store.sql.usage import SqlUsage
 
@@ -35,6 +35,27 @@ INSERT INTO toolcrib_keys (name, digest, permissions, home, act_as, created)
 VALUES ('agent', 'digest of agent', '[]', 'default', false, 1.25)
 """
 """`a_key()`, as it was stored before keys could belong to a user."""
+CALL = """
+INSERT INTO toolcrib_calls
+(id, at, tool, caller, context, face, outcome, milliseconds, cached, trace)
+VALUES ('call-1', 1.0, 'cards:get-card', 'agent', 'default', 'rest', 'success', 1.5, false, '0af7')
+"""
+"""`a_call(1)`, as it was stored before declared mutations were marked."""
+
+
+REPLAY = """
+INSERT INTO toolcrib_replays (key, call, body, holder, at, until, answer)
+VALUES ('key', 'call-1', 'body', 'host a 1', 100.0, 1000.0, '{}')
+"""
+"""`a_replay(answer="{}")`, as it was stored before answers had owners and sizes."""
+
+
+APP = """
+INSERT INTO toolcrib_apps
+(package, name, owner, public_url, app_type, hardware, permissions, version, created, updated)
+VALUES ('com.example.old', 'Old', 'dev', 'http://127.0.0.1:7010', 'background', '[]', '[]', 1, 1.0, 1.0)
+"""
+"""An app, as it was stored before givers of addresses were recorded."""
 
 
 def bring_to(connection: Connection, revision: str) -> None:
@@ -60,7 +81,8 @@ async def fill(database: Database) -> None:
         await connection.execute(text(KEY))
     await SqlOverlay(database).save({"a": 1}, expected=0)
     await SqlClaims(database).put({"n": "s:n"})
-    await SqlCalls(database).add([a_call(1)])
+    async with database.write() as connection:
+        await connection.execute(text(CALL))
     await SqlUsage(database).add([a_use(calls=3)])
 
 
@@ -94,16 +116,34 @@ async def test_a_database_from_before_there_were_apps_is_upgraded_with_its_data(
     async with an_old_database(url, "0003") as database:
         await fill(database)
         await SqlDefinitions(database).put([a_definition("old:one")])
-        await SqlReplays(database).claim(a_replay(), since=0.0)
+        async with database.write() as connection:
+            await connection.execute(text(REPLAY))
     store = await opened(url)
     assert await store.definitions.all() == [a_definition("old:one")]
-    assert await store.replays.claim(a_replay(call="another"), since=0.0) == a_replay()
+    assert await store.replays.claim(a_replay(call="another"), since=0.0) == a_replay(answer="{}", bytes=2)
     await store.definitions.drop(["old:one"])
     await check_all_is_there(store)
     of_a_user = a_key("glasses", user="u1")
     assert await store.keys.add(of_a_user)
     assert await store.keys.all() == [a_key(), of_a_user]
     assert (await store.apps.all(), await store.users.page(), await store.apps.mark()) == ([], [], "0")
+
+
+@pytest.mark.requirement("I5")
+async def test_apps_from_before_givers_have_none(url: str, opened: Opened) -> None:
+    async with an_old_database(url, "0004") as database, database.write() as connection:
+        await connection.execute(text(APP))
+    store = await opened(url)
+    (old,) = await store.apps.all()
+    assert (old.package, old.public_url, old.url_giver) == ("com.example.old", "http://127.0.0.1:7010", None)
+    await store.apps.change(replace(old, url_giver="operator"))
+    assert await store.apps.add(
+        AppRecord(package="com.example.new", name="New", owner="dev", url_giver="other")
+    )
+    assert {app.package: app.url_giver for app in await store.apps.all()} == {
+        "com.example.old": "operator",
+        "com.example.new": "other",
+    }
 
 
 @pytest.mark.slow

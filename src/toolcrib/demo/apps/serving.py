@@ -43,6 +43,7 @@ class DemoApp:
             name=self.name,
             owner=OWNER,
             public_url=address,
+            url_giver="operator",
             app_type=self.app_type,
             hardware=self.hardware,
             digest=digest(key),

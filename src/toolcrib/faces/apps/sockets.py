@@ -1,9 +1,10 @@
 """Opens the sockets of apps and keeps their number bounded, above all of those not known yet."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from toolcrib.asgi import Request, Route
-from toolcrib.asgi.switch import SOCKETS, Run, Socket, Switch
+from toolcrib.asgi.switch import SOCKETS, Socket, Switch
 from toolcrib.errors import Refused
 
 MOST, MOST_UNKNOWN = 4096, 1024
@@ -14,18 +15,23 @@ _TRY_LATER = 1013
 _RETRY_SECONDS = 5.0
 
 
+Rejected = Callable[[str], Awaitable[None]]
+"""Told the package of an app that has shown a wrong key."""
+
+
 class AppSockets:
     """The sockets that are open. An app is known from the first answer it is given."""
 
     def __init__(
         self,
-        accept: Run,
+        accept: Callable[..., Awaitable[None]],
         *,
         heartbeat: float = HEARTBEAT_SECONDS,
+        rejected: Callable[[Request], Rejected] | None = None,
         most: int = MOST,
         most_unknown: int = MOST_UNKNOWN,
     ) -> None:
-        self._accept, self._heartbeat = accept, heartbeat
+        self._accept, self._heartbeat, self._rejected = accept, heartbeat, rejected
         self._most, self._most_unknown = most, most_unknown
         self._unknown: dict[Socket, None] = {}
         """In the order they came."""
@@ -55,10 +61,11 @@ class AppSockets:
         if self.open >= self._most:
             message = f"all {self._most} sockets for apps are taken; try again later"
             raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
-        switch(self._run, heartbeat=self._heartbeat)
+        rejected = () if self._rejected is None else (self._rejected(request),)
+        switch(partial(self._run, rejected), heartbeat=self._heartbeat)
         self.open += 1
 
-    async def _run(self, socket: Socket) -> None:
+    async def _run(self, rejected: tuple[Rejected, ...], socket: Socket) -> None:
         self._unknown[socket] = None
         try:
             if len(self._unknown) > self._most_unknown:
@@ -66,20 +73,25 @@ class AppSockets:
                 oldest = next(iter(self._unknown))
                 del self._unknown[oldest]
                 await oldest.close(_TRY_LATER, "too many apps connect at once")
-            await self._accept(_Guest(socket, self._unknown.pop))
+            await self._accept(_Guest(socket, self._on_known), *rejected)
         finally:
             self.open -= 1
             self._unknown.pop(socket, None)
 
+    def _on_known(self, socket: Socket) -> None:
+        if socket in self._unknown:
+            del self._unknown[socket]
+            socket.known()
+
 
 class _Guest:
-    """A socket that tells when it is first answered."""
+    """A socket that tells when it is answered."""
 
-    def __init__(self, socket: Socket, forget: Callable[[Socket, None], None]) -> None:
-        self._socket, self._forget = socket, forget
+    def __init__(self, socket: Socket, answered: Callable[[Socket], None]) -> None:
+        self._socket, self._answered = socket, answered
         self.receive, self.close = socket.receive, socket.close
 
     async def send(self, text: str) -> None:
         """Send a message: whoever gets one is known."""
-        self._forget(self._socket, None)
+        self._answered(self._socket)
         await self._socket.send(text)

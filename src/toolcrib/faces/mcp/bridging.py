@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from toolcrib.errors import problem
+from toolcrib.errors import Refused, problem
 from toolcrib.faces.mcp.asked import Asked, Live, Peer, ProtocolError, Wire
 from toolcrib.faces.mcp.messages import told
 from toolcrib.faces.mcp.revisions import (
@@ -22,6 +22,7 @@ from toolcrib.faces.mcp.revisions import (
 )
 from toolcrib.gateway import Conversations, Gateway, Run, Way, bound_to, idempotency_key
 from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
+from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
 
 MOST_ROUNDS = 10
 """How often one call may ask; a source that asks for ever is not waited for."""
@@ -47,6 +48,8 @@ class Bridge:
     async def call(self, asked: Asked, name: str, arguments: JsonObject | None) -> Result:
         """Call a tool."""
         peer, meta = asked.peer, asked.meta
+        if GATEWAYS in meta:
+            self._refuse_loop(meta)
         key = idempotency_key(meta[_KEY], f"_meta.{_KEY}") if _KEY in meta else ""
         if peer.session is not None:
             run = partial(_called, self._gateway, name, arguments, peer.caller, key=key)
@@ -71,6 +74,8 @@ class Bridge:
     async def fetch(self, asked: Asked, run: Run) -> Result:
         """Get what is no tool: a prompt, a resource. A server without sessions may ask here too."""
         peer, meta = asked.peer, asked.meta
+        if GATEWAYS in meta:
+            self._refuse_loop(meta)
         if peer.session is not None:
             return await self._in_session(asked, peer.session, run)
         answers, state = _answers(asked.params)
@@ -89,6 +94,20 @@ class Bridge:
             return outcome
         sealed = seal.close(asked.method, outcome.ask.state, bound, STATE_SECONDS)
         return outcome.but(ask=replace(outcome.ask, state=sealed))
+
+    def _refuse_loop(self, meta: JsonObject) -> None:
+        """Refuse what has come through this gateway before, or through too many: it would never end."""
+        passed = gateways_in(meta)
+        if self._gateway.id in passed or len(passed) >= MAX_GATEWAYS:
+            message = (
+                "the request has come through this gateway before; take the MCP server that leads back here "
+                "out of the config of one of the gateways"
+                if self._gateway.id in passed
+                else f"the request has come through {MAX_GATEWAYS} gateways already; put fewer in a row"
+            )
+            raise Refused(
+                "INVALID_REQUEST", message, path=f"_meta.{GATEWAYS}", details={"gateways": list(passed)}
+            )
 
     async def _in_session(self, asked: Asked, session: Live, run: Run) -> Result:
         """Try again with the answers for as long as a source of the modern era asks."""

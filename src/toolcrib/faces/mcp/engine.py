@@ -27,6 +27,7 @@ from toolcrib.faces.mcp.revisions import (
 from toolcrib.formats.mcp import meta
 from toolcrib.gateway import Conversations, Gateway
 from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
+from toolcrib.model.gateways import GATEWAY
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ class Engine:
 
     def __init__(self, gateway: Gateway, conversations: Conversations) -> None:
         self._gateway = gateway
+        self._introduced: JsonObject = {"_meta": {GATEWAY: gateway.id}} if gateway.id else {}
+        """What lets another gateway know us, or itself."""
         bridge = Bridge(gateway, conversations)
         self.materials = Materials(gateway, bridge.fetch)
         self._finds = Finds(gateway)
@@ -91,6 +94,7 @@ class Engine:
             "capabilities": {**self._capabilities(caller), "logging": {}},
             "serverInfo": SERVER,
             "instructions": self._instructions(caller),
+            **self._introduced,
         }
 
     async def _discover(self, asked: Asked) -> bytes:
@@ -98,6 +102,7 @@ class Engine:
             "supportedVersions": [MODERN],
             "capabilities": {**self._capabilities(asked.peer.caller), "logging": {}},
             "instructions": self._instructions(asked.peer.caller),
+            **self._introduced,
         }
         return finished(asked, found, ttl_ms=FRESH_MS)
 

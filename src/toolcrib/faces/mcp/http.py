@@ -1,6 +1,6 @@
 """MCP over streamable HTTP, for known callers: reads a request, finds its session or envelope, answers."""
 
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache, partial
 from typing import cast
@@ -9,13 +9,14 @@ import anyio
 
 from toolcrib.asgi import Answer, Request, json_answer
 from toolcrib.asgi.answer import JSON
-from toolcrib.asgi.body import parse
-from toolcrib.errors import Refused
+from toolcrib.asgi.body import check_keys, parse
+from toolcrib.background_tasks import background_tasks
+from toolcrib.errors import Refused, ToolcribError
 from toolcrib.faces.mcp.asked import Asked, ProtocolError, meta_of
 from toolcrib.faces.mcp.engine import Engine, introduced, refused
 from toolcrib.faces.mcp.envelope import peer_of, stated
 from toolcrib.faces.mcp.listening import farewell
-from toolcrib.faces.mcp.messages import Reply, answered, checked, failed, id_of, is_answer
+from toolcrib.faces.mcp.messages import FREE, Reply, answered, checked, failed, id_of, is_answer
 from toolcrib.faces.mcp.origin import origin_of
 from toolcrib.faces.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY, PARSE_ERROR, STATUS
 from toolcrib.faces.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, Session, Sessions
@@ -23,6 +24,7 @@ from toolcrib.faces.mcp.wires import HttpWire, Wires
 from toolcrib.formats.mcp import meta
 from toolcrib.formats.rest import status
 from toolcrib.gateway import Conversations, Gateway
+from toolcrib.interfaces import Store
 from toolcrib.model import Json, JsonObject
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -43,6 +45,7 @@ class McpFace:
         gateway: Gateway,
         conversations: Conversations,
         key: bytes,
+        store: Store,
         *,
         most_sessions: int = MOST_SESSIONS,
         idle_seconds: float = IDLE_SECONDS,
@@ -50,7 +53,13 @@ class McpFace:
         self._gateway = gateway
         self._engine = Engine(gateway, conversations)
         self._sessions = Sessions(
-            key, most=most_sessions, idle_seconds=idle_seconds, gone=self._engine.materials.ended
+            key,
+            store.mcp_sessions,
+            store.clock.now,
+            most=most_sessions,
+            share=gateway.share,
+            idle_seconds=idle_seconds,
+            gone=self._gone,
         )
         self._wires = Wires()
         self._streams: dict[anyio.CancelScope, str] = {}
@@ -58,10 +67,16 @@ class McpFace:
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
         """Serve for as long as this is open; what is still listened to then ends."""
-        try:
-            yield
-        finally:
-            self.end()
+        async with background_tasks() as tasks:
+            tasks.start_soon(self._sessions.run)
+            try:
+                yield
+            finally:
+                self.end()
+
+    def _gone(self, session: Session) -> None:
+        self._engine.materials.ended(session)
+        self._gateway.session_ended(session.id)
 
     def end(self, key: str | None = None) -> None:
         """Close the open streams of a key that has been revoked; without one all, so that nobody waits."""
@@ -71,17 +86,21 @@ class McpFace:
             if key is None or key == owner:
                 stream.cancel()
 
-    async def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: Request) -> Awaitable[Answer | None]:
         """Answer one request; None where the answer was a stream."""
-        if request.method == "POST":
-            return await self._post(request)
+        return self._post(request) if request.method == "POST" else self._get_or_delete(request)
+
+    async def _get_or_delete(self, request: Request) -> Answer | None:
         if (stated(request.headers, b"mcp-protocol-version") or LEGACY.encode()) not in _HANDSHAKES:
             said = failed(None, INVALID_REQUEST, "in this revision every message is a POST")
             return Answer(405, said, (*JSON, (b"allow", b"POST")))
         try:
-            session = self._session(request)
-            return self._leave(session) if request.method == "DELETE" else await self._hear(request, session)
-        except Refused as error:
+            session = await self._session(request)
+            if request.method == "DELETE":
+                await self._sessions.end(session)
+                return Answer(200, b"")
+            return await self._hear(request, session)
+        except ToolcribError as error:
             return self._refused(request, error, INVALID_REQUEST, None)
 
     # --- one message, or a list of them ---
@@ -94,16 +113,17 @@ class McpFace:
             code = PARSE_ERROR
             message = parse(body)
             code = INVALID_REQUEST
+            check_keys(body, message, FREE)
             revision = stated(request.headers, b"mcp-protocol-version")
             if revision is not None and revision not in _HANDSHAKES:
                 return await self._modern(request, checked(message))
             if type(message) is list:
                 return await self._batch(request, cast("list[Json]", message))
             return await self._legacy(request, checked(message))
-        except Refused as error:
+        except ToolcribError as error:
             return self._refused(request, error, code, id_of(message))
 
-    def _refused(self, request: Request, error: Refused, code: int, id: str | int | None) -> Answer:
+    def _refused(self, request: Request, error: ToolcribError, code: int, id: str | int | None) -> Answer:
         outcome = self._gateway.refusal(error.problem, request.origin)
         return Answer(status(outcome), failed(id, code, error.problem.message, meta(outcome)))
 
@@ -140,8 +160,8 @@ class McpFace:
             self._wires.discard(wire)
         return await self._finished(wire, reply)
 
-    async def _finished(self, wire: HttpWire, reply: Reply) -> Answer | None:
-        return await wire.finish(reply.body, 200 if reply.code is None else STATUS.get(reply.code, 200))
+    def _finished(self, wire: HttpWire, reply: Reply) -> Awaitable[Answer | None]:
+        return wire.finish(reply.body, 200 if reply.code is None else STATUS.get(reply.code, 200))
 
     async def _listened(self, asked: Asked) -> Reply:
         wire = cast("HttpWire", asked.wire)
@@ -168,7 +188,7 @@ class McpFace:
     async def _legacy(self, request: Request, message: JsonObject) -> Answer | None:
         if message.get("method") == "initialize" and "id" in message:
             return self._initialize(request, message)
-        session = self._session(request)
+        session = await self._session(request)
         wire = HttpWire(request, streams=_takes(request, _EVENTS))
         if "id" not in message or is_answer(message):
             return self._noted(session, message)
@@ -194,12 +214,12 @@ class McpFace:
         }
         return json_answer(welcome, 200, (b"mcp-session-id", session.id.encode()))
 
-    def _session(self, request: Request) -> Session:
+    async def _session(self, request: Request) -> Session:
         given = stated(request.headers, b"mcp-session-id")
         if given is None:
             message = "send the Mcp-Session-Id that `initialize` was answered with"
             raise Refused("INVALID_REQUEST", message, path="Mcp-Session-Id")
-        return self._sessions.find(given.decode("latin-1"), request.caller)
+        return await self._sessions.find(given.decode("latin-1"), request.caller)
 
     def _noted(self, session: Session, message: JsonObject) -> Answer:
         """Take a message that wants no answer."""
@@ -230,7 +250,7 @@ class McpFace:
 
     async def _batch(self, request: Request, messages: list[Json]) -> Answer | None:
         """Answer several messages in one, in the one revision that has it."""
-        session = self._session(request)
+        session = await self._session(request)
         if session.peer.revision != BATCHES:
             raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message; batches are not taken")
         if not 0 < len(messages) <= MOST_IN_BATCH:
@@ -260,12 +280,6 @@ class McpFace:
             for each in questions:
                 tasks.start_soon(answer, each)
         return bodies
-
-    def _leave(self, session: Session) -> Answer:
-        if session.stream is not None:
-            session.stream.cancel()
-        self._sessions.end(session)
-        return Answer(200, b"")
 
     async def _hear(self, request: Request, session: Session) -> Answer | None:
         """Serve the stream of a session; one it had before is taken to be lost, and ends."""

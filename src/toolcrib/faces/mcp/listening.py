@@ -19,6 +19,7 @@ from toolcrib.faces.mcp.messages import told
 from toolcrib.faces.mcp.revisions import INVALID_PARAMS, SUBSCRIPTION_KEY
 from toolcrib.gateway import Gateway
 from toolcrib.model import Caller, JsonObject, Tool
+from toolcrib.slots import Slots
 
 MOST_LISTENERS = 1024
 MOST_FOLLOWED = 200
@@ -97,6 +98,7 @@ class Changes:
     def __init__(self, gateway: Gateway, materials: Materials, finds: Finds) -> None:
         self._gateway, self._materials, self._finds = gateway, materials, finds
         self._listeners: set[Listener] = set()
+        self._slots = Slots(MOST_LISTENERS, gateway.share)
         self._sessions: dict[Live, Listener] = {}
         self.present = gateway.present
         gateway.listen(self._hear)
@@ -161,15 +163,19 @@ class Changes:
     def _listening(
         self, caller: Caller, kinds: Sequence[Kind], session: Live | None = None
     ) -> Generator[Listener]:
-        if len(self._listeners) >= MOST_LISTENERS:
+        principal = caller.principal
+        if not self._slots.take(principal):
             message = "too many clients are listening; ask for the lists now and then instead"
             raise Refused("OVERLOADED", message, retry_after=60.0)
-        listener = Listener(self, caller, kinds, session)
-        self._listeners.add(listener)
+        listener: Listener | None = None
         try:
+            listener = Listener(self, caller, kinds, session)
+            self._listeners.add(listener)
             yield listener
         finally:
-            self._listeners.discard(listener)
+            self._slots.release(principal)
+            if listener is not None:
+                self._listeners.discard(listener)
 
     def _hear(self) -> None:
         for listener in self._listeners:

@@ -15,7 +15,11 @@ from toolcrib.formats import Mcp
 from toolcrib.gateway import Cutting, Gateway, unhurried
 from toolcrib.model import Caller, JsonObject, Tool
 
-_MOST_KEPT = 50_000
+_MIN_KEPT, _KEPT_PER_TOOL = 256, 8
+"""How many definitions are kept: a few, and for each tool of a list one per revision and style of names.
+
+Servers that come and go leave theirs behind, so that all are dropped where there are more.
+"""
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _FORMAT = Mcp()
 _SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
@@ -28,6 +32,7 @@ class Listing:
     def __init__(self, gateway: Gateway, finds: Finds) -> None:
         self._gateway, self._finds, self._cutting = gateway, finds, Cutting(gateway)
         self._kept: dict[tuple[str, str, str], bytes] = {}
+        self._max_kept = _MIN_KEPT
 
     async def answer(self, asked: Asked) -> bytes:
         """Return the page behind a cursor."""
@@ -68,6 +73,7 @@ class Listing:
         return name
 
     async def _rendered(self, tools: Sequence[Tool], name: Callable[[Tool], str], revision: str) -> Pages:
+        self._max_kept = max(self._max_kept, _MIN_KEPT + _KEPT_PER_TOOL * len(tools))
         spelled = await unhurried(tools, lambda tool: self._spelled(tool, name(tool), revision))
         return paged("tools", spelled, revision)
 
@@ -75,7 +81,7 @@ class Listing:
         key = (tool.fingerprint, name, revision)
         found = self._kept.get(key)
         if found is None:
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._kept) >= self._max_kept:
                 self._kept.clear()
             found = self._kept[key] = _definition(tool, name, revision)
         return found

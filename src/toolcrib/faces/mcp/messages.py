@@ -4,12 +4,19 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
+from toolcrib.asgi.body import check_case
 from toolcrib.errors import Refused
+from toolcrib.faces.mcp.revisions import OWNED
 from toolcrib.model import Json, JsonObject
 
 MessageId = str | int
 
+FREE = frozenset({"arguments", "inputResponses", "result"})
+"""Keys whose values are not part of a message's envelope: a key may occur twice in them."""
+
 _LONGEST_ID = 256
+_USUAL = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_USUAL_PARAMS = frozenset({"name", "arguments", "_meta", "uri", "cursor"})
 
 
 class Reply(NamedTuple):
@@ -34,9 +41,21 @@ def checked(message: Json) -> JsonObject:
         said.pop("params", None)
     elif type(params) is not dict:
         raise Refused("INVALID_REQUEST", "the parameters must be an object", path="params")
+    else:
+        _check_params(cast("JsonObject", params))
+    if not _USUAL.issuperset(said):
+        check_case(said, "")
     if "id" in said and id_of(said) is None:
         raise Refused("INVALID_REQUEST", "the id of a request must be text or a whole number", path="id")
     return said
+
+
+def _check_params(params: JsonObject) -> None:
+    if not _USUAL_PARAMS.issuperset(params):
+        check_case(params, "params.")
+    meta = params.get("_meta")
+    if type(meta) is dict and not OWNED.issuperset(cast("JsonObject", meta)):
+        check_case(cast("JsonObject", meta), "params._meta.")
 
 
 def is_answer(message: JsonObject) -> bool:

@@ -12,6 +12,8 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
+from toolcrib.pipe_end import PipeEnd
+
 MOST_BYTES = 4 * 1024 * 1024
 """The longest line that is taken."""
 
@@ -47,7 +49,7 @@ class Lines:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_CHUNK)
         transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
+            lambda: asyncio.StreamReaderProtocol(reader), PipeEnd(os.dup(sys.stdin.fileno())).give_to(loop)
         )
         try:
             yield cls(reader)
@@ -115,7 +117,7 @@ class Output:
 async def _writer(descriptor: int) -> asyncio.StreamWriter:
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.streams.FlowControlMixin(loop=loop), os.fdopen(os.dup(descriptor), "wb", 0)
+        lambda: asyncio.streams.FlowControlMixin(loop=loop), PipeEnd(os.dup(descriptor)).give_to(loop)
     )
     return asyncio.StreamWriter(transport, protocol, None, loop)
 

@@ -1,31 +1,44 @@
 """Sessions of the handshake era: the id is a signed token, so any replica can go on with one.
 
 Only what a client says once is in the token: who it is, which revision it speaks, what it can be asked. What
-lives in this process alone are its open streams and what is under way on them.
+lives in this process alone are its open streams and what is under way on them. The store has when a session
+was last used, once it is older than an hour, and which ones have ended.
 """
 
 import hmac
+import logging
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Callable
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from secrets import token_urlsafe
-from time import monotonic, time
+from time import monotonic
 
 import anyio
 import orjson
 
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, ToolcribError
 from toolcrib.faces.mcp.asked import Peer, Wire
 from toolcrib.faces.mcp.questions import Questions
 from toolcrib.faces.mcp.revisions import HANDSHAKES
 from toolcrib.faces.mcp.running import Running
+from toolcrib.interfaces import McpSessionRow, McpSessions
 from toolcrib.model import Caller, JsonObject
+from toolcrib.slots import DEFAULT_SHARE, Slots
+
+log = logging.getLogger(__name__)
 
 MOST_SESSIONS = 10_000
 IDLE_SECONDS = 30 * 60.0
 LONGEST_LIFE = 7 * 24 * 3600.0
-"""After so many seconds a client has to introduce itself again."""
+"""A session that is not used for so many seconds has ended."""
+RENEW_SECONDS = 3600.0
+"""The use of a session is stored where the stored one is older than this."""
+KEEP_SECONDS = 30.0
+"""Between two looks at whose use is to be stored, and at what has ended elsewhere."""
+MAX_STORED = 100_000
+MAX_STORED_PER_PRINCIPAL = 10_000
+"""So many sessions have their end or last use stored; beyond that the longest unused are forgotten."""
 
 _ASKABLE = ("elicitation", "roots", "sampling")
 _MOST_TOKEN = 4096
@@ -46,8 +59,12 @@ class Session:
         client: tuple[str, str],
         *,
         at_home: bool = True,
+        row: str = "",
+        renewed: float = 0.0,
     ) -> None:
-        self.id = id
+        self.id, self.principal = id, caller.principal
+        self.row, self.renewed = row, renewed
+        """Where its end and last use are stored, and when the latter was."""
         self.peer = Peer(
             caller=caller, revision=revision, capabilities=capabilities, client=client, session=self
         )
@@ -85,12 +102,17 @@ class Sessions:
     def __init__(
         self,
         key: bytes,
+        stored: McpSessions,
+        clock: Callable[[], float],
         *,
         most: int = MOST_SESSIONS,
+        share: float = DEFAULT_SHARE,
         idle_seconds: float = IDLE_SECONDS,
         gone: Callable[[Session], None] = lambda _: None,
     ) -> None:
-        self._key, self._most, self._idle, self._gone = key, most, idle_seconds, gone
+        self._key, self._stored, self._clock = key, stored, clock
+        self._slots, self._idle, self._gone = Slots(most, share), idle_seconds, gone
+        self._looked = clock()
         # The longest unused come first.
         self._live: OrderedDict[str, Session] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -101,24 +123,25 @@ class Sessions:
         """Open a session for a client that introduces itself."""
         token = _Token(
             nonce=token_urlsafe(16),
-            born=int(time()),
+            born=int(self._clock()),
             owner=_owner(caller),
             revision=revision,
             capabilities={name: capabilities[name] for name in _ASKABLE if _given(capabilities, name)},
             client=(client[0][:200], client[1][:200]),
         )
-        return self._enter(token.signed(self._key), caller, token, at_home=True)
+        return self._enter(token.signed(self._key), caller, token, at_home=True, renewed=token.born)
 
-    def find(self, id: str, caller: Caller) -> Session:
+    async def find(self, id: str, caller: Caller) -> Session:
         """Return the session of an id; refuse an id that is not this caller's, as if there were no such."""
         session = self._live.get(id)
         if session is None:
             token = _Token.read(id, self._key)
-            if token is None or token.nonce in self._ended or time() - token.born > LONGEST_LIFE:
+            if token is None or token.owner != _owner(caller):
                 raise _unknown()
-            if token.owner != _owner(caller):
-                raise _unknown()
-            return self._enter(id, caller, token, at_home=False)
+            used = await self._last_used(token)
+            session = self._live.get(id)
+            if session is None:  # and not found by another request meanwhile
+                return self._enter(id, caller, token, at_home=False, renewed=used)
         if session.peer.caller is not caller:
             if _owner(session.peer.caller) != _owner(caller):
                 raise _unknown()
@@ -127,42 +150,111 @@ class Sessions:
         self._live.move_to_end(id)
         return session
 
-    def end(self, session: Session) -> None:
-        """End a session for good."""
+    async def _last_used(self, token: "_Token") -> float:
+        """Return when a session was last used, as far as that is stored; one that has ended is unknown."""
+        found = await self._stored.get(token.row)
+        used = token.born if found is None else max(token.born, found.used)
+        gone = token.row in self._ended or (found is not None and found.ended)
+        if gone or self._clock() - used > LONGEST_LIFE:
+            raise _unknown()
+        return used
+
+    async def end(self, session: Session) -> None:
+        """End a session for good; it goes on where that cannot be stored."""
+        row = McpSessionRow(id=session.row, principal=session.principal, used=self._clock())
+        await self._stored.end(row)
+        self._end(session)
+
+    def _end(self, session: Session) -> None:
         session.questions.close("the client has ended its session")
-        if self._live.pop(session.id, None) is not None:
-            self._gone(session)
-        token = _Token.read(session.id, self._key)
-        if token is not None:
-            self._ended[token.nonce] = None
-            if len(self._ended) > _MOST_ENDED:
-                self._ended.popitem(last=False)
+        if session.stream is not None:
+            session.stream.cancel()
+        if self._live.get(session.id) is session:
+            self._forget(session)
+        # For a request that has read the store just before.
+        self._ended[session.row] = None
+        if len(self._ended) > _MOST_ENDED:
+            self._ended.popitem(last=False)
+
+    async def run(self, every: float = KEEP_SECONDS) -> None:
+        """Store which sessions are in use, and end those that were ended elsewhere, until cancelled."""
+        while True:
+            await anyio.sleep(every)
+            try:
+                await self.keep()
+            except ToolcribError as error:
+                log.warning("the use of MCP sessions cannot be stored now, and is tried again: %s", error)
+
+    async def keep(self) -> None:
+        """Store the use of sessions whose stored use is old, and look what was ended or is too old."""
+        now, idle = self._clock(), monotonic() - self._idle
+        due = [
+            session
+            for session in self._live.values()
+            if now - session.renewed > RENEW_SECONDS and (session.busy or session.used > idle)
+        ]
+        await self._stored.renew(
+            [McpSessionRow(id=each.row, principal=each.principal, used=now) for each in due]
+        )
+        for session in due:
+            session.renewed = now
+        ended = frozenset(await self._stored.ended_since(self._looked - RENEW_SECONDS))
+        for session in tuple(self._live.values()) if ended else ():
+            if session.row in ended:
+                self._end(session)
+        self._looked = now
+        before = now - LONGEST_LIFE
+        await self._stored.prune(before, most=MAX_STORED, per_principal=MAX_STORED_PER_PRINCIPAL)
 
     def hush(self) -> None:
         """Ask no client anything more: the answers would find nobody who takes them."""
         for session in self._live.values():
             session.questions.close("the gateway is stopping, and takes no more answers")
 
-    def _enter(self, id: str, caller: Caller, token: "_Token", *, at_home: bool) -> Session:
+    def _enter(self, id: str, caller: Caller, token: "_Token", *, at_home: bool, renewed: float) -> Session:
         self._sweep()
-        session = Session(id, caller, token.revision, token.capabilities, token.client, at_home=at_home)
+        if not self._slots.take(caller.principal):
+            self._make_room(caller.principal)
+        session = Session(
+            id,
+            caller,
+            token.revision,
+            token.capabilities,
+            token.client,
+            at_home=at_home,
+            row=token.row,
+            renewed=renewed,
+        )
         session.used = monotonic()
         self._live[id] = session
         return session
 
     def _sweep(self) -> None:
-        """Forget what has not been used for long; where it is full, the longest unused that is not busy."""
+        """Forget what has not been used for long and is not busy."""
         limit = monotonic() - self._idle
         for session in tuple(self._live.values()):
-            full = len(self._live) >= self._most
-            if not full and session.used > limit:
+            if session.used > limit:
                 return
             if not session.busy:
-                del self._live[session.id]
-                self._gone(session)
-        if len(self._live) >= self._most:
-            message = f"{self._most} sessions are under way, which is the most; try again shortly"
+                self._forget(session)
+
+    def _make_room(self, principal: str) -> None:
+        """Forget a session for a new one: the longest unused of the principal with the most, or of any."""
+        held = self._slots.by_principal
+        own = held.get(principal, 0) >= self._slots.per_principal
+        most = principal if own else max(held, key=held.__getitem__)
+        idle = [session for session in self._live.values() if not session.busy]
+        found = next((each for each in idle if each.principal == most), None if own or not idle else idle[0])
+        if found is None:
+            message = "too many sessions are under way; end one, or try again shortly"
             raise Refused("OVERLOADED", message, retry_after=5.0)
+        self._forget(found)
+        self._slots.take(principal)
+
+    def _forget(self, session: Session) -> None:
+        del self._live[session.id]
+        self._slots.release(session.principal)
+        self._gone(session)
 
 
 class _Token:
@@ -182,6 +274,11 @@ class _Token:
     ) -> None:
         self.nonce, self.born, self.owner = nonce, born, owner
         self.revision, self.capabilities, self.client = revision, capabilities, client
+
+    @property
+    def row(self) -> str:
+        """Where the session's end and last use are stored."""
+        return sha256(self.nonce.encode()).hexdigest()
 
     def signed(self, key: bytes) -> str:
         """Write it as text that may stand in a header."""

@@ -7,12 +7,12 @@ import anyio
 import orjson
 from anyio.abc import TaskGroup
 
-from toolcrib.asgi.body import parse
+from toolcrib.asgi.body import check_keys, parse
 from toolcrib.errors import Refused
 from toolcrib.faces.mcp.asked import NOBODY, Asked, Peer, ProtocolError, meta_of
 from toolcrib.faces.mcp.engine import Engine, introduced, refused
 from toolcrib.faces.mcp.envelope import peer_of
-from toolcrib.faces.mcp.messages import Reply, answered, checked, failed, id_of, is_answer
+from toolcrib.faces.mcp.messages import FREE, Reply, answered, checked, failed, id_of, is_answer
 from toolcrib.faces.mcp.origin import NOWHERE, origin_of
 from toolcrib.faces.mcp.pipes import Lines, Output, Overlong
 from toolcrib.faces.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
@@ -82,6 +82,7 @@ class _Client:
         try:
             message = parse(line)
             code = INVALID_REQUEST
+            check_keys(line, message, FREE)
             self._taken(checked(message))
         except Refused as error:
             self._start(self.send, failed(id_of(message), code, str(error)))

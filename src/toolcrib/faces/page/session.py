@@ -1,53 +1,55 @@
-"""The page's session: a cookie that no script reads and no other site can use."""
+"""The page's session takes both: a cookie no script reads, and a secret no other origin reads."""
 
 from toolcrib.asgi import Request
 from toolcrib.errors import Refused
-from toolcrib.identity import SignIn
+from toolcrib.identity import PageSession, SignIn
 
 PLAIN, SECURE = "toolcrib_session", "__Host-toolcrib_session"
-TOKEN = b"x-crib-token"
-_SAFE_METHODS = frozenset({"GET", "HEAD"})
+SECRET = b"x-crib-token"
 _ATTRIBUTES = "; Path=/; HttpOnly; SameSite=Strict"
 
 
 class Sessions:
-    """Tells the page's own requests from everybody else's."""
+    """Tells the page's own requests from all others."""
 
     def __init__(self, sign_in: SignIn, public_url: str | None) -> None:
         self.sign_in = sign_in
         scheme, _, rest = (public_url or "").partition("://")
         self._secure_host = rest.partition("/")[0].lower().encode() if scheme == "https" else None
 
+    def find(self, request: Request) -> PageSession | None:
+        """Return the live session of a request; None where either half is missing or wrong."""
+        secret = request.header(SECRET)
+        if secret is None or not from_own_page(request):
+            return None
+        cookie = request.cookie(SECURE if self._is_secure(request) else PLAIN)
+        return None if cookie is None else self.sign_in.verify(cookie, secret)
+
+    def verified(self, request: Request) -> PageSession | None:
+        """Return the session whose cookie and secret a request of the page carries.
+
+        Browsers send a cookie to every port of a host, so that other programs there know it: without the
+        secret it counts for nothing, and the request is one without a credential.
+        """
+        session = self.find(request)
+        if session is None and SECRET in request.headers:
+            message = "there is no such session of the page, or it has ended; sign in again"
+            raise Refused("UNAUTHENTICATED", message, path="X-Crib-Token")
+        return session
+
+    def cookie(self, request: Request, session: PageSession | None) -> tuple[bytes, bytes]:
+        """Return the header that gives a browser the cookie of a session, or takes it away."""
+        secure = self._is_secure(request)
+        name, more = (SECURE, "; Secure") if secure else (PLAIN, "")
+        value = f"{name}={session.cookie}" if session is not None else f"{name}=; Max-Age=0"
+        return b"set-cookie", f"{value}{_ATTRIBUTES}{more}".encode()
+
     def _is_secure(self, request: Request) -> bool:
         host = request.headers.get(b"host", b"").lower()
         return request.scope.get("scheme") == "https" or host == self._secure_host
 
-    def held(self, request: Request) -> str | None:
-        """Return the live session a browser holds, whatever it asks for."""
-        session = request.cookie(SECURE if self._is_secure(request) else PLAIN)
-        return session if session is not None and self.sign_in.knows(session) else None
 
-    def vouched(self, request: Request) -> str | None:
-        """Return the session as a credential, for the page's own requests alone; changes need its token."""
-        if b"cookie" not in request.headers or not _from_here(request):
-            return None
-        session = self.held(request)
-        if session is None or request.method in _SAFE_METHODS:
-            return session
-        if not self.sign_in.vouches(session, request.header(TOKEN)):
-            message = "the header X-Crib-Token is missing or not this session's; load the page again"
-            raise Refused("ORIGIN_REFUSED", message, path="X-Crib-Token")
-        return session
-
-    def cookie(self, request: Request, session: str | None) -> tuple[bytes, bytes]:
-        """Return the header that gives a browser its session, or takes it away."""
-        secure = self._is_secure(request)
-        name, more = (SECURE, "; Secure") if secure else (PLAIN, "")
-        value = f"{name}={session}" if session is not None else f"{name}=; Max-Age=0"
-        return b"set-cookie", f"{value}{_ATTRIBUTES}{more}".encode()
-
-
-def _from_here(request: Request) -> bool:
-    """Whether a page of ours sent this. An Origin that is not ours has not come past the guard."""
+def from_own_page(request: Request) -> bool:
+    """Whether a page of this gateway sent this. The guard has refused every other Origin already."""
     site = request.headers.get(b"sec-fetch-site")
     return site == b"same-origin" if site is not None else b"origin" in request.headers

@@ -14,6 +14,8 @@ from toolcrib.gateway import Answering, Conversations, Gateway, asked_of
 from toolcrib.model import Caller, Json, JsonObject, Report
 
 FIELDS = ("format", "message", "context", "idempotencyKey")
+FREE = frozenset({"arguments", "args", "input", "parameters"})
+"""What providers name the arguments of a call; their content is not ours to judge."""
 
 
 class _Asked(NamedTuple):
@@ -42,7 +44,7 @@ class AnswerRoute:
 
     async def answer(self, request: Request) -> Answer:
         """Make all calls of a message; what is wrong with it is said before anything else is."""
-        asked = self._asked(request, only(await request.json(self._body_bytes), *FIELDS))
+        asked = self._asked(request, only(await request.json(self._body_bytes, free=FREE), *FIELDS))
         if wants_events(request):
             asked_of(asked.message, asked.format)
             run = partial(self._made, request, asked)

@@ -25,7 +25,7 @@ class Outward:
     async def listen(self, request: Request) -> None:
         """Tell a device everything from now on, until it leaves or is let go."""
         user = managed(request)
-        async with self._desk.listen(user) as events:
+        async with self._desk.listen(user, request.caller.principal) as events:
             stream = partial(self._stream, request, events)
             await send_answer(request, Answer(200, b"", EVENTS, stream))
 

@@ -1,5 +1,6 @@
 """One call: the whole result at once, or events while it runs."""
 
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +16,8 @@ from toolcrib.gateway import Conversations, Gateway, oversized
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
 
 FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
+FREE = frozenset({"arguments", "answers"})
+"""Fields whose content is not ours to judge: what upstreams get is written again from what was read."""
 NOTHING: JsonObject = {}
 
 _KNOWN = frozenset(FIELDS)
@@ -51,7 +54,7 @@ class Execute:
 
     async def execute(self, request: Request) -> Answer:
         """Call a tool."""
-        asked = self._asked(request, await request.json(self._body_bytes))
+        asked = self._asked(request, await request.json(self._body_bytes, free=FREE))
         if wants_events(request):
             run = partial(self._encoded, request, asked)
             return Answer(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
@@ -84,8 +87,8 @@ class Execute:
     async def _encoded(self, request: Request, asked: _Asked, report: Report) -> bytes:
         return encode(await self._call(request, asked, report))
 
-    async def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Result:
-        return await self._conversations.converse(
+    def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Awaitable[Result]:
+        return self._conversations.converse(
             asked.name,
             asked.arguments,
             asked.caller,

@@ -11,7 +11,7 @@ from toolcrib.apps.definition import tool_of
 from toolcrib.apps.phrases import phrases
 from toolcrib.asgi import Answer, Request, Route, json_answer, patience, result_answer
 from toolcrib.asgi.answer import Header
-from toolcrib.console import AppDesk
+from toolcrib.console import Console
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.faces.rest.apps import check_reader
 from toolcrib.faces.rest.fields import needed, refused, text
@@ -32,14 +32,15 @@ _Old = Callable[[Request], Awaitable[Answer]]
 class Legacy:
     """Answers as the routes of old did; every answer says that they are on their way out."""
 
-    def __init__(self, gateway: Gateway, identity: Identity, desk: AppDesk) -> None:
-        self._gateway, self._identity, self._desk = gateway, identity, desk
+    def __init__(self, gateway: Gateway, identity: Identity, console: Console) -> None:
+        self._gateway, self._identity, self._console = gateway, identity, console
 
     async def app_tools(self, request: Request) -> Answer:
         """List an app's tools."""
         request.query()
         check_reader(request.caller)
-        app = await self._desk.get(request.params["package"])
+        found = await self._console.apps.get(request.params["package"])
+        app = self._console.confined_app(found, request.caller)
         language = request.caller.language
         return json_answer([_old(tool_of(app, each), language) for each in app.tools])
 
@@ -53,7 +54,7 @@ class Legacy:
     async def call(self, request: Request) -> Answer:
         """Call a tool of an app."""
         request.query()
-        fields = _object(await request.json())
+        fields = _object(await request.json(free=frozenset({"toolParameters"})))
         given = fields.get("toolParameters")
         if given is not None and not isinstance(given, dict):
             raise refused("toolParameters", "must be an object")

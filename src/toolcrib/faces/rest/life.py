@@ -16,8 +16,10 @@ _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 class Life:
     """Answers orchestrators and Prometheus. What is open to all names nothing of what runs here."""
 
-    def __init__(self, console: Console, draining: Callable[[], bool]) -> None:
-        self._console, self._draining = console, draining
+    def __init__(
+        self, console: Console, draining: Callable[[], bool], short_of_memory: Callable[[], None]
+    ) -> None:
+        self._console, self._draining, self._short_of_memory = console, draining, short_of_memory
 
     async def health(self, request: Request) -> Answer:
         """Say that the process answers."""
@@ -29,6 +31,7 @@ class Life:
         del request
         if self._draining():
             raise Refused("OVERLOADED", "the gateway is stopping; send calls elsewhere", retry_after=5.0)
+        self._short_of_memory()
         try:
             await self._console.ready()
         except ToolcribError:

@@ -16,7 +16,8 @@ from toolcrib.model import Caller, JsonObject, Tool
 STYLES = ("qualified", "safe", "flat")
 MOST = 10_000
 UNVERIFIED = "no device is connected, so nobody knows whether it has what some of these apps need"
-_MOST_LINES = 20_000
+_MIN_LINES, _LINES_PER_TOOL = 256, 4
+"""How many tools are kept as they are spelled, by format; those of servers that are gone are among them."""
 """Of each spelling: as many tools as there can be, and what has changed of them."""
 
 
@@ -39,6 +40,7 @@ class Listing:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway, self._declaring = gateway, Declaring(gateway)
         self._lines: dict[str, dict[tuple[str, bool, str, str], bytes]] = {each: {} for each in FORMATS}
+        self._max_lines = _MIN_LINES
 
     async def tools(self, request: Request) -> Answer:
         """List, filter and cut."""
@@ -82,6 +84,7 @@ class Listing:
     ) -> bytes:
         caller, spelling = wanted.caller, wanted.spelling
         chosen = self._declaring.choose(tools, caller, spelling, text=said, ranked=ranked)
+        self._max_lines = max(self._max_lines, _MIN_LINES + _LINES_PER_TOOL * len(tools))
         lines = await unhurried(chosen.tools[:limit], partial(self._line, wanted))
         if spelling != "rest":
             # Spelled already: what wraps them does not look inside.
@@ -98,7 +101,7 @@ class Listing:
         key = (tool.fingerprint, tool.degraded, name, wanted.caller.language if tool.extensions else "")
         found = lines.get(key)
         if found is None:
-            if len(lines) >= _MOST_LINES:
+            if len(lines) >= self._max_lines:
                 lines.clear()
             found = lines[key] = orjson.dumps(_spelled(wanted, tool, name))
         return found

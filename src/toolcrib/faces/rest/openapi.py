@@ -16,7 +16,7 @@ _COOKIE_SCHEME = {
     "type": "apiKey",
     "in": "cookie",
     "name": "toolcrib_session",
-    "description": "the web page's own requests, with X-Crib-Token where they change something",
+    "description": "the web page's own requests, which also carry the session's secret in X-Crib-Token",
 }
 _SCHEMES = {"key": _KEY_SCHEME, "page": _COOKIE_SCHEME, "app": _APP_SCHEME}
 
@@ -42,7 +42,7 @@ def describe(routes: Iterable[Route]) -> dict[str, Any]:
 
 def _operation(route: Route) -> dict[str, Any]:
     document = dict(route.document)
-    responses = {**document.pop("responses", {"200": {"description": "done"}}), "default": _failure()}
+    responses = {"default": _failure(), **document.pop("responses", {"200": {"description": "done"}})}
     operation: dict[str, Any] = {
         "operationId": _id(route),
         "summary": route.summary,

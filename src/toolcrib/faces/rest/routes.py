@@ -7,7 +7,7 @@ Roles are permissions of ours, which a key holds like any other:
 * `crib:explain`   explain also tools that are hidden
 * `crib:status`    what runs, MCP servers included
 * `crib:servers`   test, remove and reload MCP servers, approve changed definitions
-* `crib:keys`      list, make, rotate and revoke keys that may do no more than one's own
+* `crib:keys`      list keys, make some that may do no more than one's own, rotate and revoke these
 * `crib:apps`      register apps, and change one's own
 * `crib:users`     whatever belongs to a user, of any of them; their own keys may as well
 * `crib:admin`     everything, signing readers of the web page in included
@@ -22,10 +22,11 @@ from toolcrib.faces.rest.answer import AnswerRoute
 from toolcrib.faces.rest.apps import AppRoutes
 from toolcrib.faces.rest.events import Outward
 from toolcrib.faces.rest.execute import Execute
+from toolcrib.faces.rest.keys import KeyRoutes
 from toolcrib.faces.rest.legacy import Legacy
 from toolcrib.faces.rest.life import Life
 from toolcrib.faces.rest.listing import MOST, STYLES, Listing
-from toolcrib.faces.rest.operators import KEYS, MOST_CALLS, STATUS, Operators
+from toolcrib.faces.rest.operators import ADMIN, MOST_AUDIT_RECORDS, MOST_CALLS, STATUS, Operators
 from toolcrib.faces.rest.servers import SERVERS, ServerRoutes
 from toolcrib.faces.rest.storage import StorageRoutes
 from toolcrib.faces.rest.terms import COUNT, FLAG, NUMBER, TEXT, gives, header, query, takes
@@ -61,6 +62,7 @@ class Rest:
         conversations: Conversations,
         body_bytes: int,
         draining: Callable[[], bool],
+        short_of_memory: Callable[[], None],
         openapi: Callable[[Request], Answer],
         legacy: bool,
     ) -> None:
@@ -68,12 +70,13 @@ class Rest:
         self._execute = Execute(gateway, conversations, body_bytes=body_bytes)
         self._answer = AnswerRoute(gateway, conversations, body_bytes=body_bytes)
         self._operators = Operators(console, identity)
+        self._keys = KeyRoutes(console)
         self._servers = ServerRoutes(console)
-        self._apps = AppRoutes(console.apps)
+        self._apps = AppRoutes(console.apps, console.confined_app)
         self._storage = StorageRoutes(console.apps, AppStorage(console.store.app_data))
         self._users, self._outward = UserRoutes(console.users), Outward(console.users)
-        self._legacy = Legacy(gateway, identity, console.apps) if legacy else None
-        self._life = Life(console, draining)
+        self._legacy = Legacy(gateway, identity, console) if legacy else None
+        self._life = Life(console, draining, short_of_memory)
         self._openapi = openapi
 
     def end(self, key: str | None = None) -> None:
@@ -82,11 +85,20 @@ class Rest:
 
     def routes(self) -> tuple[Route, ...]:
         """Return every route of this face."""
-        operators = (*self._keys(), *self._mcp_servers(), *self._pins())
+        operators = (*self._keys.routes(), *self._mcp_servers(), *self._pins())
         apps = (*self._apps.routes(), *user_routes(self._users, self._outward), *self._storage.routes())
         old = () if self._legacy is None else self._legacy.routes()
         tools = (*self._tools(), self._answers())
-        return (*tools, *self._happened(), *self._why(), *operators, *apps, *old, *self._alive())
+        return (
+            *tools,
+            *self._happened(),
+            self._audited(),
+            *self._why(),
+            *operators,
+            *apps,
+            *old,
+            *self._alive(),
+        )
 
     def _tools(self) -> tuple[Route, ...]:
         parameters = [
@@ -159,6 +171,26 @@ class Rest:
             ),
         )
 
+    def _audited(self) -> Route:
+        parameters = [
+            query(
+                "limit", "the most records to list", {**COUNT, "minimum": 1, "maximum": MOST_AUDIT_RECORDS}
+            ),
+            query("before", "older than the record of this number", {**COUNT, "minimum": 1}),
+            query("actor", "of this key alone, by its name"),
+            query("action", "of this action alone, such as keys.create, or of its group, such as keys"),
+            query("since", "not older than this, in seconds since 1970", NUMBER),
+        ]
+        return Route(
+            method="GET",
+            path="/api/audit",
+            handler=self._operators.audit,
+            summary="The audit records: administrative actions and failed authentications, newest first.",
+            needs=ADMIN,
+            whole=True,
+            document={"parameters": parameters, **gives("AuditRecords")},
+        )
+
     def _why(self) -> tuple[Route, ...]:
         explain = [
             query("name", "any name of the tool", required=True),
@@ -183,44 +215,7 @@ class Rest:
             ),
         )
 
-    def _keys(self) -> tuple[Route, ...]:
-        return (
-            Route(
-                method="GET",
-                path="/api/keys",
-                handler=self._operators.keys,
-                summary="The API keys, without the keys themselves.",
-                needs=KEYS,
-                document=gives("Keys"),
-            ),
-            Route(
-                method="POST",
-                path="/api/keys",
-                handler=self._operators.create_key,
-                summary="Makes an API key that may do no more than its maker; it is shown this once.",
-                needs=KEYS,
-                document={**takes("NewKey"), **gives("MadeKey", "201")},
-            ),
-            Route(
-                method="DELETE",
-                path="/api/keys/{name}",
-                handler=self._operators.revoke_key,
-                summary="Ends an API key at once.",
-                needs=KEYS,
-                document=gives("Revoked"),
-            ),
-            Route(
-                method="POST",
-                path="/api/keys/{name}/rotate",
-                handler=self._operators.rotate_key,
-                summary="Puts another key in place of one, which ends at once.",
-                needs=KEYS,
-                document=gives("MadeKey"),
-            ),
-        )
-
     def _mcp_servers(self) -> tuple[Route, ...]:
-        dry_run = query("dry_run", "say what a reload would change and change nothing", FLAG)
         return (
             Route(
                 method="GET",
@@ -228,6 +223,7 @@ class Rest:
                 handler=self._servers.status,
                 summary="How every MCP server is, and where each exposed name leads.",
                 needs=STATUS,
+                whole=True,
                 document=gives("Servers"),
             ),
             Route(
@@ -235,7 +231,9 @@ class Rest:
                 path="/mcp/test/{server_id}",
                 handler=self._servers.test,
                 summary="Asks an MCP server for its tools now; one that is not running is started.",
+                action="servers.test",
                 needs=SERVERS,
+                whole=True,
                 document=gives("Tested"),
             ),
             Route(
@@ -243,17 +241,26 @@ class Rest:
                 path="/mcp/servers/{server_id}",
                 handler=self._servers.remove,
                 summary="Removes an MCP server that was added at run time.",
+                action="servers.remove",
                 needs=SERVERS,
+                whole=True,
                 document=gives("Plan"),
             ),
-            Route(
-                method="POST",
-                path="/reload",
-                handler=self._servers.reload,
-                summary="Brings the gateway in line with its config and says what changed.",
-                needs=SERVERS,
-                document={"parameters": [dry_run], **gives("Plan")},
-            ),
+            self._reload(),
+        )
+
+    def _reload(self) -> Route:
+        dry_run = query("dry_run", "say what a reload would change and change nothing", FLAG)
+        return Route(
+            method="POST",
+            path="/reload",
+            handler=self._servers.reload,
+            summary="Brings the gateway in line with its config and says what changed.",
+            action="config.reload",
+            needs=SERVERS,
+            whole=True,
+            fresh=True,
+            document={"parameters": [dry_run], **gives("Plan")},
         )
 
     def _pins(self) -> tuple[Route, ...]:
@@ -264,6 +271,7 @@ class Rest:
                 handler=self._servers.pins,
                 summary="The tools whose definition is not the one that was trusted.",
                 needs=SERVERS,
+                whole=True,
                 document=gives("Pins"),
             ),
             Route(
@@ -271,7 +279,10 @@ class Rest:
                 path="/api/pins",
                 handler=self._servers.approve,
                 summary="Trusts a tool's definition as it is now.",
+                action="pins.approve",
                 needs=SERVERS,
+                whole=True,
+                fresh=True,
                 document={**takes("NewPin"), **gives("Approved")},
             ),
         )

@@ -24,17 +24,17 @@ class ServerRoutes:
     async def test(self, request: Request) -> Answer:
         """Ask one server for its tools, now."""
         request.query()
-        return json_answer(await self._servers.test(request.params["server_id"]))
+        return json_answer(await self._servers.test(request.params["server_id"], actor=request.actor))
 
     async def remove(self, request: Request) -> Answer:
         """Remove a server that was added at run time."""
         request.query()
-        return json_answer(await self._servers.remove(request.params["server_id"]))
+        return json_answer(await self._servers.remove(request.params["server_id"], actor=request.actor))
 
     async def reload(self, request: Request) -> Answer:
         """Bring the gateway in line with its config, or only say what that would change."""
         dry = choice(request.query("dry_run"), "dry_run", ("true", "false"), "false")
-        return json_answer(await self._servers.reload(dry_run=dry == "true"))
+        return json_answer(await self._servers.reload(dry_run=dry == "true", actor=request.actor))
 
     async def pins(self, request: Request) -> Answer:
         """List the definitions that are not the trusted ones."""
@@ -45,4 +45,5 @@ class ServerRoutes:
         """Trust a definition as it is now."""
         request.query()
         fields = only(await request.json(), *PIN_FIELDS)
-        return json_answer(await self._servers.approve(needed(fields, "name"), text(fields, "seal")))
+        name, seal = needed(fields, "name"), text(fields, "seal")
+        return json_answer(await self._servers.approve(name, seal, actor=request.actor))

@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+from toolcrib.console.keys import MAX_OVERLAP_SECONDS
 from toolcrib.errors import CODES
 from toolcrib.faces.rest.app_shapes import APP_SHAPES
 from toolcrib.faces.rest.terms import (
@@ -21,7 +22,7 @@ from toolcrib.faces.rest.terms import (
 )
 from toolcrib.hints.schema import schema as hints_schema
 from toolcrib.interfaces import State
-from toolcrib.model import Kind
+from toolcrib.model import ActorKind, Kind
 
 _METADATA = object_of(
     ("toolVersion", "timestamp", "executionTime", "serviceVersion", "traceId", "correlationId", "cached"),
@@ -156,8 +157,12 @@ _KEY = object_of(
     actAs=FLAG,
     user={**TEXT_OR_NULL, "description": "whose own key it is"},
     created=NUMBER,
+    createdBy={**TEXT_OR_NULL, "description": "who made it, such as admin or key:NAME"},
+    expires={**NUMBER_OR_NULL, "description": "when it stops being valid, in seconds since 1970"},
     rotated=NUMBER_OR_NULL,
+    previousUntil={**NUMBER_OR_NULL, "description": "when the secret before the last rotation ends"},
     revoked=NUMBER_OR_NULL,
+    lastUsed={**NUMBER_OR_NULL, "description": "when it last authenticated somebody, to the minute"},
 )
 
 _SERVER = object_of(
@@ -176,6 +181,7 @@ _SERVER = object_of(
     enabled=FLAG,
     transport={"enum": ["stdio", "http", "sse"]},
     added={"type": "boolean", "description": "added at run time"},
+    pin={"enum": ["strict", "notify", "off"], "description": "what a changed definition leads to"},
     state={"enum": list(get_args(State))},
     up=FLAG,
     last_error=TEXT_OR_NULL,
@@ -184,7 +190,13 @@ _SERVER = object_of(
     discovered_tools={**TEXTS, "description": "as the server names them"},
     registered_tools={**TEXTS, "description": "as they are exposed"},
     withheld_tools={"type": "object", "additionalProperties": TEXT, "description": "and why"},
+    shadowed_tools={
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "those whose flat name leads to another, and to which",
+    },
     changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
+    definition_changes={**COUNT, "description": "how often one was another than before, since the start"},
     degraded={"type": "boolean", "description": "its tools are listed and cannot be called now"},
     stderr_tail={**TEXTS, "description": "the last lines it wrote, without secrets"},
     details={"type": "object"},
@@ -205,6 +217,23 @@ _PLAN = object_of(
     restart={**TEXTS, "description": "sections that take effect when the gateway is started again"},
     warnings=TEXTS,
     dry_run={"type": "boolean", "description": "nothing was changed"},
+)
+
+_AUDIT_RECORD = object_of(
+    ("number", "at", "actor", "origin", "action", "target", "before", "after", "outcome", "previous", "hash"),
+    number=COUNT,
+    at={"type": "number", "description": "seconds since 1970"},
+    actor=object_of(
+        ("kind", "name", "user"), kind={"enum": list(get_args(ActorKind))}, name=TEXT, user=TEXT_OR_NULL
+    ),
+    origin=object_of(("frontend", "address", "process"), frontend=TEXT, address=TEXT, process=TEXT),
+    action=TEXT,
+    target=TEXT,
+    before={"description": "what was there, without secrets"},
+    after={"description": "what is there now, without secrets"},
+    outcome={"type": "string", "description": "success, or the code of the error"},
+    previous={"type": "string", "description": "the hash of the record before"},
+    hash={"type": "string", "description": "sha256 over the record without this field, as canonical JSON"},
 )
 
 _PIN = object_of(
@@ -245,6 +274,8 @@ SHAPES: dict[str, Schema] = {
         ),
         "additionalProperties": False,
     },
+    "AuditRecord": _AUDIT_RECORD,
+    "AuditRecords": object_of(("records",), records=list_of(ref("AuditRecord"))),
     "Call": _CALL,
     "Calls": object_of(("calls",), calls=list_of(ref("Call"))),
     "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USED}),
@@ -259,7 +290,11 @@ SHAPES: dict[str, Schema] = {
         ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
     ),
     "Key": _KEY,
-    "Keys": object_of(("keys",), keys=list_of(ref("Key"))),
+    "Keys": object_of(
+        ("keys",),
+        keys=list_of(ref("Key")),
+        next={**TEXT, "description": "list on with this as `after`; left out where these were all"},
+    ),
     "NewKey": {
         **object_of(
             ("name",),
@@ -269,9 +304,18 @@ SHAPES: dict[str, Schema] = {
             home=TEXT_OR_NULL,
             actAs=FLAG,
             user={**TEXT_OR_NULL, "description": "makes it this user's own key"},
+            expires={"type": ["number", "string", "null"], "description": "seconds since 1970, or ISO 8601"},
         ),
         "additionalProperties": False,
     },
+    "Rotation": only_of(
+        overlapSeconds={
+            **NUMBER_OR_NULL,
+            "minimum": 0,
+            "maximum": MAX_OVERLAP_SECONDS,
+            "description": "how long the old secret stays valid; 0 where it is left out",
+        }
+    ),
     "MadeKey": {
         "allOf": [ref("Key"), object_of(("key",), key={"type": "string", "description": "shown this once"})]
     },
@@ -288,7 +332,12 @@ SHAPES: dict[str, Schema] = {
         },
     ),
     "Tested": object_of(
-        ("ok", "tools", "latency_ms"), ok=FLAG, tools=TEXTS, error=TEXT, latency_ms={**NUMBER, "minimum": 0}
+        ("ok", "tools", "changed_tools", "latency_ms"),
+        ok=FLAG,
+        tools=TEXTS,
+        changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
+        error=TEXT,
+        latency_ms={**NUMBER, "minimum": 0},
     ),
     "Plan": _PLAN,
     "Pin": _PIN,
@@ -305,6 +354,14 @@ SHAPES: dict[str, Schema] = {
     "Health": object_of(("status",), status={"const": "ok"}),
     "Ready": object_of(("ready",), ready={"const": True}),
     "Link": object_of(("url",), url={"type": "string", "format": "uri"}),
+    "LinkToken": {
+        **object_of(("token",), token={"type": "string", "description": "what follows #token= in a link"}),
+        "additionalProperties": False,
+    },
+    "SignedIn": object_of(
+        ("secret",),
+        secret={"type": "string", "description": "for the header X-Crib-Token; given this once"},
+    ),
     "SignedOut": object_of(("signedOut",), signedOut=FLAG),
     **APP_SHAPES,
 }

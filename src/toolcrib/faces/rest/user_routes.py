@@ -38,6 +38,7 @@ def _themselves(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}",
             handler=users.put,
             summary="Stores a user's language and time zone.",
+            action="users.update",
             document={**takes("NewUser", required=False), **gives("User")},
         ),
         Route(
@@ -45,6 +46,7 @@ def _themselves(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}",
             handler=users.drop,
             summary="Removes a user and everything of theirs.",
+            action="users.remove",
             document=gives("Removed"),
         ),
     )
@@ -57,6 +59,7 @@ def _apps(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/apps/{package}",
             handler=users.install,
             summary="Installs an app for a user, or changes what they have set there.",
+            action="users.install",
             document={**takes("NewInstall", required=False), **gives("Installed", "200", "201")},
         ),
         Route(
@@ -64,6 +67,7 @@ def _apps(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/apps/{package}",
             handler=users.uninstall,
             summary="Stops an app of a user and takes it away.",
+            action="users.uninstall",
             document=gives("Removed"),
         ),
         Route(
@@ -71,6 +75,7 @@ def _apps(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/apps/{package}/start",
             handler=users.start,
             summary="Starts an app for a user, and waits until it runs.",
+            action="users.start_app",
             calls=True,
             document=gives("Started"),
         ),
@@ -79,6 +84,7 @@ def _apps(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/apps/{package}/stop",
             handler=users.stop,
             summary="Stops an app of a user.",
+            action="users.stop_app",
             document=gives("Started"),
         ),
     )
@@ -91,6 +97,7 @@ def _switches(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/tools/{name}/disabled",
             handler=users.disable,
             summary="Switches a tool, or a whole app by its package, off for a user.",
+            action="users.disable",
             document=gives("Switched"),
         ),
         Route(
@@ -98,6 +105,7 @@ def _switches(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/tools/{name}/disabled",
             handler=users.enable,
             summary="Switches a tool or an app on again for a user.",
+            action="users.enable",
             document=gives("Switched"),
         ),
     )
@@ -117,6 +125,7 @@ def _session(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/session",
             handler=users.begin,
             summary="Begins a user's session, or changes its device, language and time zone.",
+            action="users.begin_session",
             document={**takes("NewSession", required=False), **gives("Session")},
         ),
         Route(
@@ -124,6 +133,7 @@ def _session(users: UserRoutes) -> tuple[Route, ...]:
             path="/api/users/{id}/session",
             handler=users.end,
             summary="Ends a user's session, and every app that runs in it.",
+            action="users.end_session",
             document=gives("Ended"),
         ),
     )
@@ -144,6 +154,8 @@ def _words(users: UserRoutes, outward: Outward) -> tuple[Route, ...]:
             path="/api/users/{id}/events",
             handler=outward.listen,
             summary="Streams what apps show and say: events display, speak, tool, app.",
+            # The page does not listen here, and a session that ends must leave no stream open.
+            cookie=False,
             stays=True,
             document={"responses": events},
         ),

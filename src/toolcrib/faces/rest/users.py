@@ -34,13 +34,14 @@ class UserRoutes:
     async def put(self, request: Request) -> Answer:
         """Store a user."""
         user, fields = managed(request), only(await _body(request), "language", "timeZone")
-        put = self._desk.put(user, language=text(fields, "language"), time_zone=text(fields, "timeZone"))
+        language, zone = text(fields, "language"), text(fields, "timeZone")
+        put = self._desk.put(user, language=language, time_zone=zone, actor=request.actor)
         return json_answer(await put)
 
     async def drop(self, request: Request) -> Answer:
         """Remove a user."""
         user = managed(request)
-        await self._desk.drop(user)
+        await self._desk.drop(user, actor=request.actor)
         return json_answer({"id": user, "removed": True})
 
     # --- apps ---
@@ -51,33 +52,36 @@ class UserRoutes:
         settings = only(await _body(request, SETTINGS_BYTES), "settings").get("settings")
         if settings is not None and not isinstance(settings, dict):
             raise refused("settings", "must be an object")
-        app, new = await self._desk.install(user, package, cast("JsonObject | None", settings))
+        chosen = cast("JsonObject | None", settings)
+        app, new = await self._desk.install(user, package, chosen, actor=request.actor)
         return json_answer(app, 201 if new else 200)
 
     async def uninstall(self, request: Request) -> Answer:
         """Take an app away."""
         user, package = managed(request), request.params["package"]
-        await self._desk.uninstall(user, package)
+        await self._desk.uninstall(user, package, actor=request.actor)
         return json_answer({"packageName": package, "removed": True})
 
     async def start(self, request: Request) -> Answer:
         """Start an app."""
-        return json_answer(await self._desk.start(managed(request), request.params["package"]))
+        user, package = managed(request), request.params["package"]
+        return json_answer(await self._desk.start(user, package, actor=request.actor))
 
     async def stop(self, request: Request) -> Answer:
         """Stop an app."""
-        return json_answer(await self._desk.stop(managed(request), request.params["package"]))
+        user, package = managed(request), request.params["package"]
+        return json_answer(await self._desk.stop(user, package, actor=request.actor))
 
     # --- what is switched off ---
 
     async def disable(self, request: Request) -> Answer:
         """Switch a tool or an app off."""
-        name = await self._desk.disable(managed(request), request.params["name"], request.caller)
+        name = await self._desk.disable(managed(request), request.params["name"], request.actor)
         return json_answer({"name": name, "disabled": True})
 
     async def enable(self, request: Request) -> Answer:
         """Switch it on again."""
-        name = await self._desk.enable(managed(request), request.params["name"], request.caller)
+        name = await self._desk.enable(managed(request), request.params["name"], request.actor)
         return json_answer({"name": name, "disabled": False})
 
     # --- the session ---
@@ -86,7 +90,9 @@ class UserRoutes:
         """Begin a session, or change it."""
         user, fields = managed(request), only(await _body(request), "device", "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
-        begun = await self._desk.begin(user, worn=fields.get("device"), language=language, time_zone=zone)
+        begun = await self._desk.begin(
+            user, worn=fields.get("device"), language=language, time_zone=zone, actor=request.actor
+        )
         return json_answer(begun)
 
     async def session(self, request: Request) -> Answer:
@@ -95,7 +101,8 @@ class UserRoutes:
 
     async def end(self, request: Request) -> Answer:
         """End the session."""
-        return json_answer({"sessionId": await self._desk.end(managed(request)), "ended": True})
+        ended = await self._desk.end(managed(request), actor=request.actor)
+        return json_answer({"sessionId": ended, "ended": True})
 
     async def transcribe(self, request: Request) -> Answer:
         """Pass on what the user says."""

@@ -18,6 +18,8 @@ from toolcrib.sdk.threads import MOST_THREADS, Threads
 
 Work = Callable[[dict[str, Any], AppContext], Awaitable[JsonObject]]
 """Carries a call out, and returns the answer to it."""
+_PRINCIPAL = "gateway"
+"""Who calls an app: threads of an app are divided no further."""
 
 
 class Toolbox:
@@ -61,14 +63,14 @@ def _handled(tool: HandledTool, threads: Threads) -> Work:
     async def work(arguments: dict[str, Any], context: AppContext) -> JsonObject:
         if is_async:
             return told(await finished(handler(arguments, context)))
-        return told(await threads.run(partial(handler, arguments, context)))
+        return told(await threads.run(_PRINCIPAL, partial(handler, arguments, context)))
 
     return work
 
 
 def _function(tool: AnyTool, threads: Threads) -> Work:
     convert, context_name = tool.signature.convert, tool.signature.context
-    start = tool.function if tool.is_async else partial(threads.run, tool.function)
+    start = tool.function if tool.is_async else partial(threads.run, _PRINCIPAL, tool.function)
 
     async def work(arguments: dict[str, Any], context: AppContext) -> JsonObject:
         given = convert(arguments)

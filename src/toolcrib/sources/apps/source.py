@@ -106,7 +106,9 @@ class AppSource:
         headers = headers_of(call, body, app.record, now)
         with self._sessions.following(call):
             try:
-                reply = await self._post.send(app.url, body, headers, most_bytes=self._most_bytes)
+                reply = await self._post.send(
+                    app.url, body, headers, most_bytes=self._most_bytes, giver=app.record.url_giver
+                )
             except (NoConnection, HungUp, NotHttp, TooLarge) as error:
                 raise error_of(error, call.tool) from error
         return result_of(_discreet(reply, app.record.digest), call.tool)

@@ -4,8 +4,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVarTuple
 
-import anyio
 from anyio.abc import TaskGroup
+
+from toolcrib.background_tasks import background_tasks
 
 Args = TypeVarTuple("Args")
 
@@ -41,14 +42,9 @@ class Background:
 @asynccontextmanager
 async def background() -> AsyncGenerator[Background]:
     """Run jobs for as long as the block lasts; what the block raises leaves as it is, not in a group."""
-    failed: Exception | None = None
-    async with anyio.create_task_group() as tasks:
+    async with background_tasks() as tasks:
         jobs = Background(tasks)
         try:
             yield jobs
-        except Exception as error:  # noqa: BLE001 -- boundary: carried out of the task group, and raised again
-            failed = error
         finally:
             jobs.close()
-    if failed is not None:
-        raise failed

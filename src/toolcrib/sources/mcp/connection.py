@@ -62,12 +62,20 @@ class Connection(Protocol):
         ...
 
     async def lost(self) -> str:
-        """Wait until the connection is gone for good; return why."""
+        """Wait until the connection is gone for good; return why.
+
+        Raises ServerMisbehaved where it was closed because of what the server sent.
+        """
         ...
 
     def details(self) -> Mapping[str, Any]:
         """Say what operators should know: process, standard error, session. Never a secret."""
         ...
+
+
+def dropped(connection: Connection | None) -> int:
+    """Return how many messages of the server a connection has not passed on, as there were too many."""
+    return 0 if connection is None else connection.details().get("dropped_messages", 0)
 
 
 Dial = Callable[[Heard], AbstractAsyncContextManager[Connection]]

@@ -11,6 +11,7 @@ from toolcrib.formats.mirrors import BadMirror, mirrors_of
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Json, JsonObject, Speech, Tool
 from toolcrib.names import canonical
+from toolcrib.sources.mcp.gateways import leads_back, through
 from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
 from toolcrib.sources.mcp.visible import visible
 
@@ -23,9 +24,19 @@ _UNSAID = "1.0.0"
 _PLAIN = ToolSettings()
 
 
-def offer(settings: McpSettings, raw: Sequence[Json], *, version: str = "", modern: bool = False) -> Offer:
-    """Make an offer of what a server lists. `version`: the server's own; `modern`: the era it speaks."""
-    judge = _Judge(settings, version or _UNSAID, modern=modern)
+def offer(
+    settings: McpSettings,
+    raw: Sequence[Json],
+    *,
+    version: str = "",
+    modern: bool = False,
+    gateway: str = "",
+) -> Offer:
+    """Make an offer of what a server lists.
+
+    `version`: the server's own; `modern`: the era it speaks; `gateway`: its id, where it is one.
+    """
+    judge = _Judge(settings, version or _UNSAID, modern=modern, gateway=gateway)
     for place, definition in enumerate(raw, 1):
         judge.take(place, definition)
     return Offer(
@@ -43,8 +54,9 @@ class _Unfit(Exception):
 class _Judge:
     """What became of a server's list so far."""
 
-    def __init__(self, settings: McpSettings, version: str, *, modern: bool) -> None:
+    def __init__(self, settings: McpSettings, version: str, *, modern: bool, gateway: str) -> None:
         self._settings, self._version, self._modern = settings, version, modern
+        self._gateway = gateway
         self.tools: list[Tool] = []
         self.withheld: list[Withheld] = []
         self.repaired: dict[str, tuple[str, ...]] = {}
@@ -74,6 +86,8 @@ class _Judge:
             raise _Unfit("the server lists another tool of that name before it")
         if raw["name"] in DOORS:
             raise _Unfit("its name is that of the way to the server's resources or prompts")
+        if leads_back(raw, self._settings.gateway):
+            raise _Unfit("it leads back to this gateway, which serves it already")
         size = len(orjson.dumps(raw))
         if size > LARGEST_DEFINITION:
             raise _Unfit(f"its definition takes {size:,} bytes, at most {LARGEST_DEFINITION:,} are allowed")
@@ -97,7 +111,7 @@ class _Judge:
             timeout=said.timeout or self._settings.timeout,
             annotations=annotations,
             icons=_icons(raw.get("icons"), repairs),
-            meta=_object(raw.get("_meta"), "_meta", repairs) or {},
+            meta=through(self._gateway, _object(raw.get("_meta"), "_meta", repairs) or {}),
             expose_as=said.expose_as,
         )
 

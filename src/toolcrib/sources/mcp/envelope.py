@@ -11,6 +11,7 @@ from toolcrib.errors import Refused
 from toolcrib.formats.mirrors import Mirrors, mirrors_of
 from toolcrib.formats.traceparent import traceparent
 from toolcrib.model import Call, JsonObject, Tool
+from toolcrib.model.gateways import GATEWAYS, gateways_in
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Era
 from toolcrib.sources.mcp.meta import RESERVED, passed
 from toolcrib.version import VERSION
@@ -94,6 +95,8 @@ class Prepared:
     """The parameters up to the arguments, where there is no trace."""
     name: bytes
     """What goes before the arguments in any case."""
+    gateway: str = ""
+    """Our own id, which a gateway further on knows a loop by."""
 
     def params(self, call: Call, introduction: bytes | None = None) -> bytes:
         """Encode what is this call's own; a modern one may introduce its caller."""
@@ -129,6 +132,8 @@ class Prepared:
         if self.era == "modern":
             parts.append(introduction or _NOBODY)
         vendor = passed(call.meta) if call.meta else {}
+        if self.gateway:
+            vendor[GATEWAYS] = [*gateways_in(vendor), self.gateway]
         if trace is not None:
             parts.append(b'"traceparent":"%b"' % trace)
             vendor.pop("traceparent", None)
@@ -137,26 +142,37 @@ class Prepared:
         return b",".join(parts)
 
 
-def prepared(tool: Tool, era: Era) -> Prepared:
+def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
     """Encode what is the same for every call of a tool. Its mirrors must have been found good."""
     name = b'"name":%b,"arguments":' % orjson.dumps(tool.local)
-    if era == "legacy":
-        return Prepared(
-            local=tool.local, era=era, name=name, plain=b"{%b" % name, start=b'{"_meta":{"traceparent":"'
-        )
+    said = [_NOBODY] if era == "modern" else []
+    if gateway:
+        said.append(orjson.dumps({GATEWAYS: [gateway]})[1:-1])
+    meta = b",".join(said)
     return Prepared(
         local=tool.local,
         era=era,
-        mirrors=mirrors_of(tool.input_schema),
+        mirrors=mirrors_of(tool.input_schema) if era == "modern" else (),
         name=name,
-        plain=b'{"_meta":{%b},%b' % (_NOBODY, name),
-        start=b'{"_meta":{%b,"traceparent":"' % _NOBODY,
+        plain=b'{"_meta":{%b},%b' % (meta, name) if meta else b"{%b" % name,
+        start=b'{"_meta":{%b"traceparent":"' % (b"%b," % meta if meta else b""),
+        gateway=gateway,
     )
 
 
-def prepared_raw(tool: Tool, method: str, era: Era) -> Prepared:
+def prepared_raw(tool: Tool, method: str, era: Era, gateway: str = "") -> Prepared:
     """Make ready for requests of another method, whose parameters are the arguments of the call."""
-    return Prepared(local=tool.local, era=era, method=method, raw=True, name=b"", plain=b"", start=b"")
+    nothing = b""
+    return Prepared(
+        local=tool.local,
+        era=era,
+        method=method,
+        raw=True,
+        name=nothing,
+        plain=nothing,
+        start=nothing,
+        gateway=gateway,
+    )
 
 
 def _encoded(value: Mapping[str, Any] | str, what: str = "arguments") -> bytes:

@@ -6,7 +6,7 @@ from toolcrib.sources.mcp.connection import LARGEST
 from toolcrib.sources.mcp.faults import TooLarge
 
 _LONGEST_ID = 512
-_LONGEST_RETRY = 30.0
+_SHORTEST_PAUSE, _LONGEST_RETRY = 0.1, 30.0
 _END = (b"\n", b"\r")
 _BOM = b"\xef\xbb\xbf"
 
@@ -67,6 +67,10 @@ class Events:
     def head(self, size: int) -> bytes:
         """The first bytes of the data of an event that is incomplete."""
         return bytes(self._data[:size] or self._line.removeprefix(b"data:").lstrip(b" ")[:size])
+
+    def pause(self, ours: float, least: float = 0.0) -> float:
+        """How long to wait before the stream is opened again: as the server says, within reason."""
+        return ours if self.retry is None else max(self.retry, least, _SHORTEST_PAUSE)
 
     def restart(self) -> None:
         """Forget what is incomplete: the stream broke off, and what comes next is a new one."""

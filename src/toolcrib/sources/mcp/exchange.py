@@ -10,9 +10,10 @@ import orjson
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Heard
 from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.faults import Fault, Garbled, Unsent
+from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Unsent
 from toolcrib.sources.mcp.hearing import LARGEST_LOG, NOBODYS, Answer, Hearings
 from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
+from toolcrib.sources.mcp.unasked import UnaskedLimit
 from toolcrib.sources.mcp.wire import ENDS, encode_notification, encode_request, guess_id, parse, with_token
 
 Send = Callable[[bytes], None]
@@ -28,8 +29,17 @@ class Exchange:
     word of requests nobody waits for any more. It is `send` unless given. `answer` sends those of callers.
     """
 
-    def __init__(self, send: Send, heard: Heard, *, answer: Answer, reply: Send | None = None) -> None:
+    def __init__(
+        self,
+        send: Send,
+        heard: Heard,
+        *,
+        answer: Answer,
+        reply: Send | None = None,
+        limit: UnaskedLimit | None = None,
+    ) -> None:
         self._send, self._heard = send, heard
+        self._limit = UnaskedLimit(self._flooded) if limit is None else limit
         self._reply = reply or send
         # Futures, not anyio events: one is all that a call costs here.
         self._pending: dict[int, asyncio.Future[JsonObject]] = {}
@@ -51,6 +61,8 @@ class Exchange:
         self._last = number = self._last + 1
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
+        if method not in NOBODYS:
+            self._limit.allow_for_call()
         if ear is not None:
             params = with_token(params, number) if ear.report is not None else params
         elif method == _LISTEN:
@@ -83,6 +95,7 @@ class Exchange:
             else:
                 self._take(value, len(data))
         except Garbled as fault:
+            self._limit.admit("", len(data))
             number = guess_id(data[:ENDS], data[-ENDS:])
             if number is None or not self.spoil(number, fault):
                 raise
@@ -101,11 +114,13 @@ class Exchange:
 
     def _take_each(self, messages: list[Any], size: int) -> None:
         """Take a list of messages, which one revision allows; a bad one does not spoil the others."""
+        each_size = size // max(1, len(messages))
         for message in messages:
             try:
-                self._take(message, size)
+                self._take(message, each_size)
             except Garbled:
                 self.unclaimed += 1
+                self._limit.admit("", each_size)
 
     def _take(self, message: Any, size: int) -> None:
         if type(message) is not dict:
@@ -113,16 +128,25 @@ class Exchange:
         fields = cast("dict[str, Any]", message)
         method = fields.get("method")
         if method is None:
-            self._answered(fields)
+            self._answered(fields, size)
         elif type(method) is not str:
             raise Garbled("the method of the message is not text")
-        elif "id" in fields:
+        else:
+            self._unasked(method, fields, size)
+
+    def _unasked(self, method: str, fields: dict[str, Any], size: int) -> None:
+        admitted = self._limit.admit(method, size)
+        if "id" in fields:
+            # Asked, a server waits for the answer; it is told no where there are too many.
             if self._ended is None:
                 self._hearings.ask(fields, size)
-        else:
+        elif admitted:
             self._told(method, params_of(fields), size)
 
-    def _answered(self, fields: dict[str, Any]) -> None:
+    def _flooded(self, why: str) -> None:
+        self.close(Cut(why))
+
+    def _answered(self, fields: dict[str, Any], size: int) -> None:
         found = outcome(fields)
         if found is None:
             raise Garbled("the message is neither a request nor an answer")
@@ -130,6 +154,7 @@ class Exchange:
         # True and 1.0 would find the request number 1.
         if type(number) is not int or not self._settle(number, found):
             self.unclaimed += 1
+            self._limit.admit("", size)
 
     def _settle(self, number: int, found: JsonObject | Fault) -> bool:
         answer = self._pending.pop(number, None)

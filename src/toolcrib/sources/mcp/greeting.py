@@ -7,6 +7,7 @@ from typing import Any, cast
 import anyio
 
 from toolcrib.model import Json, JsonObject
+from toolcrib.model.gateways import gateway_id
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection, Era
 from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, RESERVED, initialize
 from toolcrib.sources.mcp.faults import Cut, Fault, Refusal, Status, Unsent
@@ -27,6 +28,8 @@ class Greeting:
     revision: str
     name: str = ""
     version: str = ""
+    gateway: str = ""
+    """Its id, where the server is a gateway like us."""
     has_tools: bool = False
     """Whether it says that it has tools at all."""
     tells: bool = False
@@ -123,6 +126,7 @@ def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> Greeti
         revision=revision,
         name=_text(server.get("name")),
         version=_text(server.get("version")),
+        gateway=gateway_id(answer.get("_meta")),
         has_tools="tools" in capabilities,
         tells=tools.get("listChanged") is True,
         has_resources="resources" in capabilities,

@@ -2,8 +2,8 @@
 
 Run by its path with `-I -S`, so it may import the standard library alone, and little of it. Its arguments are
 the number of its end of a socket to the gateway, the seconds between asking to end and killing, the server's
-LC_CTYPE, its program, and its arguments from the zeroth on. The server has the guard's own standard streams
-and environment.
+LC_CTYPE, its limits (`number=soft/hard`, with commas between, or nothing), its program, and its arguments
+from the zeroth on. The server has the guard's own standard streams and environment.
 
 It says `pid N` (started), `failed N` (not started: the error number), `exit N` (ended: the status, or the
 number of a signal below zero) and at last `left 0` (nobody is left): a guard that goes without it was killed.
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
+_OUT_OF_MEMORY = b"12"
+"""ENOMEM, ready to be written when there is no memory left to spell it."""
 
 
 class Guard:
@@ -176,13 +178,13 @@ def process_control() -> Control | None:
         return None
 
 
-def start(program: str, arguments: list[str], prctl: Control | None) -> int:
+def start(program: str, arguments: list[str], prctl: Control | None, limits: str = "") -> int:
     """Start the server in a session of its own; return its number; raise OSError where that fails."""
     guard = os.getpid()
     told, telling = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(program, arguments, prctl, guard=guard, telling=telling)
+        _become(program, arguments, prctl, guard=guard, telling=telling, limits=limits)
     os.close(telling)
     failure = os.read(told, 16)
     os.close(told)
@@ -193,7 +195,7 @@ def start(program: str, arguments: list[str], prctl: Control | None) -> int:
 
 
 def _become(
-    program: str, arguments: list[str], prctl: Control | None, *, guard: int, telling: int
+    program: str, arguments: list[str], prctl: Control | None, *, guard: int, telling: int, limits: str
 ) -> NoReturn:
     """Turn this process, a fresh copy of the guard, into the server."""
     try:
@@ -203,11 +205,30 @@ def _become(
         if os.getppid() == guard:  # or it died before its death could be a signal
             for number in _IGNORED:
                 signal.signal(number, signal.SIG_DFL)
+            # Last: the memory may be too little for this process, and enough for the server.
+            _apply_limits(limits)
             os.execv(program, arguments)  # noqa: S606 - a program and its arguments; there is no shell to fool
     except OSError as error:
         os.write(telling, str(error.errno).encode())
+    except MemoryError:
+        os.write(telling, _OUT_OF_MEMORY)
     finally:
         os._exit(127)
+
+
+def _apply_limits(limits: str) -> None:
+    """Set the limits of this process; where the system's own are lower, those stay."""
+    if not limits:
+        return
+    import resource
+
+    for each in limits.split(","):
+        number, _, amounts = each.partition("=")
+        soft, hard = map(int, amounts.split("/"))
+        _, top = resource.getrlimit(int(number))
+        if top != resource.RLIM_INFINITY:
+            soft, hard = min(soft, top), min(hard, top)
+        resource.setrlimit(int(number), (soft, hard))
 
 
 def _deaf_but_for_children() -> int:
@@ -241,7 +262,7 @@ def _set_locale(locale: str) -> None:
         os.environ.pop("LC_CTYPE", None)
 
 
-def main(control: str, grace: str, locale: str, program: str, *arguments: str) -> int:
+def main(control: str, grace: str, locale: str, limits: str, program: str, *arguments: str) -> int:
     """Guard a server for as long as it lives."""
     end = int(control)
     _set_locale(locale)
@@ -250,7 +271,7 @@ def main(control: str, grace: str, locale: str, program: str, *arguments: str) -
     prctl = process_control()
     adopts = prctl is not None and prctl(_SET_SUBREAPER, 1) == 0
     try:
-        server = start(program, list(arguments), prctl)
+        server = start(program, list(arguments), prctl, limits)
     except OSError as error:
         tell(end, f"failed {error.errno}")
         return 127

@@ -1,15 +1,17 @@
 """What a server has besides tools, as of its last lists; what goes wrong with these costs no tool."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from toolcrib.catalog import GET, READ
 from toolcrib.interfaces import Materials
+from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.discovery import PROMPTS, RESOURCES, TEMPLATES, Kind, listing
 from toolcrib.sources.mcp.faults import Fault
+from toolcrib.sources.mcp.gateways import passed_on
 from toolcrib.sources.mcp.greeting import Greeting
 from toolcrib.sources.mcp.materials import prompts, resources, templates
 from toolcrib.sources.mcp.settings import McpSettings
@@ -77,18 +79,21 @@ class Holdings:
     def _take(self, kind: Kind, raw: tuple[Any, ...]) -> None:
         if kind is PROMPTS:
             fit, unfit = prompts(self._settings.id, raw)
-            self.materials = replace(self.materials, prompts=tuple(fit))
+            self.materials = replace(self.materials, prompts=self._passed_on(fit))
         elif kind is RESOURCES:
             fit, unfit = resources(raw)
-            self.materials = replace(self.materials, resources=tuple(fit))
+            self.materials = replace(self.materials, resources=self._passed_on(fit))
         else:
             fit, unfit = templates(raw)
-            self.materials = replace(self.materials, templates=tuple(fit))
+            self.materials = replace(self.materials, templates=self._passed_on(fit))
         self._left_out[kind.key] = len(unfit)
         if unfit:
             more = "; …" if len(unfit) > _MOST_REASONS else ""
             reasons = "; ".join(each[:200] for each in unfit[:_MOST_REASONS]) + more
             self._say(kind, f"lists {len(unfit)} {kind.name} that cannot be used: {reasons}")
+
+    def _passed_on(self, fit: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+        return passed_on(fit, self._settings.gateway, self._greeting.gateway)
 
     def _say(self, kind: Kind, said: str) -> None:
         """Tell the operator, but not at every list again."""

@@ -14,6 +14,7 @@ from yarl import URL
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.response import Response
+from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.aside import aside
 from toolcrib.sources.mcp.background import Background, background
@@ -23,6 +24,7 @@ from toolcrib.sources.mcp.events import Events
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Unsent
 from toolcrib.sources.mcp.hearing import NOBODYS, Hearings
 from toolcrib.sources.mcp.inbox import Asked, Inbox, Outcome
+from toolcrib.sources.mcp.unasked import UnaskedLimit
 from toolcrib.sources.mcp.web import (
     ERROR_BYTES,
     JSON,
@@ -43,7 +45,7 @@ from toolcrib.sources.mcp.wire import encode_notification, encode_request, with_
 COURTESY_SECONDS = 2.0
 """How long a server may take over what we tell it only for its own sake: that we leave, that nobody waits."""
 
-_PAUSE, _SHORTEST_PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 0.1, 30.0, 5.0
+_PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 30.0, 5.0
 _MOST_RESUMES = 5
 _HEADERS_SINCE = "2025-06-18"
 _SESSION = "Mcp-Session-Id"
@@ -76,7 +78,8 @@ class _Connection:
     def __init__(self, url: URL, opened: Client, heard: Heard, jobs: Background) -> None:
         self._url, self._opened, self._jobs = url, opened, jobs
         self._hearings = Hearings(self._answer, self._post)
-        self._inbox = Inbox(heard, self._hearings)
+        self._limit = UnaskedLimit(self._lose)
+        self._inbox = Inbox(heard, self._hearings, self._limit)
         self._era: Era = "modern"
         self._revision = MODERN
         self._session: str | None = None
@@ -102,6 +105,8 @@ class _Connection:
     ) -> JsonObject:
         self._last += 1
         asked = Asked(self._last, method, self._era, ear)
+        if method not in NOBODYS:
+            self._limit.allow_for_call()
         if ear is not None and ear.report is not None:
             params = with_token(params, asked.id)
         body, head = encode_request(asked.id, method, params), self._head(method, name)
@@ -128,10 +133,13 @@ class _Connection:
 
     async def lost(self) -> str:
         await self._gone.wait()
+        if self._limit.flooded:
+            raise ServerMisbehaved(self._why)
         return self._why
 
     def details(self) -> Mapping[str, Any]:
-        return {"session": self._session is not None, "unclaimed": self._inbox.unclaimed}
+        dropped = {"dropped_messages": self._limit.dropped} if self._limit.dropped else {}
+        return {"session": self._session is not None, "unclaimed": self._inbox.unclaimed, **dropped}
 
     async def end(self) -> None:
         """End whatever is still under way; tell the server that we leave, where it keeps a session for us."""
@@ -303,7 +311,7 @@ class _Connection:
     async def _resumed(self, events: Events, ended: Cut) -> Response:
         try:
             with self._open():
-                await anyio.sleep(_pause(events, _PAUSE))
+                await anyio.sleep(events.pause(_PAUSE))
                 response = await self._get(events)
                 if response.status == 200 and response.content_type == STREAM:
                     return response
@@ -320,7 +328,7 @@ class _Connection:
                 return
             if events.last_id != reached or anyio.current_time() - opened > _STEADY:
                 pause = _PAUSE
-            await anyio.sleep(_pause(events, pause, pause - _PAUSE))
+            await anyio.sleep(events.pause(pause, pause - _PAUSE))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _listen(self, events: Events) -> bool:
@@ -365,6 +373,10 @@ class _Connection:
                 found = await self._inbox.take(event.data, asked)
                 if found is not None:
                     return found
+            if self._limit.over:
+                await self._limit.throttle()
+                if self._why:
+                    raise Cut(self._why)
         return None
 
     def _let_go(self, response: Response) -> None:
@@ -379,11 +391,6 @@ async def _finish(response: Response) -> None:
             await drain(response)
     finally:
         response.close()
-
-
-def _pause(events: Events, ours: float, least: float = 0.0) -> float:
-    """How long to wait before a stream is opened again: as the server says, within reason."""
-    return ours if events.retry is None else max(events.retry, least, _SHORTEST_PAUSE)
 
 
 def _result(found: JsonObject | Fault) -> JsonObject:

@@ -9,6 +9,7 @@ from toolcrib.sources.mcp.ear import Ear, News
 from toolcrib.sources.mcp.faults import Fault, Garbled, Refusal
 from toolcrib.sources.mcp.hearing import LARGEST_LOG, Hearing, Hearings
 from toolcrib.sources.mcp.messages import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
+from toolcrib.sources.mcp.unasked import UnaskedLimit
 from toolcrib.sources.mcp.wire import ENDS, guess_id, parse
 
 Outcome = JsonObject | Fault | None
@@ -37,8 +38,8 @@ class Asked:
 class Inbox:
     """Takes messages one by one. `hearings` know who is to hear what belongs to no answer being read."""
 
-    def __init__(self, heard: Heard, hearings: Hearings) -> None:
-        self._heard, self._hearings = heard, hearings
+    def __init__(self, heard: Heard, hearings: Hearings, limit: UnaskedLimit) -> None:
+        self._heard, self._hearings, self._limit = heard, hearings, limit
         self.running = 0
         """How many requests there are."""
         self.unclaimed = 0
@@ -52,30 +53,37 @@ class Inbox:
             about = guess_id(data[:ENDS], data[-ENDS:])
             if asked is not None and about in {None, asked.id}:
                 return fault
-            self.unclaimed += 1
+            self._useless(len(data))
             return None
         found: Outcome = None
         # One revision allows several messages in one list.
-        for message in cast("list[Json]", value) if type(value) is list else (value,):
-            mine = await self._sorted(message, len(data), asked)
+        messages = cast("list[Json]", value) if type(value) is list else (value,)
+        size = len(data) // max(1, len(messages))
+        for message in messages:
+            mine = await self._sorted(message, size, asked)
             found = found if mine is None else mine
         return found
 
     async def _sorted(self, message: Json, size: int, asked: Asked | None) -> Outcome:
         if type(message) is not dict:
-            self.unclaimed += 1
+            self._useless(size)
             return None
         fields = cast("JsonObject", message)
         method = fields.get("method")
         if type(method) is not str:
-            return self._claimed(fields, asked)
+            return self._claimed(fields, size, asked)
+        admitted = self._limit.admit(method, size)
         if "id" in fields:
             self.unclaimed += not self._hearings.ask(fields, size, asked.hearing if asked else None)
-        else:
+        elif admitted:
             await self._told(method, params_of(fields), size, asked)
         return None
 
-    def _claimed(self, fields: JsonObject, asked: Asked | None) -> Outcome:
+    def _useless(self, size: int) -> None:
+        self.unclaimed += 1
+        self._limit.admit("", size)
+
+    def _claimed(self, fields: JsonObject, size: int, asked: Asked | None) -> Outcome:
         found, whose = outcome(fields), fields.get("id")
         if found is not None and asked is not None:
             # True and 1.0 are equal to 1, and are no ids.
@@ -84,7 +92,7 @@ class Inbox:
             # A server that could not read a request cannot say which one it was.
             if whose is None and isinstance(found, Refusal):
                 return found
-        self.unclaimed += 1
+        self._useless(size)
         return None
 
     async def _told(self, method: str, params: JsonObject, size: int, asked: Asked | None) -> None:

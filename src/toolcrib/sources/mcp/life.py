@@ -56,7 +56,7 @@ class Life:
         self._settings, self._link = settings, link
         self.besides = Holdings(settings, connection, greeting, before and before.besides.materials)
         self._doors = {
-            f"{settings.id}:{local}": prepared_raw(self._door(local), method, greeting.era)
+            f"{settings.id}:{local}": prepared_raw(self._door(local), method, greeting.era, settings.gateway)
             for local, method in _METHODS.items()
         }
         self._offer: Offer | None = None
@@ -65,17 +65,23 @@ class Life:
         self._cut: str | None = None
         self._discovered, self._withheld = 0, 0
         self._missing: tuple[str, ...] = ()
+        self._turn = anyio.Lock()
 
     async def refresh(self) -> None:
-        """List the tools; offer them where the list is not the one we have."""
-        found = await listing(self.connection, self.greeting)
-        if found.seal == self._seal:
-            return
-        offered = await self._taken(found)
-        if self._offer is None:
-            await self._list_besides()
-        self._seal, self._offer = found.seal, offered
-        self._show(offered)
+        """List the tools; offer them where the list is not the one we have.
+
+        One at a time: of two lists that overtake each other, the older one would stay.
+        """
+        async with self._turn:
+            found = await listing(self.connection, self.greeting)
+            if found.seal == self._seal:
+                return
+            offered, calls = await self._taken(found)
+            if self._offer is None:
+                await self._list_besides()
+            # Together, so that nothing of a new definition is used before the catalog has judged it.
+            self._seal, self._offer, self.calls = found.seal, offered, calls
+            self._show(offered)
 
     async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
         """List what is no tool, and offer what has changed; return what could not be listed."""
@@ -96,20 +102,27 @@ class Life:
     def _show(self, offered: Offer) -> None:
         self._link.up(replace(offered, materials=self.besides.materials))
 
-    async def _taken(self, found: Listing) -> Offer:
+    async def _taken(self, found: Listing) -> tuple[Offer, dict[str, Prepared]]:
         era, raw = self.greeting.era, found.entries
-        judged = offer(self._settings, raw, version=self.greeting.version, modern=era == "modern")
+        greeting, own = self.greeting, self._settings.gateway
+        judged = offer(
+            self._settings,
+            raw,
+            version=greeting.version,
+            modern=era == "modern",
+            gateway=greeting.gateway,
+        )
         self._discovered, self._withheld = len(raw), len(judged.withheld)
         self._report(judged, found.cut)
         calls: dict[str, Prepared] = dict(self._doors)
         examined: dict[str, Examined] = {}
         turns = Turns()
         for tool in judged.tools:
-            calls[tool.name] = prepared(tool, era)
+            calls[tool.name] = prepared(tool, era, own)
             examined[tool.name] = examine(tool, self._examined.get(tool.name))
             await turns.rest()
-        self.calls, self._examined = calls, examined
-        return replace(judged, examined=examined)
+        self._examined = examined
+        return replace(judged, examined=examined), calls
 
     def _report(self, found: Offer, cut: str | None) -> None:
         """Say what the operator should know of a list, but not at every list again."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 from typing import cast
 
 import anyio
@@ -13,6 +14,8 @@ from toolcrib.sources.mcp.tail import Tail
 
 _SLICE = 256
 """How many messages are taken before others get their turn: about a millisecond."""
+_REST_SHARE = 3
+"""A server that says too much is not listened to for so many times as long as it took to listen to it."""
 _ERRORS_AT_ONCE = 1 << 20
 _ERRORS_PAUSE = 0.25
 """So long a server that writes nothing but errors is not listened to: it shall not fill our time."""
@@ -119,9 +122,13 @@ class Output(_Reading):
         take: Callable[[bytes | Overlong], None],
         ended: Callable[[], None],
         endless: Callable[[], None],
+        throttle: Callable[[], float] = float,
     ) -> None:
         super().__init__()
         self._take, self._ended, self._endless = take, ended, endless
+        self._throttle = throttle
+        """How long not to listen now, in seconds."""
+        self._resting = False
         self._lines = Lines()
         self._waiting: deque[bytes | Overlong] = deque()
         self.ended = False
@@ -135,11 +142,13 @@ class Output(_Reading):
             if self._transport is not None:
                 self._transport.close()
             return
-        if len(lines) <= _SLICE and not self._waiting:
+        if len(lines) <= _SLICE and not self._waiting and not self._resting:
             for line in lines:
                 self._take(line)
+            if seconds := self._throttle():
+                self._rest(seconds)
             return
-        idle = not self._waiting
+        idle = not self._waiting and not self._resting
         self._waiting.extend(lines)
         if idle:
             self._work()
@@ -149,16 +158,27 @@ class Output(_Reading):
         self._end()
 
     def _work(self) -> None:
+        self._resting = False
+        begun = perf_counter()
         for _ in range(min(_SLICE, len(self._waiting))):
             self._take(self._waiting.popleft())
+        if seconds := self._throttle():
+            # What each message leads to may take long, too: most of the time is for others.
+            self._rest(max(seconds, _REST_SHARE * (perf_counter() - begun)))
+            return
         self.pause(paused=bool(self._waiting))
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._work)
         else:
             self._end()
 
+    def _rest(self, seconds: float) -> None:
+        self._resting = True
+        self.pause(paused=True)
+        asyncio.get_running_loop().call_later(seconds, self._work)
+
     def _end(self) -> None:
-        if self._closed.is_set() and not self._waiting and not self.ended:
+        if self._closed.is_set() and not self._waiting and not self._resting and not self.ended:
             self.ended = True
             self._ended()
 

@@ -1,7 +1,6 @@
 """A server's process as the gateway has it: found, started under its guard, and ended for sure."""
 
 import asyncio
-import io
 import logging
 import os
 import shutil
@@ -16,8 +15,11 @@ from pathlib import Path
 
 import anyio
 
+from toolcrib.descriptors import original_soft_limit
+from toolcrib.pipe_end import PipeEnd, open_pipe
 from toolcrib.sources.mcp import guard
 from toolcrib.sources.mcp.faults import Unsent
+from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits, unenforced
 
 _INHERITED = (
     "HOME",
@@ -70,9 +72,9 @@ def _at(path: Path) -> str:
 class Streams:
     """Our ends of the server's standard streams."""
 
-    stdin: io.FileIO
-    stdout: io.FileIO
-    stderr: io.FileIO
+    stdin: PipeEnd
+    stdout: PipeEnd
+    stderr: PipeEnd
 
     def close(self) -> None:
         for stream in (self.stdin, self.stdout, self.stderr):
@@ -88,7 +90,9 @@ class Process:
         control: socket.socket,
         streams: Streams,
         ended: Callable[[str], None],
+        limits: ProcessLimits = NO_LIMITS,
     ) -> None:
+        self._limits = limits
         self._child, self._control = child, control
         self.streams = streams
         self.pid: int | None = None
@@ -106,7 +110,8 @@ class Process:
         """Wait until the server runs; raise Unsent where it will not."""
         await self._settled.wait()
         if self._failure is not None:
-            raise Unsent(f"it could not be started: {os.strerror(self._failure)}")
+            why = os.strerror(self._failure) + self._limits.ended_by(self._failure)
+            raise Unsent(f"it could not be started: {why}")
         if self.pid is None:
             raise Unsent("it could not be started: its guard did not come up")
 
@@ -151,7 +156,7 @@ class Process:
             self._left = number
         else:
             self._status = number
-            self._ended(_how(number))
+            self._ended(_how(number) + self._limits.ended_by(number))
         self._settled.set()
 
     def _guard_gone(self) -> None:
@@ -187,8 +192,10 @@ def launch(
     cwd: Path | None,
     grace: float,
     ended: Callable[[str], None],
+    limits: ProcessLimits = NO_LIMITS,
 ) -> Process:
     """Start a server under a guard of its own; raise Unsent where the system does not let us."""
+    _check_limits(limits)
     with ExitStack() as ours, ExitStack() as theirs:
         try:
             control, far = socket.socketpair()
@@ -197,13 +204,14 @@ def launch(
             stdin, to_server = _pipe(theirs, ours)
             from_server, stdout = _pipe(ours, theirs)
             from_errors, stderr = _pipe(ours, theirs)
-            arguments = (str(far.fileno()), str(grace), env.get("LC_CTYPE", ""), program, *command)
+            told = limits.encoded(original_soft_limit())
+            ways = (str(far.fileno()), str(grace), env.get("LC_CTYPE", ""), told)
             child = subprocess.Popen(
                 # By its path: isolated from the environment and from whatever is installed, it starts fast.
-                (sys.executable, "-I", "-S", guard.__file__, *arguments),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
+                (sys.executable, "-I", "-S", guard.__file__, *ways, program, *command),
+                stdin=stdin.fileno(),
+                stdout=stdout.fileno(),
+                stderr=stderr.fileno(),
                 pass_fds=(far.fileno(),),
                 env=env,
                 cwd=cwd,
@@ -213,13 +221,19 @@ def launch(
             why = error.strerror if isinstance(error, OSError) else error
             raise Unsent(f"it could not be started: {why}") from None
         ours.pop_all()
-    return Process(child, control, Streams(to_server, from_server, from_errors), ended)
+    return Process(child, control, Streams(to_server, from_server, from_errors), ended, limits)
 
 
-def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[io.FileIO, io.FileIO]:
+def _check_limits(limits: ProcessLimits) -> None:
+    """Refuse limits that would not hold: who set one relies on it."""
+    for name in limits.given():
+        if why := unenforced(name):
+            raise Unsent(f"its limit {name} {why}")
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[PipeEnd, PipeEnd]:
     """Make a pipe whose ends are closed with these two."""
-    out, into = os.pipe()
-    return (
-        reader.enter_context(io.FileIO(out, "rb")),
-        writer.enter_context(io.FileIO(into, "wb")),
-    )
+    out, into = open_pipe()
+    reader.callback(out.close)
+    writer.callback(into.close)
+    return out, into

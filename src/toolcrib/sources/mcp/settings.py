@@ -44,10 +44,12 @@ class McpSettings:
 
     A program may take roots for permission to use what is there, and it is on our machine, not the caller's.
     """
-    most_lanes: int = 32
+    most_lanes: int = 8
     """How many connections there may be for callers that can be asked, besides the one all others share."""
-    lane_idle: float = 600.0
+    lane_idle: float = 30.0
     """How long such a connection is kept without a call."""
+    gateway: str = ""
+    """The id of our own gateway, by which it is known where a server, or a tool of one, leads back to it."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what the server said before it goes to the log or to a caller as an error."""
 

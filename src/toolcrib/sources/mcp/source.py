@@ -8,16 +8,18 @@ import anyio
 
 from toolcrib.errors import ToolcribError, Unavailable
 from toolcrib.formats.mirrors import mirrored
-from toolcrib.interfaces import Link, Offer
+from toolcrib.interfaces import Link, Offer, ServerMisbehaved
 from toolcrib.model import Call, Family, Json, JsonObject, Result
 from toolcrib.sources.mcp.answers import error_of, raw_of, result_of
-from toolcrib.sources.mcp.background import background
-from toolcrib.sources.mcp.connection import Connection, Dial
+from toolcrib.sources.mcp.background import Background, background
+from toolcrib.sources.mcp.connection import Connection, Dial, dropped
+from toolcrib.sources.mcp.copies import LaneQuota
 from toolcrib.sources.mcp.definitions import offer
 from toolcrib.sources.mcp.discovery import first_page
 from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.envelope import Prepared, introduction
 from toolcrib.sources.mcp.faults import Cut, Fault, Status, Unsent
+from toolcrib.sources.mcp.gateways import OwnGateway
 from toolcrib.sources.mcp.greeting import Greeter
 from toolcrib.sources.mcp.lanes import Lanes
 from toolcrib.sources.mcp.life import Life
@@ -38,17 +40,23 @@ class McpSource:
     mortal = True
     family: Family = "mcp"
 
-    def __init__(self, settings: McpSettings, dial: Dial) -> None:
+    def __init__(self, settings: McpSettings, dial: Dial, copies: LaneQuota | None = None) -> None:
         self.id, self.timeout = settings.id, settings.timeout
         self._settings, self._dial = settings, dial
         self._relays = settings.relays
         self._lanes: Lanes | None = None
+        self._copies = LaneQuota(settings.most_lanes) if copies is None else copies
         self._greeter = Greeter("legacy" if settings.transport == "sse" else None)
         self._watch = Watch(settings)
         self._life: Life | None = None
         self._last: Life | None = None
         self._connection: Connection | None = None
         self._doing = ""
+        self.is_own_gateway = False
+        """Whether the server that answered last is this gateway itself."""
+        self._dropped = 0
+        """How many messages were not passed on over connections that have ended."""
+        self._talking = False
 
     def offer_of(self, raw: Sequence[Json]) -> Offer:
         """Judge definitions that were remembered, as if the server had just listed them."""
@@ -68,31 +76,51 @@ class McpSource:
             raise TimeoutError(f"the server did not {self._doing} within {limit:g} s")
 
     async def _connected(self, link: Link, start: anyio.CancelScope) -> None:
-        watch = self._watch
-        async with self._dial(watch.heard) as connection:
-            self._connection, self._doing = connection, "answer our greeting"
-            greeting = await self._greeter.greet(connection)
-            self._doing = "list its tools"
-            life = self._life = self._last = Life(self._settings, connection, greeting, link, self._last)
-            async with background() as jobs:
-                self._lanes = Lanes(self._settings, self._dial, jobs)
-                try:
-                    await life.refresh()
-                    start.deadline = inf
-                    await watch.keep(connection, greeting, life)
-                except ExceptionGroup as group:
-                    link.down(str(self._plain(group)))
-                    raise
-                finally:
-                    self._life = self._lanes = None
+        async with self._dial(self._watch.heard) as connection:
+            self._connection, self._doing, self._talking = connection, "answer our greeting", True
+            try:
+                greeting = await self._greeter.greet(connection)
+                self.is_own_gateway = greeting.gateway == self._settings.gateway != ""
+                if self.is_own_gateway:
+                    raise OwnGateway(self.id)
+                self._doing = "list its tools"
+                life = self._life = self._last = Life(self._settings, connection, greeting, link, self._last)
+                async with background() as jobs:
+                    await self._kept(life, link, jobs, start)
+            finally:
+                self._dropped += dropped(connection)
+                self._talking = False
+
+    async def _kept(self, life: Life, link: Link, jobs: Background, start: anyio.CancelScope) -> None:
+        """List what the server has, then watch it until it is lost."""
+        lanes = self._lanes = Lanes(self._settings, self._dial, jobs, self._copies)
+        try:
+            await life.refresh()
+            start.deadline = inf
+            await self._watch.keep(life.connection, life.greeting, life)
+        except ExceptionGroup as group:
+            link.down(str(self._plain(group)))
+            raise
+        finally:
+            self._dropped += lanes.dropped
+            self._life = self._lanes = None
+
+    def _all_dropped(self) -> int:
+        """How many messages were not passed on since this source was made."""
+        now = dropped(self._connection) if self._talking else 0
+        return self._dropped + now + (0 if self._lanes is None else self._lanes.dropped)
 
     def _plain(self, error: Exception) -> Exception:
         """Find the one error inside, and say it so that it may be shown."""
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
         if isinstance(error, Fault | ConnectionError):
-            return ConnectionError(self._settings.redact(str(error)) + self._last_words())
+            return self._error(error, self._settings.redact(str(error)) + self._last_words())
         return error
+
+    def _error(self, error: Exception, message: str) -> ConnectionError:
+        """Return what a run fails with."""
+        return ServerMisbehaved(message) if isinstance(error, ServerMisbehaved) else ConnectionError(message)
 
     def _last_words(self) -> str:
         """What a program wrote last, which often says why it ended; its transport has taken secrets out."""
@@ -116,8 +144,10 @@ class McpSource:
         # Without an owner nobody is there to be asked before the answer.
         if ready.era == "modern" or not known or not channel.owner:
             return await self._sent(life.connection, ready, call, known)
-        within = _SHARE * (tool.timeout or self.timeout)
-        async with lanes.taken(channel, known, within, who=call.caller.id) as connection:
+        within = tool.timeout or self.timeout
+        if call.deadline is not None:
+            within = min(within, max(0.0, call.deadline - anyio.current_time()))
+        async with lanes.taken(channel, known, _SHARE * within, caller=call.caller) as connection:
             return await self._sent(connection, ready, call, known)
 
     async def _sent(
@@ -156,8 +186,13 @@ class McpSource:
         except Fault as fault:
             raise self._plain(fault) from fault
 
+    def release(self, owner: str) -> None:
+        """Close the connections of an owner that is gone."""
+        if self._lanes is not None:
+            self._lanes.release(owner)
+
     async def check(self) -> None:
-        """Ask the server for the first page of its tools."""
+        """Ask the server for its tools, and offer what it lists now."""
         life = self._life
         if life is None:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
@@ -168,12 +203,27 @@ class McpSource:
             raise self._plain(fault) from fault
         except TimeoutError:
             raise TimeoutError(f"{self.id} did not answer within {PROBE:g} s") from None
+        await self._refreshed(life)
+
+    async def _refreshed(self, life: Life) -> None:
+        """List all tools again, so that whoever tests a server sees what is served from then on."""
+        limit = self._settings.start_timeout
+        try:
+            with anyio.fail_after(limit):
+                await life.refresh()
+        except Fault as fault:
+            raise self._plain(fault) from fault
+        except TimeoutError:
+            raise TimeoutError(f"{self.id} did not list its tools within {limit:g} s") from None
 
     def details(self) -> Mapping[str, Any]:
         """Say how the server is reached, what it said of itself, and what its process left behind."""
+        lost = self._all_dropped()
         return {
             "transport": self._settings.transport,
-            **({"lanes": len(self._lanes)} if self._lanes else {}),
+            **({"is_own_gateway": True} if self.is_own_gateway else {}),
+            **({"lanes": len(self._lanes)} if self._lanes is not None and len(self._lanes) else {}),
             **(self._last.details() if self._last else {}),
             **(self._connection.details() if self._connection else {}),
+            **({"dropped_messages": lost} if lost else {}),
         }

@@ -12,6 +12,7 @@ from yarl import URL
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.response import Response
+from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.background import Background, background
 from toolcrib.sources.mcp.connection import Connection, Era, Heard
@@ -19,6 +20,7 @@ from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.events import Event, Events
 from toolcrib.sources.mcp.exchange import Exchange
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, TooLarge, Unsent
+from toolcrib.sources.mcp.unasked import UnaskedLimit
 from toolcrib.sources.mcp.web import STREAM, Slices, check_coding, drain, send, session, status_fault
 from toolcrib.sources.mcp.wire import ENDS, decode, encode_notification, guess_id
 
@@ -61,7 +63,8 @@ class Sse:
 class _Connection:
     def __init__(self, opened: Client, response: Response, heard: Heard, jobs: Background) -> None:
         self._opened, self._response, self._jobs = opened, response, jobs
-        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply)
+        self._limit = limit = UnaskedLimit(self._flooded)
+        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
         self._events, self._slices = Events(), Slices(response)
         self._waiting: list[Event] = []
         """Events that came together with the address, before anybody was there to take them."""
@@ -85,8 +88,9 @@ class _Connection:
         """Take messages until the stream ends, and every request that still waits with it."""
         try:
             self._take(self._waiting)
-            while data := await self._slices.next():
+            while not self._why and (data := await self._slices.next()):
                 self._take(self._events.feed(data))
+                await self._limit.throttle()
             self.lose(Cut("the server ended its event stream"))
         except TooLarge as fault:
             head = self._events.head(ENDS)
@@ -132,10 +136,16 @@ class _Connection:
 
     async def lost(self) -> str:
         await self._gone.wait()
+        if self._limit.flooded:
+            raise ServerMisbehaved(self._why)
         return self._why
 
     def details(self) -> Mapping[str, Any]:
-        return {"unclaimed": self._exchange.unclaimed, "garbled": self._garbled}
+        dropped = {"dropped_messages": self._limit.dropped} if self._limit.dropped else {}
+        return {"unclaimed": self._exchange.unclaimed, "garbled": self._garbled, **dropped}
+
+    def _flooded(self, why: str) -> None:
+        self.lose(Cut(why))
 
     def _take(self, events: list[Event]) -> None:
         for event in events:

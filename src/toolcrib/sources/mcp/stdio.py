@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
+from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LARGEST, Connection, Era, Heard
 from toolcrib.sources.mcp.ear import Ear
@@ -17,7 +19,9 @@ from toolcrib.sources.mcp.faults import Cut, Garbled, TooLarge
 from toolcrib.sources.mcp.lines import ENDLESS, Overlong
 from toolcrib.sources.mcp.pipes import Errors, Input, Output
 from toolcrib.sources.mcp.process import Process, environment, find, launch
+from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
 from toolcrib.sources.mcp.tail import Rationed, Redact, Tail
+from toolcrib.sources.mcp.unasked import UnaskedLimit
 from toolcrib.sources.mcp.wire import guess_id
 
 MOST_UNREAD = 1 << 20
@@ -32,6 +36,23 @@ def _as_is(text: str) -> str:
     return text
 
 
+_LAUNCHING: anyio.lowlevel.RunVar[anyio.Lock] = anyio.lowlevel.RunVar("_LAUNCHING")
+
+
+def _launch_lock() -> anyio.Lock:
+    """Return the lock of this event loop that lets one server start at a time.
+
+    Starting a process blocks the loop for milliseconds; servers that start together, as after a reload,
+    would block it for the sum of them.
+    """
+    try:
+        return _LAUNCHING.get()
+    except LookupError:
+        lock = anyio.Lock()
+        _LAUNCHING.set(lock)
+        return lock
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
     """How to start a server and talk to it; `dial` does. Every dial starts a process of its own."""
@@ -43,6 +64,7 @@ class Stdio:
     """Takes the secrets out of what the server writes to its standard error."""
     server: str = ""
     """What the log calls it; its program's name where nothing is given."""
+    limits: ProcessLimits = NO_LIMITS
     patience: float = 2.0
     """How long each step of ending it may take: closing its input, asking it to end, killing it. Seconds."""
 
@@ -52,9 +74,18 @@ class Stdio:
         env = environment(self.env)
         program = find(self.command, env, self.cwd)
         connection = _Connection(heard, redact=self.redact, server=self.server or Path(program).name)
-        process = launch(
-            program, self.command, env=env, cwd=self.cwd, grace=self.patience, ended=connection.exited
-        )
+        async with _launch_lock():
+            # Others run between two starts; after a start, a cancellation here would lose the process.
+            await anyio.lowlevel.checkpoint()
+            process = launch(
+                program,
+                self.command,
+                env=env,
+                cwd=self.cwd,
+                grace=self.patience,
+                ended=connection.exited,
+                limits=self.limits,
+            )
         try:
             await connection.open(process)
             yield connection
@@ -67,9 +98,10 @@ class _Connection:
     """One running server. Reading happens in callbacks of the event loop: no task, and none to lose."""
 
     def __init__(self, heard: Heard, *, redact: Redact, server: str) -> None:
-        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply)
+        self._limit = limit = UnaskedLimit(self._end)
+        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
         self._input = Input(self._input_ended)
-        self._output = Output(self._take, self._output_ended, self._endless)
+        self._output = Output(self._take, self._output_ended, self._endless, limit.pause)
         self._tail = Tail(redact, server)
         self._errors = Errors(self._tail)
         self._stray_log = Rationed("%s wrote to its standard output what is no message: %s", redact, server)
@@ -110,6 +142,8 @@ class _Connection:
 
     async def lost(self) -> str:
         await self._gone.wait()
+        if self._limit.flooded:
+            raise ServerMisbehaved(self._why)
         return self._why or ""
 
     def details(self) -> Mapping[str, Any]:
@@ -117,6 +151,7 @@ class _Connection:
             "stray_lines": self._stray,
             "unclaimed_answers": self._exchange.unclaimed,
             "requests_not_answered": self._unanswered,
+            "dropped_messages": self._limit.dropped,
         }
         running = {"pid": self._pid} if self._pid is not None and self._why is None else {}
         return {
@@ -129,9 +164,9 @@ class _Connection:
         loop, streams = asyncio.get_running_loop(), process.streams
         # Takes no time, and a loop that is interrupted here leaves open whose a file is.
         with anyio.CancelScope(shield=True):
-            await loop.connect_write_pipe(lambda: self._input, streams.stdin)
-            await loop.connect_read_pipe(lambda: self._output, streams.stdout)
-            await loop.connect_read_pipe(lambda: self._errors, streams.stderr)
+            await loop.connect_write_pipe(lambda: self._input, streams.stdin.give_to(loop))
+            await loop.connect_read_pipe(lambda: self._output, streams.stdout.give_to(loop))
+            await loop.connect_read_pipe(lambda: self._errors, streams.stderr.give_to(loop))
         await process.started()
         self._pid = process.pid
 

@@ -44,6 +44,10 @@ class MemoryShared:
         """Keep a result for `ttl` seconds, or for less where space runs out."""
         self._results.keep(key, result, ttl)
 
+    def drop_results(self) -> None:
+        """Keep no result any longer: memory is short, and all of them can be had again."""
+        self._results.clear()
+
     async def once(self, key: str, make: Callable[[], Awaitable[Result]]) -> tuple[Result, bool]:
         """Run `make` unless it is already running under this key; its result, and whether another made it."""
         return await self._flights.once(key, make)

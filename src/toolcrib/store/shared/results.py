@@ -55,6 +55,11 @@ class Results:
             _, gone = self._kept.popitem(last=False)
             self._weight -= gone.weight
 
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._kept.clear()
+        self._weight = 0
+
     def _drop(self, key: str) -> None:
         gone = self._kept.pop(key, None)
         if gone is not None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sqlalchemy import RowMapping, delete, insert, select, update
@@ -11,11 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from toolcrib.interfaces import AppRecord, AppTool
 from toolcrib.model import Requirement
 from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.secrets import Cipher, Place, StoredSecrets, is_encrypted
 from toolcrib.store.sql.tables import app_tools, apps, marks
 
 MARK = "apps"
 KEPT = ("package", "owner", "version", "created")
 """What a change leaves alone, or counts by itself."""
+SECRET = ("digest", "signing")
+"""Made from the key of an app: the app believes whoever has them."""
 FIELDS = tuple(each.name for each in fields(AppRecord) if each.name != "tools")
 
 
@@ -24,6 +27,7 @@ class SqlApps:
     """Apps in a table, their tools in another, which is replaced whole for each app."""
 
     database: Database
+    secrets: StoredSecrets = field(default_factory=StoredSecrets)
 
     async def all(self) -> Sequence[AppRecord]:
         """Every app with its tools, the oldest first."""
@@ -34,7 +38,8 @@ class SqlApps:
             found = (await connection.execute(oldest_first)).mappings().all()
             for row in (await connection.execute(everything)).mappings():
                 tools[row["package"]].append(_tool(row))
-        return [_app(row, tools.get(row["package"], ())) for row in found]
+            cipher = await self._reader(connection, found)
+        return [_app(row, tools.get(row["package"], ()), cipher) for row in found]
 
     async def get(self, package: str) -> AppRecord | None:
         """One app with its tools."""
@@ -44,12 +49,13 @@ class SqlApps:
             found = one.mappings().one_or_none()
             if found is None:
                 return None
-            return _app(found, map(_tool, (await connection.execute(theirs)).mappings()))
+            cipher = await self._reader(connection, [found])
+            return _app(found, map(_tool, (await connection.execute(theirs)).mappings()), cipher)
 
     async def add(self, app: AppRecord) -> bool:
         """Store a new app; False where there is one of that package."""
-        new = self.database.insert(apps).values(_values(app))
         async with self.database.write() as connection:
+            new = self.database.insert(apps).values(_values(await self._encrypted(connection, app)))
             done = await connection.execute(new.on_conflict_do_nothing(index_elements=[apps.c.package]))
             if done.rowcount != 1:
                 return False
@@ -59,8 +65,9 @@ class SqlApps:
 
     async def change(self, app: AppRecord) -> int | None:
         """Replace all but tools, owner and creation; the new version, or None where there is no such app."""
-        new = {name: value for name, value in _values(app).items() if name not in KEPT}
         async with self.database.write() as connection:
+            values = _values(await self._encrypted(connection, app))
+            new = {name: value for name, value in values.items() if name not in KEPT}
             version = await _next_version(connection, app.package, new)
             if version is not None:
                 await self._count_up(connection)
@@ -93,11 +100,32 @@ class SqlApps:
             number = await connection.scalar(select(marks.c.number).where(marks.c.name == MARK))
             return str(number or 0)
 
+    async def _reader(self, connection: AsyncConnection, rows: Iterable[RowMapping]) -> Cipher:
+        return await self.secrets.reader(connection, (row[name] for row in rows for name in SECRET))
+
+    async def _encrypted(self, connection: AsyncConnection, app: AppRecord) -> AppRecord:
+        """Return an app as it is stored."""
+        plain = {name: value for name in SECRET if (value := getattr(app, name)) is not None}
+        cipher = await self.secrets.writer(connection) if plain else None
+        if cipher is None:
+            return app
+        sealed = {name: cipher.encrypt(app_place(app.package, name), text) for name, text in plain.items()}
+        return replace(app, **sealed)
+
     async def _count_up(self, connection: AsyncConnection) -> None:
-        """Move the mark, last of all: whoever changes another app waits for it until this is committed."""
-        first = self.database.insert(marks).values(name=MARK, number=1)
-        more = {marks.c.number: marks.c.number + 1}
-        await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
+        await count_up(self.database, connection)
+
+
+async def count_up(database: Database, connection: AsyncConnection) -> None:
+    """Move the mark, last of all: whoever changes another app waits for it until this is committed."""
+    first = database.insert(marks).values(name=MARK, number=1)
+    more = {marks.c.number: marks.c.number + 1}
+    await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
+
+
+def app_place(package: str, name: str) -> Place:
+    """Return where a secret of an app stands."""
+    return apps.name, package, name
 
 
 async def _next_version(connection: AsyncConnection, package: str, new: dict[str, Any]) -> int | None:
@@ -123,8 +151,11 @@ def _tool(row: RowMapping) -> AppTool:
     return AppTool(definition=row["definition"], original=row["original"])
 
 
-def _app(row: RowMapping, tools: Iterable[AppTool]) -> AppRecord:
+def _app(row: RowMapping, tools: Iterable[AppTool], cipher: Cipher) -> AppRecord:
     plain = {name: row[name] for name in FIELDS}
+    for name in SECRET:
+        if is_encrypted(plain[name]):
+            plain[name] = cipher.decrypt(app_place(row["package"], name), plain[name])
     plain["hardware"] = tuple(Requirement(**each) for each in row["hardware"])
     plain["permissions"] = tuple(row["permissions"])
     return AppRecord(**plain, tools=tuple(tools))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
 
-from sqlalchemy import delete, insert, select, tuple_
+from sqlalchemy import ColumnElement, delete, insert, select, tuple_
 
 from toolcrib.interfaces import CallRow
 from toolcrib.store.sql.batch import Batch
@@ -42,13 +42,19 @@ class SqlCalls:
             found = await connection.execute(query)
             return [CallRow(**row) for row in found.mappings()]
 
-    async def prune(self, keep: int) -> int:
-        """Forget all but the newest `keep`; how many went."""
+    async def prune(self, keep: int, mutations: int) -> int:
+        """Forget all but the newest `keep`, and so many of declared mutations; how many went."""
+        return await self._prune(keep, calls.c.mutation.is_(False)) + await self._prune(
+            mutations, calls.c.mutation.is_(True)
+        )
+
+    async def _prune(self, keep: int, which: ColumnElement[bool]) -> int:
         place = (calls.c.at, calls.c.number)
         async with self._database.write() as connection:
-            found = await connection.execute(select(*place).order_by(*NEWEST_FIRST).offset(keep).limit(1))
-            newest_to_go = found.one_or_none()
+            newest = select(*place).where(which).order_by(*NEWEST_FIRST)
+            newest_to_go = (await connection.execute(newest.offset(keep).limit(1))).one_or_none()
             if newest_to_go is None:
                 return 0
-            done = await connection.execute(delete(calls).where(tuple_(*place) <= tuple_(*newest_to_go)))
+            old = tuple_(*place) <= tuple_(*newest_to_go)
+            done = await connection.execute(delete(calls).where(which, old))
             return done.rowcount

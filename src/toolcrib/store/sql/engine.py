@@ -14,18 +14,23 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.store.sql.database import WRITES, Database
+from toolcrib.private_files import FILE_MODE, private_file, private_folder
+from toolcrib.store.sql.database import BUSY_SECONDS, POOL_SIZE, WRITES, Database
 
 CONNECT_SECONDS = 5
 POOL_SECONDS = 5
-TRANSACTION_SECONDS = 10
+"""Only connections that hang while they close make anyone wait here; see `Database`."""
 
 PRAGMAS = (
-    "PRAGMA busy_timeout = 5000",  # first: the ones after it may have to wait for another process
+    # First: the ones after it may have to wait for another process.
+    f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # less would lose acknowledged changes with the power
     "PRAGMA foreign_keys = ON",
 )
+
+SQLITE_ENDINGS = ("-wal", "-shm", "-journal")
+"""Of the files that SQLite keeps beside a database; it gives new ones the mode of the database."""
 
 MEMORY = (None, "", ":memory:")
 
@@ -45,19 +50,25 @@ def database_of(url: str) -> Database:
     return make(parsed, url)
 
 
+def is_in_memory(url: str) -> bool:
+    """Whether a URL names a database that ends with the process."""
+    parsed = make_url(url)
+    return parsed.drivername == "sqlite" and parsed.database in MEMORY
+
+
 def _sqlite(parsed: URL, _url: str) -> Database:
     if parsed.host or parsed.query:
         raise Refused("INVALID_REQUEST", f"store: SQLite takes a path and nothing else; {ACCEPTED}")
-    engine = _memory() if parsed.database in MEMORY else _file(Path(str(parsed.database)))
+    in_memory = parsed.database in MEMORY
+    engine = _memory() if in_memory else _file(Path(str(parsed.database)))
     event.listen(engine.sync_engine, "connect", _tune)
     event.listen(engine.sync_engine, "begin", _begin)
-    # No time limit: SQLite works in a thread nobody can interrupt, and its busy timeout ends all waiting.
-    return Database(engine)
+    return Database(engine, pool_size=1 if in_memory else POOL_SIZE, open_grace=5 * BUSY_SECONDS)
 
 
 def _file(path: Path) -> AsyncEngine:
     _place(path)
-    return _engine(URL.create("sqlite+aiosqlite", database=str(path)), pool_size=4)
+    return _engine(URL.create("sqlite+aiosqlite", database=str(path)), pool_size=POOL_SIZE)
 
 
 def _memory() -> AsyncEngine:
@@ -90,9 +101,11 @@ def _postgres(_parsed: URL, url: str) -> Database:
         return await asyncpg.connect(url, **options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     # Asking whether a pooled connection still lives costs a round trip, and spares a failure after a restart.
-    engine = _engine("postgresql+asyncpg://", pool_size=4, pool_pre_ping=True, async_creator=open_connection)
+    engine = _engine(
+        "postgresql+asyncpg://", pool_size=POOL_SIZE, pool_pre_ping=True, async_creator=open_connection
+    )
     faults = (asyncpg.PostgresError, asyncpg.InterfaceError)
-    return Database(engine, faults=faults, patience=TRANSACTION_SECONDS)
+    return Database(engine, faults=faults)
 
 
 ENGINES: dict[str, Callable[[URL, str], Database]] = {
@@ -108,13 +121,16 @@ def _engine(url: URL | str, **options: Any) -> AsyncEngine:
 
 
 def _place(path: Path) -> None:
-    """Make a file that nobody else may read, before anything is in it."""
+    """Make a file that nobody else may read, before anything is in it; close one that is there to others."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            private_folder(path.parent)
         # Only a new file is opened: closing one that is in use would drop SQLite's locks on it.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
+        path.chmod(FILE_MODE)
     except FileExistsError:
-        return
+        for each in (path, *(path.with_name(path.name + end) for end in SQLITE_ENDINGS)):
+            private_file(each)
     except OSError as error:
         message = f"the store cannot be made at {path}: {error.strerror}"
         raise Unavailable("SOURCE_DOWN", message) from error

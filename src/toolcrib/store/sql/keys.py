@@ -1,16 +1,34 @@
-"""API keys that last: hashes, never the keys."""
+"""API keys that last: hashes, never the keys, with numbered changes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from time import time
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import Row, bindparam, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from toolcrib.interfaces import KeyRecord
+from toolcrib.interfaces import KeyChanges, KeyPosition, KeyRecord
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.tables import keys
+from toolcrib.store.sql.tables import keys, marks
 
 FIELDS = tuple(each.name for each in fields(KeyRecord))
+MARK = "keys"
+"""The mark that counts changes of keys."""
+_COLUMNS = tuple(keys.c[name] for name in FIELDS)
+_BARE: dict[str, Any] = {
+    "digest": "",
+    "permissions": frozenset[str](),
+    "contexts": None,
+    "home": "",
+    "act_as": False,
+    "user": None,
+    "created_by": None,
+    "last_used": None,
+    "previous_digest": None,
+    "previous_until": None,
+}
+"""What a purged key is overwritten with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +38,110 @@ class SqlKeys:
     database: Database
 
     async def add(self, key: KeyRecord) -> bool:
-        """Store a new key; False where a key of that name exists, revoked ones included."""
-        statement = self.database.insert(keys).values({name: getattr(key, name) for name in FIELDS})
+        """Store a new key; False where a key of that name exists or existed."""
+        values = {name: getattr(key, name) for name in FIELDS}
         async with self.database.write() as connection:
+            changed = await self._next_change(connection)
+            statement = self.database.insert(keys).values({**values, "changed": changed})
             done = await connection.execute(statement.on_conflict_do_nothing(index_elements=[keys.c.name]))
             return done.rowcount == 1
 
+    async def find(self, name: str) -> KeyRecord | None:
+        """One key, also a revoked one; None where there is none of that name."""
+        asked = select(*_COLUMNS).where(keys.c.name == name, keys.c.purged.is_(None))
+        async with self.database.read() as connection:
+            row = (await connection.execute(asked)).mappings().first()
+            return None if row is None else KeyRecord(**row)
+
     async def all(self) -> Sequence[KeyRecord]:
         """Every key, revoked ones included, by name."""
+        asked = select(*_COLUMNS).where(keys.c.purged.is_(None)).order_by(keys.c.name)
         async with self.database.read() as connection:
-            rows = await connection.execute(select(keys).order_by(keys.c.name))
+            rows = await connection.execute(asked)
             return [KeyRecord(**row) for row in rows.mappings()]
 
-    async def rotate(self, name: str, digest: str, at: float) -> bool:
+    async def page(self, *, after: str, limit: int) -> Sequence[KeyRecord]:
+        """So many keys, revoked ones included, by name, from the first after this name on."""
+        asked = select(*_COLUMNS).where(keys.c.purged.is_(None), keys.c.name > after)
+        async with self.database.read() as connection:
+            rows = await connection.execute(asked.order_by(keys.c.name).limit(limit))
+            return [KeyRecord(**row) for row in rows.mappings()]
+
+    async def changes(self, after: KeyPosition, limit: int) -> KeyChanges:
+        """So many keys that were added, changed or purged after a position; from the first one on, all."""
+        # As a pair: an `or` of two conditions would keep SQLite from reading on where the index says.
+        later = tuple_(keys.c.changed, keys.c.name) > tuple_(after.change, after.name)
+        asked = select(keys.c.changed, keys.c.purged, *_COLUMNS).where(later)
+        newest = select(marks.c.number).where(marks.c.name == MARK)
+        async with self.database.read() as connection:
+            number = await connection.scalar(newest)
+            rows = await connection.execute(asked.order_by(keys.c.changed, keys.c.name).limit(limit))
+            found = rows.all()
+        last = KeyPosition(found[-1].changed, found[-1].name) if found else after
+        return KeyChanges(
+            records=[_record(row) for row in found if row.purged is None],
+            purged=[row.name for row in found if row.purged is not None],
+            position=last,
+            newest=number or 0,
+        )
+
+    async def rotate(self, name: str, digest: str, at: float, previous_until: float | None = None) -> bool:
         """Put another hash in place; False where there is no live key of that name."""
-        return await self._change(name, digest=digest, rotated=at)
+        kept = None if previous_until is None else keys.c.digest
+        unexpired = keys.c.expires.is_(None) | (keys.c.expires > at)
+        return await self._change(
+            (keys.c.name == name) & keys.c.revoked.is_(None) & unexpired,
+            digest=digest,
+            rotated=at,
+            previous_digest=kept,
+            previous_until=previous_until,
+        )
 
     async def revoke(self, name: str, at: float) -> bool:
-        """End a key; False where there is no live key of that name."""
-        return await self._change(name, revoked=at)
+        """End a key; False where there is none of that name, or it is revoked already."""
+        return await self._change((keys.c.name == name) & keys.c.revoked.is_(None), revoked=at)
 
-    async def _change(self, name: str, **values: Any) -> bool:
-        live = (keys.c.name == name) & keys.c.revoked.is_(None)
+    async def used(self, times: Mapping[str, float]) -> None:
+        """Store when keys were last used, by name; an earlier time than the stored one changes nothing."""
+        if not times:
+            return
+        later = keys.c.last_used.is_(None) | (keys.c.last_used < bindparam("at"))
+        which = (keys.c.name == bindparam("used")) & later & keys.c.purged.is_(None)
+        # Sorted: two replicas that write the same keys lock their rows in one order.
+        rows = [{"used": name, "at": times[name]} for name in sorted(times)]
         async with self.database.write() as connection:
-            done = await connection.execute(update(keys).where(live).values(values))
+            await connection.execute(update(keys).where(which).values(last_used=bindparam("at")), rows)
+
+    async def purge(self, before: float, limit: int) -> int:
+        """Forget all but the names of so many keys that ended earlier; how many these were."""
+        ended = (keys.c.revoked < before) | (keys.c.expires < before)
+        which = select(keys.c.name).where(keys.c.purged.is_(None), ended).order_by(keys.c.name).limit(limit)
+        async with self.database.read() as connection:
+            # Looked for first: a write for nothing would move the mark, and everybody would look.
+            names = (await connection.scalars(which)).all()
+        if not names:
+            return 0
+        async with self.database.write() as connection:
+            changed = await self._next_change(connection)
+            values = {**_BARE, "purged": time(), "changed": changed}
+            chosen = keys.c.name.in_(names) & keys.c.purged.is_(None)
+            return (await connection.execute(update(keys).where(chosen).values(values))).rowcount
+
+    async def _change(self, which: Any, **values: Any) -> bool:
+        async with self.database.write() as connection:
+            changed = await self._next_change(connection)
+            done = await connection.execute(
+                update(keys).where(which, keys.c.purged.is_(None)).values({**values, "changed": changed})
+            )
             return done.rowcount == 1
+
+    async def _next_change(self, connection: AsyncConnection) -> int:
+        """Number a change, first of all: whoever else changes a key waits, so numbers come in order."""
+        first = self.database.insert(marks).values(name=MARK, number=1)
+        more = {marks.c.number: marks.c.number + 1}
+        counted = first.on_conflict_do_update(index_elements=[marks.c.name], set_=more)
+        return (await connection.execute(counted.returning(marks.c.number))).scalar_one()
+
+
+def _record(row: Row[Any]) -> KeyRecord:
+    return KeyRecord(**dict(zip(FIELDS, row[2:], strict=True)))

@@ -1,11 +1,15 @@
 """What was changed at run time: one document with a version, replaced whole by whoever saw the last one."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from sqlalchemy import select, update
 
-from toolcrib.model import JsonObject
+from toolcrib.model import Json, JsonObject
 from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.secrets import Place, StoredSecrets, is_encrypted
 from toolcrib.store.sql.tables import overlay
 
 ROW = 1
@@ -14,25 +18,60 @@ ROW = 1
 
 @dataclass(frozen=True, slots=True)
 class SqlOverlay:
-    """The overlay in a table of one row."""
+    """The overlay in a table of one row. The settings of each server are encrypted, whole."""
 
     database: Database
+    secrets: StoredSecrets = field(default_factory=StoredSecrets)
 
     async def load(self) -> tuple[int, JsonObject]:
         """The version (0 if never saved) and the document."""
         async with self.database.read() as connection:
             found = await connection.execute(select(overlay.c.version, overlay.c.document))
             row = found.one_or_none()
-            return (row.version, row.document) if row else (0, {})
+            if row is None:
+                return 0, {}
+            cipher = await self.secrets.reader(connection, servers_of(row.document).values())
+
+            def opened(name: str, value: Json) -> Json:
+                return json.loads(cipher.decrypt(server_place(name), value)) if is_encrypted(value) else value
+
+            return row.version, with_servers(row.document, opened)
 
     async def save(self, document: JsonObject, *, expected: int) -> int | None:
         """Replace it if its version is still `expected`; the new version, or None where someone was first."""
-        values = {"version": expected + 1, "document": document}
-        if expected == 0:
-            insert = self.database.insert(overlay).values(id=ROW, **values)
-            statement = insert.on_conflict_do_nothing(index_elements=[overlay.c.id])
-        else:
-            statement = update(overlay).where(overlay.c.version == expected).values(values)
         async with self.database.write() as connection:
+            cipher = await self.secrets.writer(connection) if servers_of(document) else None
+            if cipher is not None:
+                encrypt = cipher.encrypt
+                document = with_servers(
+                    document, lambda name, value: encrypt(server_place(name), json.dumps(value))
+                )
+            values = {"version": expected + 1, "document": document}
+            if expected == 0:
+                insert = self.database.insert(overlay).values(id=ROW, **values)
+                statement = insert.on_conflict_do_nothing(index_elements=[overlay.c.id])
+            else:
+                statement = update(overlay).where(overlay.c.version == expected).values(values)
             done = await connection.execute(statement)
             return expected + 1 if done.rowcount == 1 else None
+
+
+def server_place(name: str) -> Place:
+    """Return where the settings of a server stand."""
+    return overlay.name, str(ROW), f"mcp.servers.{name}"
+
+
+def servers_of(document: JsonObject) -> Mapping[str, Json]:
+    """Return the servers of a stored document, as they are stored."""
+    mcp = document.get("mcp")
+    servers: Any = cast("JsonObject", mcp).get("servers") if isinstance(mcp, Mapping) else None
+    return cast("JsonObject", servers) if isinstance(servers, Mapping) else {}
+
+
+def with_servers(document: JsonObject, change: Callable[[str, Json], Json]) -> JsonObject:
+    """Copy a document with something else in the place of each server's settings."""
+    servers = servers_of(document)
+    if not servers:
+        return document
+    changed = {name: change(name, value) for name, value in servers.items()}
+    return {**document, "mcp": {**document["mcp"], "servers": changed}}

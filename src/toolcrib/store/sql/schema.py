@@ -1,7 +1,5 @@
 """Bring the tables up to date on opening, and refuse a database from the future."""
 
-from math import inf
-
 from sqlalchemy import (
     Column,
     Connection,
@@ -24,6 +22,11 @@ from toolcrib.store.sql.tables import metadata
 LOCK = 0x746F6F6C63726962
 """The advisory lock of whoever migrates: `toolcrib` in ASCII."""
 
+MIGRATION_SECONDS = 3600.0
+"""A database that has grown is not done in a few seconds."""
+MIGRATION_WAIT_SECONDS = 60.0
+"""How long a start waits for another one that migrates, or for a lock on a table."""
+
 REVISION = Column("version_num", String(32), nullable=False)
 REVISIONS_TABLE = Table(
     VERSION_TABLE, MetaData(), REVISION, PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc")
@@ -36,9 +39,10 @@ async def bring_up_to_date(database: Database) -> None:
     async with database.read() as connection:
         if await _revision(connection) == REVISIONS[-1]:
             return
-    # However long it takes: a database that has grown is not done in a few seconds.
-    async with database.write(patience=inf) as connection:
+    async with database.write(patience=MIGRATION_SECONDS, wait=MIGRATION_WAIT_SECONDS) as connection:
         if connection.dialect.name == "postgresql":
+            limit = f"{MIGRATION_WAIT_SECONDS:.0f}s"
+            await connection.execute(select(func.set_config("lock_timeout", limit, True)))
             await connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
         revision = await _revision(connection)
         if revision is None:

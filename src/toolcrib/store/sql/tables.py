@@ -1,9 +1,11 @@
 """The tables as they are now; `migrations` tells how they came to be."""
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     Column,
@@ -16,12 +18,15 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    event,
+    false,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
 from toolcrib.interfaces import LATENCY_BOUNDS
 from toolcrib.model import Json
+from toolcrib.store.sql.append_only import APPEND_ONLY
 
 
 def storable(text: str) -> str:
@@ -43,6 +48,12 @@ class Words(TypeDecorator[str]):
         return None if value is None else storable(value)
 
 
+@lru_cache(maxsize=1024)
+def _names(text: str) -> frozenset[str]:
+    # Kept, since a hundred thousand keys hold a handful of different sets.
+    return frozenset(json.loads(text))
+
+
 class NameSet(TypeDecorator[frozenset[str]]):
     """A set of names as a JSON list."""
 
@@ -53,7 +64,7 @@ class NameSet(TypeDecorator[frozenset[str]]):
         return None if value is None else json.dumps(sorted(value))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> frozenset[str] | None:
-        return None if value is None else frozenset(json.loads(value))
+        return None if value is None else _names(value)
 
 
 class Document(TypeDecorator[Json]):
@@ -84,6 +95,16 @@ keys = Table(
     Column("created", Double, nullable=False),
     Column("rotated", Double),
     Column("revoked", Double),
+    Column("created_by", Words),
+    Column("last_used", Double),
+    Column("expires", Double),
+    Column("previous_digest", Words),
+    Column("previous_until", Double),
+    # The number of the last change of the row, so that others read what has changed and nothing else.
+    Column("changed", BigInteger, nullable=False, server_default="0"),
+    # Of a purged key nothing is left but its name, which is never given out again.
+    Column("purged", Double),
+    Index("toolcrib_keys_changed", "changed", "name"),
 )
 
 overlay = Table(
@@ -93,6 +114,18 @@ overlay = Table(
     Column("version", BigInteger, nullable=False),
     Column("document", Document, nullable=False),
 )
+
+data_keys = Table(
+    "toolcrib_data_keys",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("wrapped_by", Words, nullable=False),
+    Column("salt", Words, nullable=False),
+    Column("check", Words, nullable=False),
+    Column("wrapped", Words, nullable=False),
+    Column("created", Double, nullable=False),
+)
+"""What encrypts secrets in other tables, itself encrypted; the newest is the one in use."""
 
 claims = Table(
     "toolcrib_claims",
@@ -128,7 +161,9 @@ calls = Table(
     Column("milliseconds", Double, nullable=False),
     Column("cached", Boolean, nullable=False),
     Column("trace", Words, nullable=False),
+    Column("mutation", Boolean, nullable=False, server_default=false()),
     Index("toolcrib_calls_newest", "at", "number"),
+    Index("toolcrib_calls_kept", "mutation", "at", "number"),
 )
 
 replays = Table(
@@ -141,7 +176,11 @@ replays = Table(
     Column("at", Double, nullable=False),
     Column("until", Double, nullable=False),
     Column("answer", Text),
+    Column("owner", Words, nullable=False, server_default=""),
+    Column("bytes", BigInteger, nullable=False, server_default="0"),
     Index("toolcrib_replays_oldest", "at"),
+    # With the sizes, so that nobody reads through answers to add them up.
+    Index("toolcrib_replays_owner", "owner", "at", "bytes"),
 )
 
 BUCKETS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
@@ -168,6 +207,7 @@ apps = Table(
     Column("name", Words, nullable=False),
     Column("owner", Words, nullable=False),
     Column("public_url", Words),
+    Column("url_giver", Words),
     Column("app_type", Words, nullable=False),
     Column("hardware", Document, nullable=False),
     Column("permissions", Document, nullable=False),
@@ -228,7 +268,30 @@ sessions = Table(
     Column("language", Words),
     Column("time_zone", Words),
     Column("started", Double, nullable=False),
+    Column("used", Double, nullable=False, server_default="0"),
+    Index("toolcrib_sessions_used", "used"),
 )
+
+mcp_sessions = Table(
+    "toolcrib_mcp_sessions",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("principal", Words, nullable=False),
+    Column("used", Double, nullable=False),
+    Column("ended", Boolean, nullable=False),
+    Index("toolcrib_mcp_sessions_used", "used"),
+    Index("toolcrib_mcp_sessions_principal", "principal", "used"),
+)
+
+clock = Table(
+    "toolcrib_clock",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seen", Double, nullable=False),
+    Column("boot", Words, nullable=False),
+    Column("elapsed", Double, nullable=False),
+)
+"""One row: the latest reading of any process's clock."""
 
 app_data = Table(
     "toolcrib_app_data",
@@ -248,4 +311,27 @@ marks = Table(
     Column("name", Words, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
-"""Numbers that count up with every change of something, to see cheaply whether there was one."""
+"""Numbers by name. Most count up with every change of something, to see cheaply whether there was one."""
+
+audit = Table(
+    "toolcrib_audit",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("actor_kind", Words, nullable=False),
+    Column("actor", Words, nullable=False),
+    Column("user", Words),
+    Column("frontend", Words, nullable=False),
+    Column("address", Words, nullable=False),
+    Column("process", Words, nullable=False),
+    Column("action", Words, nullable=False),
+    Column("target", Words, nullable=False),
+    Column("before", Document),
+    Column("after", Document),
+    Column("outcome", Words, nullable=False),
+    Column("previous", Words, nullable=False),
+    Column("hash", Words, nullable=False),
+)
+for dialect, statements in APPEND_ONLY.items():
+    for statement in statements:
+        event.listen(audit, "after_create", DDL(statement).execute_if(dialect=dialect))

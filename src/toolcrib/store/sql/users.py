@@ -1,12 +1,12 @@
 """Users: what they have installed and switched off, and the session of those who are here."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from time import time
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, RowMapping, Select, delete, select, update
+from sqlalchemy import Column, ColumnElement, RowMapping, Select, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from toolcrib.interfaces import Install, SessionRecord, UserRecord
@@ -105,18 +105,35 @@ class SqlUsers:
     async def begin(self, session: SessionRecord) -> SessionRecord:
         """Store a session, and return it as it is now; one that lasts keeps its id and when it began."""
         insert = self.database.insert(sessions).values(asdict(session))
-        new = {name: insert.excluded[name] for name in ("device", "language", "time_zone")}
+        new = {name: insert.excluded[name] for name in ("device", "language", "time_zone", "used")}
         begun = insert.on_conflict_do_update(index_elements=[sessions.c.user], set_=new).returning(sessions)
         async with self.database.write() as connection:
             await self._have(connection, session.user, session.started)
             return SessionRecord(**(await connection.execute(begun)).mappings().one())
 
-    async def end(self, id: str) -> SessionRecord | None:
-        """End a user's session, and return it; None where there is none."""
+    async def end(self, id: str, *, unused_since: float | None = None) -> SessionRecord | None:
+        """End a user's session, and return it; None where there is none, or it was used since a moment."""
         ending = delete(sessions).where(sessions.c.user == id).returning(sessions)
+        if unused_since is not None:
+            ending = ending.where(sessions.c.used < unused_since)
         async with self.database.write() as connection:
             ended = (await connection.execute(ending)).mappings().one_or_none()
             return None if ended is None else SessionRecord(**ended)
+
+    async def used(self, times: Mapping[str, float]) -> None:
+        """Store when sessions were last used, by user; a time before the stored one changes nothing."""
+        if not times:
+            return
+        later = (sessions.c.user == bindparam("whose")) & (sessions.c.used < bindparam("at"))
+        rows = [{"whose": user, "at": at} for user, at in sorted(times.items())]
+        async with self.database.write() as connection:
+            await connection.execute(update(sessions).where(later).values(used=bindparam("at")), rows)
+
+    async def unused_since(self, moment: float, *, limit: int = 100) -> Sequence[str]:
+        """The users whose session was not used since a moment, the longest unused first."""
+        query = select(sessions.c.user).where(sessions.c.used < moment)
+        async with self.database.read() as connection:
+            return (await connection.scalars(query.order_by(sessions.c.used).limit(limit))).all()
 
     async def having(self, package: str) -> Sequence[str]:
         """The users with a session who have installed an app."""

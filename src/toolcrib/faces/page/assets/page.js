@@ -2,11 +2,12 @@
 
 import { panels } from '/assets/apps.js'
 import { declaring } from '/assets/models.js'
+import { Failure, exchange, isStale, secret, send, signInWithKey, signOut, takeToken, watch } from '/assets/session.js'
 
-const token = document.querySelector('meta[name="crib-token"]').content
 const at = id => document.getElementById(id)
 const origin = location.origin
 const MOST_SHOWN = 200
+const POLL_MS = 5000, UNUSED_MS = 15 * 60_000
 
 // --- drawing ---
 
@@ -66,13 +67,14 @@ function tabs(label, entries) {
 
 // --- talking to the gateway ---
 
-class Failure extends Error {}
-
 async function ask(path, options = {}) {
-  const headers = { 'X-Crib-Token': token, ...(options.body ? { 'Content-Type': 'application/json' } : {}) }
-  const answer = await fetch(path, { ...options, headers: { ...headers, ...options.headers } })
-  if (answer.status === 401) { location.assign('/'); throw new Failure('signed out') }
+  const headers = options.body ? { 'Content-Type': 'application/json' } : {}
+  const answer = await send(path, { ...options, headers })
   const body = await answer.json()
+  if (isStale(body.error)) {
+    await freshSignIn()
+    return ask(path, options)
+  }
   if (!answer.ok) throw new Failure(body.error ? body.error.message : `the gateway answered ${answer.status}`)
   return body
 }
@@ -84,13 +86,27 @@ function complain(error) {
   show(at('trouble'))
 }
 
+// Asks for a fresh sign-in above what is there, so that nothing typed is lost; what was refused can then be sent again.
+let signedInAgain = () => {}
+function freshSignIn() {
+  const dialog = at('fresh')
+  show(at('fresh-trouble'), false)
+  if (!dialog.open) dialog.showModal()
+  return new Promise((resolve, reject) => {
+    const over = new AbortController()
+    const done = outcome => { over.abort(); dialog.close(); at('fresh-key').value = ''; outcome() }
+    signedInAgain = () => done(resolve)
+    dialog.addEventListener('close', () => done(() => reject(new Failure('Nothing was changed: it needs a fresh sign-in.'))), { signal: over.signal })
+  })
+}
+
 const content = () => show(at('trouble'), false)
 const tried = work => (...given) => work(...given).then(content, complain)
 
 // Runs a tool and tells of what happens meanwhile; gives the whole result.
 async function run(name, given, tell) {
-  const answer = await fetch('/api/tools/execute', { method: 'POST', body: JSON.stringify({ name, arguments: given }),
-    headers: { 'X-Crib-Token': token, 'Content-Type': 'application/json', Accept: 'text/event-stream' } })
+  const answer = await send('/api/tools/execute', { method: 'POST', body: JSON.stringify({ name, arguments: given }),
+    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' } })
   if (!answer.headers.get('content-type').startsWith('text/event-stream')) return answer.json()
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''
@@ -244,7 +260,13 @@ function choose(tool) {
     outcome.replaceChildren(draw('div', { class: 'progress' }, bar, told))
     show(outcome)
     try {
-      outcome.replaceChildren(...shown(await run(tool.name, given, news => progress(bar, told, news))))
+      const once = () => run(tool.name, given, news => progress(bar, told, news))
+      let result = await once()
+      while (isStale(result.error)) {
+        await freshSignIn()
+        result = await once()
+      }
+      outcome.replaceChildren(...shown(result))
     } catch (error) {
       show(outcome, false)
       throw error
@@ -374,11 +396,12 @@ async function refreshTools() {
 
 async function refreshKeys() {
   const { keys } = await ask('/api/keys')
-  at('key-rows').replaceChildren(...keys.map(key => draw('tr', { class: key.revoked ? 'gone' : '' },
+  const ended = key => key.revoked ? 'revoked' : key.expires && key.expires * 1000 <= Date.now() ? 'expired' : ''
+  at('key-rows').replaceChildren(...keys.map(key => draw('tr', { class: ended(key) ? 'gone' : '' },
     draw('td', {}, draw('b', {}, key.name)),
     draw('td', { class: 'wide' }, keyReach(key)),
     draw('td', {}, key.home), draw('td', {}, moment(key.created)),
-    draw('td', { class: 'number' }, key.revoked ? 'revoked' : keyActions(key.name)))))
+    draw('td', { class: 'number' }, ended(key) || keyActions(key.name)))))
   if (!keys.length) emptyRow('key-rows', 5, 'No keys yet. The admin key is not listed here.')
 }
 
@@ -432,29 +455,57 @@ async function refreshCalls() {
 
 // --- start ---
 
-const signIn = tried(async () => {
-  const answer = await fetch('/api/signin', { method: 'POST', headers: { Authorization: `Bearer ${at('gate-key').value.trim()}` } })
-  if (!answer.ok) throw new Failure(answer.status === 403 ? 'That key is not the admin key.' : 'That key is not known here.')
-  location.assign(new URL((await answer.json()).url).search)
+// A page of the gateway that a plain link cannot open, since only requests of the script carry the secret.
+const openText = path => tried(async () => {
+  const answer = await send(path)
+  const address = URL.createObjectURL(new Blob([await answer.text()], { type: 'text/plain' }))
+  open(address, '_blank', 'noopener')
 })
+
+// Polls stop when nobody has touched the page for a while, so that its session ends by its idle time.
+function poll() {
+  let touched = Date.now()
+  for (const kind of ['pointerdown', 'keydown', 'focus']) addEventListener(kind, () => { touched = Date.now() })
+  setInterval(() => {
+    if (document.hidden || Date.now() - touched > UNUSED_MS) return
+    Promise.all([refreshCalls(), refreshStatus()]).then(() => { if (lost) content() }, complain)
+  }, POLL_MS)
+}
+
+function onSubmit(id, work) {
+  at(id).addEventListener('submit', event => { event.preventDefault(); work() })
+}
 
 async function inside() {
   for (const id of ['inside', 'nav', 'account']) show(at(id))
   at('endpoint').append(draw('span', { class: 'quiet' }, 'MCP'), draw('span', { class: 'mono' }, `${origin}/mcp`), copier(() => `${origin}/mcp`))
   at('search').addEventListener('input', tried(seek))
-  at('key-form').addEventListener('submit', event => { event.preventDefault(); createKey() })
-  at('signout').addEventListener('click', tried(async () => { await ask('/api/signout', { method: 'POST' }); location.assign('/') }))
+  onSubmit('key-form', createKey)
+  onSubmit('fresh-form', () => signInWithKey(at('fresh-key').value.trim()).then(() => signedInAgain(), error => {
+    // Inside the dialog: what is below it cannot be read.
+    at('fresh-trouble').textContent = error.message
+    show(at('fresh-trouble'))
+  }))
+  at('fresh-cancel').addEventListener('click', () => at('fresh').close())
+  at('signout').addEventListener('click', tried(signOut))
+  for (const link of document.querySelectorAll('a[data-text]')) {
+    link.addEventListener('click', event => { event.preventDefault(); openText(link.getAttribute('href'))() })
+  }
+  watch({ onSignIn: () => signedInAgain(), onBadLink: () => complain(new Failure('That link has been used or is too old.')) })
   const refreshPeople = panels({ draw, ask, at, show, tried, emptyRow, moment })
   await tried(() => Promise.all([refreshStatus(), refreshTools(), refreshKeys(), refreshCalls(), refreshPeople()]))()
-  setInterval(() => {
-    if (!document.hidden) Promise.all([refreshCalls(), refreshStatus()]).then(() => { if (lost) content() }, complain)
-  }, 5000)
+  poll()
 }
 
-function outside() {
+function outside(badLink) {
   show(at('gate'))
-  show(at('gate-note'), location.hash === '#expired')
-  at('gate-form').addEventListener('submit', event => { event.preventDefault(); signIn() })
+  show(at('gate-note'), badLink)
+  show(at('gate-ended'), location.hash === '#ended')
+  const reload = () => location.replace('/')
+  onSubmit('gate-form', tried(async () => { await signInWithKey(at('gate-key').value.trim()); reload() }))
+  watch({ onSignIn: reload, onBadLink: () => show(at('gate-note')) })
 }
 
-token ? inside() : outside()
+const token = takeToken()
+const badLink = token !== null && !await exchange(token)
+secret() ? inside() : outside(badLink)

@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,12 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from tests.served import ADMIN_KEY, Served, served
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I5")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.check(16),
+    pytest.mark.requirement("I2", "I5"),
+]
 
 PATIENCE = 120
 TELLTALE = """
@@ -37,13 +43,18 @@ async def echo() -> AsyncGenerator[int]:
     """An HTTP server that answers everything with an error that repeats what it was sent."""
 
     async def answer(stream: SocketStream) -> None:
+        # A probe connects and sends nothing.
         async with stream:
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += await stream.receive()
-            body = b"you sent " + head.replace(b"\r\n", b" ")
-            reason = head.partition(b"\r\n")[0]
-            await stream.send(b"HTTP/1.1 500 %s\r\nContent-Length: %d\r\n\r\n%s" % (reason, len(body), body))
+            with suppress(anyio.EndOfStream):
+                await repeat(stream)
+
+    async def repeat(stream: SocketStream) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += await stream.receive()
+        body = b"you sent " + head.replace(b"\r\n", b" ")
+        reason = head.partition(b"\r\n")[0]
+        await stream.send(b"HTTP/1.1 500 %s\r\nContent-Length: %d\r\n\r\n%s" % (reason, len(body), body))
 
     async def serve(listener: Any) -> None:
         await listener.serve(answer)
@@ -115,8 +126,10 @@ class Seen:
         self._gateway = gateway
         self.texts: dict[str, str] = {}
 
-    async def ask(self, method: str, target: str, body: Any = None) -> Answer:
-        url, headers = f"{self._gateway.url}{target}", self._gateway.admin
+    async def ask(
+        self, method: str, target: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        url, headers = f"{self._gateway.url}{target}", {**self._gateway.admin, **(headers or {})}
         async with (
             aiohttp.ClientSession(headers=headers) as client,
             client.request(method, url, json=body) as answer,
@@ -159,6 +172,7 @@ FAULTY: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.check(16)
 async def test_no_secret_is_seen_whatever_goes_wrong(tmp_path: Path) -> None:
     telltale, log = tmp_path / "telltale.py", tmp_path / "log"
     telltale.write_text(TELLTALE)
@@ -236,3 +250,141 @@ async def _spoil(seen: Seen, path: anyio.Path, written: dict[str, Any]) -> None:
     await path.write_text(json.dumps({**written, "contexts": {"new": {}}}))
     assert (await seen.ask("POST", "/reload")).status == 200
     await seen.ask("DELETE", "/mcp/servers/added")
+
+
+# --- secrets that callers show and the gateway makes, in what it keeps as well ---
+
+CALLED = """
+from toolcrib import create_tool
+
+@create_tool(category="mutation")
+async def pay(amount: int, password: str = "", api_key: str = "") -> int:
+    '''Pay, or fail.'''
+    if amount > 3:
+        raise RuntimeError(f"cannot pay with {password} and {api_key}")
+    if amount > 2:
+        raise ValueError(password)
+    return amount
+"""
+PASSWORD, API_KEY, KEYED = secret("password"), secret("api-key"), secret("idempotency")
+SPOKEN: Any = {"password": PASSWORD, "api_key": API_KEY}
+WRONG_HEADERS = (
+    {"Authorization": f"Bearer {secret('bearer')}"},
+    {"Authorization": f"Bearer tc_{secret('bearer')}"},
+    {"Authorization": f"Basic {secret('basic')}"},
+    {"Authorization": secret("bare")},
+    {"Cookie": f"toolcrib_session={secret('cookie')}", "Authorization": ""},
+    {"X-Crib-Token": secret("token")},
+    {"Proxy-Authorization": f"Basic {secret('proxy')}"},
+    {"X-Api-Key": secret("header-key")},
+)
+WRONG_BODIES: tuple[Any, ...] = (
+    {"name": "pay", "arguments": {"amount": "no", **SPOKEN}},
+    {"name": "pay", "arguments": {"amount": 3, **SPOKEN}},
+    {"name": "pay", "arguments": {"amount": 4, **SPOKEN}},
+    {"name": "pay", "arguments": SPOKEN},
+    {"name": "pay", "arguments": {**SPOKEN, "amount": 1, "secret": secret("extra")}},
+    {"name": "pay", "arguments": {"amount": 1, "password": {"token": secret("nested")}}},
+    {"name": "pay", "arguments": {"amount": 1, **SPOKEN}, "idempotencyKey": KEYED},
+    {"name": "pay", "arguments": {"amount": 2, **SPOKEN}, "idempotencyKey": KEYED},
+    {"name": "unknown", "arguments": SPOKEN},
+    {"name": "pay", "arguments": SPOKEN, "context": "nowhere"},
+)
+
+
+async def made_by_the_gateway(seen: Seen) -> list[str]:
+    """Make one of each secret there is, and return them all; the answers that show them are not looked at."""
+    asked = (
+        ("POST", "/api/keys", {"name": "one"}, "key"),
+        ("POST", "/api/keys/one/rotate", None, "key"),
+        ("PUT", "/api/apps/com.example.kept", {"name": "Kept"}, "apiKey"),
+        ("POST", "/api/apps/com.example.kept/key/rotate", None, "apiKey"),
+        ("POST", "/api/signin", None, "url"),
+    )
+    found = [(await seen.ask(method, target, body)).json[name] for method, target, body, name in asked]
+    token = found[-1].partition("#token=")[2]
+    own = {"Sec-Fetch-Site": "same-origin", "Authorization": ""}
+    exchanged = await seen.ask("POST", "/api/signin/exchange", {"token": token}, own)
+    assert exchanged.status == 200
+    cookies = re.findall(r"toolcrib_session=([^;' ]+)", list(seen.texts.values())[-1])
+    made = [*found[:-1], token, *cookies, exchanged.json["secret"]]
+    seen.texts.clear()
+    return [each for each in made if each]
+
+
+async def go_wrong(seen: Seen, made: list[str]) -> int:
+    """Show every secret where something is wrong; how many kinds of errors that was."""
+    kinds = 0
+    for headers in (*WRONG_HEADERS, *({"Authorization": f"Bearer {each}x"} for each in made)):
+        await seen.ask("GET", "/api/keys", None, headers)
+        kinds += 1
+    for body in WRONG_BODIES:
+        await seen.ask("POST", "/api/tools/execute", body)
+        await seen.ask("POST", "/api/tools/execute", body, {"Accept": "text/event-stream"})
+        kinds += 2
+    await seen.ask(
+        "POST", "/api/signin/exchange", {"token": secret("link")}, {"Sec-Fetch-Site": "same-origin"}
+    )
+    await seen.ask("POST", "/api/keys", {"name": "", "secret": secret("field")})
+    for number, arguments in enumerate(FAULTY):
+        await seen.call("mcp_add_server", {"server_id": f"faulty{number}", **arguments})
+    for server in ("web", "child", "added"):
+        await seen.ask("POST", f"/mcp/test/{server}")
+    for target in (*TOLD.split(), "/api/audit?limit=100"):
+        await seen.ask("GET", target)
+    return kinds + 2 + len(FAULTY) + 3
+
+
+def command_lines() -> dict[str, str]:
+    """How every process of this machine was started, but for the test run itself."""
+    found: dict[str, str] = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            found[f"command line of {process.name}"] = (
+                (process / "cmdline").read_bytes().decode("utf-8", "replace")
+            )
+    return found
+
+
+def database_files(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_bytes().decode("latin-1") for file in folder.glob("toolcrib.db*")}
+
+
+async def test_secrets_of_callers_are_seen_and_kept_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "called.py").write_text(CALLED)
+    log, database = tmp_path / "log", tmp_path / "toolcrib.db"
+    telltale = tmp_path / "telltale.py"
+    telltale.write_text(TELLTALE)
+    command = [sys.executable, "-ES", str(telltale)]
+    env = {"OUTSIDE": secret("outside")}
+    async with echo() as port:
+        given = {
+            "transport": "http",
+            "url": f"http://127.0.0.1:{port}/mcp",
+            "headers": {"X-Key": "${OUTSIDE}"},
+        }
+        child = {"transport": "stdio", "command": command, "env": {"TOKEN": "${OUTSIDE}"}}
+        written = {
+            "functions": ["called"],
+            "store": f"sqlite:///{database}",
+            "limits": {"per_user": None},
+            "mcp": {"allow_stdio": True, "servers": {"web": given, "child": child}},
+        }
+        async with served(tmp_path, json.dumps(written), env=env, demo=False, log=log) as gateway:
+            seen = Seen(gateway)
+            made = await made_by_the_gateway(seen)
+            added = {"url": f"http://127.0.0.1:{port}/added", "headers": {"X-Key": secret("stored-header")}}
+            await seen.call("mcp_add_server", {"server_id": "added", **added})
+            kinds = await go_wrong(seen, made)
+            seen.texts |= command_lines()
+            gateway.process.terminate()
+            await gateway.process.wait()
+    seen.texts["log"] = log.read_text()
+    seen.texts |= database_files(tmp_path)
+    hits = [(where, each[:12]) for where, text in seen.texts.items() for each in made if each in text]
+    print(f"{len(made) + 20} secrets, {kinds} kinds of errors, {len(seen.texts)} places: {len(hits)} hits")
+    assert kinds >= 50
+    assert hits == []
+    leaks = seen.leaks()
+    assert leaks == [], "\n".join(map(str, leaks))
+    assert ADMIN_KEY not in "".join(seen.texts.values())

@@ -1,0 +1,152 @@
+"""Accepts connections, also where file descriptors have run out: a few are kept for the operator."""
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+
+from toolcrib.descriptors import spare_descriptors
+
+RETRY_SECONDS = 0.05
+"""How long nothing is accepted where not even these were enough."""
+LOOK_SECONDS = 1.0
+"""How often it is tried to have the spare descriptors again."""
+LOG_SECONDS = 60.0
+"""How often it is logged that descriptors have run out."""
+MAX_AT_ONCE = 64
+"""Connections accepted before anything else gets its turn."""
+
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+
+log = logging.getLogger(__name__)
+
+
+Make = Callable[[bool], asyncio.Protocol]
+"""Makes the protocol of a connection; told whether that has a descriptor that is kept for the operator."""
+
+
+class Acceptor:
+    """Accepts on one socket. In place of the event loop's own server, which hangs up without a word.
+
+    Where descriptors have run out, connections get one of the spare ones, and only the operator may keep it.
+    """
+
+    def __init__(self, listening: socket.socket, make: Make) -> None:
+        self._listening, self._make = listening, make
+        self._loop = asyncio.get_running_loop()
+        self._spares: list[int] = []
+        """Descriptors that are open for nothing, and closed where no other is free."""
+        self._wanted = spare_descriptors()
+        self._timer: asyncio.TimerHandle | None = None
+        self._opening: set[asyncio.Task[None]] = set()
+        self._logged_at, self._is_told = -LOG_SECONDS, False
+        self.is_short = False
+        """Whether descriptors have run out."""
+        self._is_closed = False
+        self._take_spares()
+        self._loop.add_reader(listening, self._accept)
+
+    def close(self) -> None:
+        """Accept no more."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._loop.remove_reader(self._listening)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._drop_spares()
+
+    async def wait_closed(self) -> None:
+        """Return at once: connections are waited for elsewhere."""
+
+    def _accept(self) -> None:
+        for _ in range(MAX_AT_ONCE):
+            try:
+                accepted, _ = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if not self._may_try_again(error):
+                    return
+                continue
+            self._open(accepted)
+
+    def _may_try_again(self, error: OSError) -> bool:
+        """Free a descriptor; where there is none to free, pause, or the loop would do nothing else."""
+        if error.errno in _NO_DESCRIPTORS and not self.is_short:
+            self._run_out()
+            return True
+        if error.errno not in _NO_DESCRIPTORS:
+            self._say("a connection could not be accepted: %s", error.strerror)
+        self._loop.remove_reader(self._listening)
+        self._later(RETRY_SECONDS, self._resume)
+        return False
+
+    def _run_out(self) -> None:
+        self._drop_spares()
+        self.is_short = True
+        self._is_told = self._say(
+            "file descriptors have run out: new connections are refused, but for the admin key's. "
+            "Raise the limit (ulimit -n, LimitNOFILE=), or lower limits.connections"
+        )
+        self._later(LOOK_SECONDS, self._look)
+
+    def _say(self, message: str, *more: object) -> bool:
+        """Log something, unless something was logged a short while ago."""
+        if monotonic() - self._logged_at < LOG_SECONDS:
+            return False
+        self._logged_at = monotonic()
+        log.error(message, *more)
+        return True
+
+    def _look(self) -> None:
+        """Keep spare descriptors again, once there are enough."""
+        self._timer = None
+        if not self._take_spares():
+            self._drop_spares()
+            self._later(LOOK_SECONDS, self._look)
+            return
+        self.is_short = False
+        if self._is_told:
+            log.warning("file descriptors are free again: connections are accepted from everybody")
+
+    def _resume(self) -> None:
+        self._timer = None
+        if self._is_closed:
+            return
+        self._loop.add_reader(self._listening, self._accept)
+        if self.is_short:
+            self._later(LOOK_SECONDS, self._look)
+
+    def _later(self, seconds: float, do: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, do)
+
+    def _take_spares(self) -> bool:
+        with suppress(OSError):
+            while len(self._spares) < self._wanted:
+                self._spares.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        return len(self._spares) == self._wanted
+
+    def _drop_spares(self) -> None:
+        while self._spares:
+            os.close(self._spares.pop())
+
+    def _open(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        with suppress(OSError):  # gone already, or no TCP
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        task = self._loop.create_task(self._connect(accepted, is_spare=self.is_short))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _connect(self, accepted: socket.socket, *, is_spare: bool) -> None:
+        try:
+            await self._loop.connect_accepted_socket(partial(self._make, is_spare), accepted)
+        except OSError:
+            accepted.close()

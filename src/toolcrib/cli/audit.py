@@ -1,0 +1,134 @@
+"""`toolcrib audit`: who changed what, and whether the record of it is complete."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.cli.desk import AuditFilters, Desk, at_desk
+from toolcrib.cli.place import Place, at_place, json_option
+from toolcrib.cli.screen import complain, hint, say, show_json, show_table
+from toolcrib.model import JsonObject
+
+if TYPE_CHECKING:
+    from toolcrib.observe.chain import ChainCheck
+
+MAX_RECORDS = 1000
+"""Records on one page, as `GET /api/audit` gives them."""
+
+
+def _moment(_context: click.Context, _option: click.Parameter, given: str | None) -> float | None:
+    """Read a day, a moment or seconds since 1970."""
+    if given is None:
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        said = "must be a day or a moment in UTC, such as 2026-01-31 or 2026-01-31T10:00"
+        raise click.BadParameter(said) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+@click.group("audit", invoke_without_command=True)
+@at_place
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_RECORDS),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="The most records to list.",
+)
+@click.option("--actor", metavar="NAME", help="Only of this key, or of this user of the command line.")
+@click.option("--action", metavar="NAME", help="Only this action, such as keys.create, or its group: keys.")
+@click.option("--since", callback=_moment, metavar="WHEN", help="Not older than this day or moment (UTC).")
+@json_option
+def command(
+    place: Place, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
+) -> int:
+    """List administrative actions and failed authentications, the newest first."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return 0
+
+    async def work(desk: Desk) -> list[JsonObject]:
+        return await desk.audit(AuditFilters(limit=limit, actor=actor, action=action, since=since))
+
+    records = at_desk(place, work)
+    if as_json:
+        show_json({"records": records})
+        return 0
+    show_table(("Number", "When", "Who", "From", "Action", "Target", "Outcome"), map(_row, records))
+    if not records:
+        hint("There are no such records.")
+    return 0
+
+
+@command.command("verify")
+@at_place
+@click.option("--head", metavar="HASH", help="A head printed earlier: nothing up to it may be missing.")
+@json_option
+def verify(place: Place, *, head: str | None, as_json: bool) -> int:
+    """Check that no record was changed, removed or inserted, and print the newest record's hash.
+
+    Keep that hash elsewhere: with --head it proves later that no records were cut off the end. Exits with
+    status 1 where the chain is broken, and names its first broken record.
+    """
+
+    async def work(desk: Desk) -> "ChainCheck":
+        from toolcrib.observe.chain import check_chain
+
+        return await check_chain(_all(desk), head)
+
+    found = at_desk(place, work)
+    missing = head is not None and not found.head_found
+    if as_json:
+        broken = None if found.intact else {"number": found.broken, "reason": found.reason}
+        shown = {"intact": found.intact and not missing, "records": found.records, "head": found.head}
+        show_json({**shown, "broken": broken, "headFound": None if head is None else found.head_found})
+    else:
+        _show(found, missing=missing)
+    return 0 if found.intact and not missing else 1
+
+
+def _show(found: "ChainCheck", *, missing: bool) -> None:
+    if not found.intact:
+        complain(f"record {found.broken} {found.reason}")
+    if missing:
+        complain("the given head is not in the chain: records were removed from its end, or all replaced")
+    if found.intact and not missing:
+        say(found.head or "none")
+        hint(f"{found.records} records, unbroken; the hash above is the head.")
+
+
+async def _all(desk: Desk) -> AsyncGenerator[JsonObject]:
+    """Go through all records, the newest first, a page at a time."""
+    before: int | None = None
+    while True:
+        page = await desk.audit(AuditFilters(limit=MAX_RECORDS, before=before))
+        for record in page:
+            yield record
+        if len(page) < MAX_RECORDS:
+            return
+        before = int(page[-1]["number"])
+
+
+def _row(record: JsonObject) -> tuple[str, ...]:
+    actor, origin = record["actor"], record["origin"]
+    who = actor["kind"] if actor["name"] in ("", actor["kind"]) else f"{actor['kind']}:{actor['name']}"
+    place = f"{origin['frontend']} {origin['address']}".strip()
+    moment = datetime.fromtimestamp(record["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+    acting = f"{who} for {actor['user']}" if actor["user"] else who
+    return (
+        str(record["number"]),
+        moment,
+        acting,
+        place,
+        str(record["action"]),
+        str(record["target"]),
+        str(record["outcome"]),
+    )

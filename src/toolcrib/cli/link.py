@@ -1,0 +1,41 @@
+"""`toolcrib link`: a link that signs one reader of the web page in, once."""
+
+import click
+
+from toolcrib.cli.nearby import opening, reached
+from toolcrib.cli.place import Place, at_running
+from toolcrib.cli.screen import may_show_secrets, show_link
+
+_NOT_SHOWN = (
+    "a sign-in link is printed to a terminal alone, never to a pipe, a file or a log; "
+    "run this in a terminal (`ssh -t`, `docker exec -it`), or send POST /api/signin"
+)
+
+
+@click.command("link")
+@at_running
+def command(place: Place) -> int:
+    """Print a link that signs you in to the web page of a running gateway, once, within 10 minutes.
+
+    Without --url it is the gateway that runs with the state in this folder, with its admin key. The page may
+    do what the key that makes the link may do, and is signed out when that key is revoked.
+    """
+    if not may_show_secrets():
+        raise click.UsageError(_NOT_SHOWN)
+    url, key = reached(place)
+    with opening(place, url):
+        link = _made(url, key)
+    show_link(link)
+    return 0
+
+
+def _made(url: str, key: str) -> str:
+    import anyio
+
+    from toolcrib.cli.remote import remote_desk
+
+    async def ask() -> str:
+        async with remote_desk(url, key) as desk:
+            return await desk.sign_in_link()
+
+    return anyio.run(ask)

@@ -1,0 +1,113 @@
+"""`toolcrib secrets`: the secrets that are encrypted in the store."""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.cli.place import config_option, json_option
+from toolcrib.cli.screen import hint, say, show_json
+from toolcrib.model import JsonObject
+
+if TYPE_CHECKING:
+    from toolcrib.config import Document
+    from toolcrib.observe import Action
+    from toolcrib.store.sql.store import SqlStore
+
+    Work = Callable[[SqlStore, Action], Awaitable[JsonObject]]
+
+
+@click.group("secrets")
+def command() -> None:
+    """Encrypt the secrets in the store with another key, or remove them.
+
+    They are the settings of servers that were added while running, and what is made from the keys of apps.
+    """
+
+
+@command.command("rotate")
+@config_option
+@json_option
+def rotate(*, config: str | None, as_json: bool) -> int:
+    """Encrypt all secrets in the store again, with a new data key. Gateways that run follow by themselves."""
+    from toolcrib.cli.document import read_document
+    from toolcrib.config.store import wrapping_of
+    from toolcrib.store.sql.secret_values import rotate
+
+    document = read_document(config)
+
+    async def work(store: "SqlStore", action: "Action") -> JsonObject:
+        done: JsonObject = {"encrypted": await rotate(store.database, wrapping_of(document, os.environ))}
+        action.after = done
+        return done
+
+    done = _in_store(document, "secrets.rotate", work, protected=True) or {"encrypted": 0}
+    if as_json:
+        show_json({"success": True, **done})
+    else:
+        say(f"{done['encrypted']} values are encrypted with a new key.")
+    return 0
+
+
+@command.command("remove")
+@click.option("--yes", is_flag=True, help="Remove them; without it they are only named.")
+@config_option
+@json_option
+def remove(*, yes: bool, config: str | None, as_json: bool) -> int:
+    """Remove every encrypted secret, for a store whose secret is lost.
+
+    Servers that were added while running are removed whole. Apps stay, without a key: give each a new one.
+    """
+    from toolcrib.cli.document import read_document
+    from toolcrib.store.sql.secret_values import encrypted_names, remove_encrypted
+
+    async def work(store: "SqlStore", action: "Action") -> JsonObject:
+        servers, apps = await (remove_encrypted if yes else encrypted_names)(store.database)
+        done: JsonObject = {"servers": servers, "apps": apps}
+        action.after = done
+        return done
+
+    named = "secrets.remove" if yes else None
+    done = _in_store(read_document(config), named, work, protected=False) or {"servers": [], "apps": []}
+    if as_json:
+        show_json({"success": True, "removed": yes, **done})
+        return 0
+    for name in done["servers"]:
+        say(f"server {name}: {'removed' if yes else 'would be removed'}")
+    for name in done["apps"]:
+        say(f"app {name}: {'has no key now' if yes else 'would have no key'}")
+    if not (done["servers"] or done["apps"]):
+        hint("There is nothing encrypted in the store.")
+    elif not yes:
+        hint("Nothing was removed; with --yes it is.")
+    return 0
+
+
+def _in_store(
+    document: "Document", action: str | None, work: "Work", *, protected: bool
+) -> JsonObject | None:
+    """Work on the store and record the action; None where there is none. Only `protected` opens secrets."""
+    import anyio
+
+    from toolcrib.cli.actor import command_line
+    from toolcrib.cli.document import has_store
+    from toolcrib.config.store import open_store_of
+    from toolcrib.observe import Action, Audit, Redactor
+    from toolcrib.store import open_store
+
+    if not has_store(document):
+        return None
+
+    async def run() -> JsonObject:
+        store = await (open_store_of(document, os.environ) if protected else open_store(document.store))
+        try:
+            if action is None:
+                return await work(store, Action())
+            audit = Audit(store.audit, Redactor(document.secret_texts))
+            async with audit.action(command_line(), action) as record:
+                return await work(store, record)
+        finally:
+            await store.close()
+
+    return anyio.run(run)

@@ -1,0 +1,198 @@
+"""The operators' door to API keys: who holds one, making, rotating and revoking them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time
+from typing import Any
+
+from toolcrib.errors import Refused
+from toolcrib.identity import check_user, digest, new_key
+from toolcrib.interfaces import Change, KeyRecord, Shared, Store
+from toolcrib.model import EVERY_CONTEXT, LIBRARY, Actor, JsonObject
+from toolcrib.observe import Audit
+from toolcrib.policy import Contexts
+
+MAX_OVERLAP_SECONDS = 30 * 86_400.0
+"""How long the secret before a rotation may stay valid."""
+MAX_LISTED_KEYS = 1000
+"""Keys on one page of the list."""
+END_OF_TIME = 253_402_300_800
+"""The year 10000, which no calendar of ours knows, in seconds since 1970."""
+_NAME_LENGTH = 64
+_OURS = frozenset({"admin", "anonymous", "local", "trust_header"})
+"""Callers that hold no key are known by these names, and what is theirs must not become a key's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyDesk:
+    """Everything an operator may do about keys. Faces decide who is one, and which keys are theirs."""
+
+    store: Store
+    shared: Shared
+    audit: Audit
+    contexts: Contexts
+    learn: Callable[[str], None]
+    """Tells the redactor of a new secret."""
+    read_keys: Callable[[], Awaitable[None]]
+    """Brings the keys of this process in line with the store."""
+
+    async def keys(self) -> list[dict[str, Any]]:
+        """Return every key without the key itself."""
+        found: list[dict[str, Any]] = []
+        after = ""
+        while True:
+            page = await self.keys_after(after, MAX_LISTED_KEYS)
+            found += map(spell_key, page)
+            if len(page) < MAX_LISTED_KEYS:
+                return found
+            after = page[-1].name
+
+    async def keys_after(self, name: str, limit: int) -> Sequence[KeyRecord]:
+        """Return so many keys by name, from the first after this one on."""
+        return await self.store.keys.page(after=name, limit=limit)
+
+    async def key(self, name: str) -> KeyRecord | None:
+        """Return one key, also one that has ended."""
+        return await self.store.keys.find(name)
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        permissions: Sequence[str] = (),
+        contexts: Sequence[str] | None = None,
+        home: str = "default",
+        act_as: bool = False,
+        user: str | None = None,
+        expires: float | None = None,
+        actor: Actor = LIBRARY,
+    ) -> dict[str, Any]:
+        """Make a key, or one that is a user's own; the answer is the only time it can be read."""
+        async with self.audit.action(actor, "keys.create", name) as action:
+            self._check_key(name, permissions, contexts, home)
+            if user is not None:
+                check_user(user, "user")
+            if expires is not None and expires <= time():
+                raise Refused("INVALID_REQUEST", "expires must be in the future", path="expires")
+            key = new_key()
+            record = KeyRecord(
+                name=name,
+                digest=digest(key),
+                permissions=frozenset(permissions),
+                contexts=None if contexts is None else frozenset(contexts),
+                home=home,
+                act_as=act_as,
+                user=user,
+                created=time(),
+                created_by=actor.label,
+                expires=expires,
+            )
+            if not await self.store.keys.add(record):
+                message = f"there is or was a key named {name}; choose another name"
+                raise Refused("ALREADY_EXISTS", message, path="name")
+            action.after = spell_key(record)
+            return await self._made(record, key)
+
+    async def rotate_key(self, name: str, *, overlap: float = 0.0, actor: Actor = LIBRARY) -> dict[str, Any]:
+        """Put another key in place of one, which ends after so many seconds; the one before it, at once."""
+        async with self.audit.action(actor, "keys.rotate", name) as action:
+            check_overlap(overlap)
+            action.before = await self._spelled(name)
+            key, now = new_key(), time()
+            until = now + overlap if overlap else None
+            if not await self.store.keys.rotate(name, digest(key), now, until):
+                raise _no_key(name)
+            record = await self.key(name)
+            if record is None:
+                raise _no_key(name)
+            action.after = spell_key(record)
+            return await self._made(record, key)
+
+    async def revoke_key(self, name: str, *, actor: Actor = LIBRARY) -> None:
+        """End a key at once."""
+        async with self.audit.action(actor, "keys.revoke", name) as action:
+            action.before = await self._spelled(name)
+            if not await self.store.keys.revoke(name, time()):
+                raise _no_key(name)
+            action.after = await self._spelled(name)
+            await self._reload_keys()
+
+    async def _spelled(self, name: str) -> JsonObject | None:
+        found = await self.key(name)
+        return None if found is None else spell_key(found)
+
+    async def _made(self, record: KeyRecord, key: str) -> dict[str, Any]:
+        self.learn(key)
+        await self._reload_keys()
+        return {**spell_key(record), "key": key}
+
+    async def _reload_keys(self) -> None:
+        await self.read_keys()
+        self.shared.publish(Change("keys"))
+
+    def _check_key(
+        self, name: str, permissions: Sequence[str], contexts: Sequence[str] | None, home: str
+    ) -> None:
+        if not name or len(name) > _NAME_LENGTH or not all(c.isalnum() or c in "-_." for c in name):
+            message = f"a key's name has 1 to {_NAME_LENGTH} letters, digits, `-`, `_` or `.`"
+            raise Refused("INVALID_REQUEST", message, path="name")
+        if name in _OURS:
+            raise Refused("INVALID_REQUEST", f"{name} is a name of ours; choose another one", path="name")
+        for each in permissions:
+            if each != "*" and (each.count(":") != 1 or each.startswith(":") or each.endswith(":")):
+                raise Refused(
+                    "INVALID_REQUEST", f"{each} is no permission; write resource:action", path="permissions"
+                )
+        self._check_contexts(contexts, home)
+
+    def _check_contexts(self, contexts: Sequence[str] | None, home: str) -> None:
+        for each in (home, *(contexts or ())):
+            if each not in self.contexts.contexts and (each != EVERY_CONTEXT or each == home):
+                raise Refused("NOT_FOUND", f"there is no context named {each}", path="contexts")
+        if contexts is not None and home not in contexts and EVERY_CONTEXT not in contexts:
+            raise Refused(
+                "INVALID_REQUEST", f"the home context {home} is not among the key's contexts", path="home"
+            )
+
+
+def check_overlap(seconds: float) -> None:
+    """Refuse an overlap that is none, or too long."""
+    if not 0 <= seconds <= MAX_OVERLAP_SECONDS:  # also where it is not a number
+        message = f"overlapSeconds must be from 0 to {MAX_OVERLAP_SECONDS:.0f}, which are 30 days"
+        raise Refused("INVALID_REQUEST", message, path="overlapSeconds")
+
+
+def read_moment(given: object, path: str) -> float:
+    """Read a moment: seconds since 1970, or a day or time of ISO 8601, in UTC where it names no zone."""
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < END_OF_TIME:
+        return float(given)
+    try:
+        moment = datetime.fromisoformat(given if isinstance(given, str) else "")
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        message = f"{path} must be seconds since 1970 or a time such as 2027-01-31T12:00:00Z"
+        raise Refused("INVALID_REQUEST", message, path=path) from None
+
+
+def spell_key(record: KeyRecord) -> dict[str, Any]:
+    """Spell a key without the key itself."""
+    return {
+        "name": record.name,
+        "permissions": sorted(record.permissions),
+        "contexts": None if record.contexts is None else sorted(record.contexts),
+        "home": record.home,
+        "actAs": record.act_as,
+        "user": record.user,
+        "created": record.created,
+        "createdBy": record.created_by,
+        "expires": record.expires,
+        "rotated": record.rotated,
+        "previousUntil": record.previous_until,
+        "revoked": record.revoked,
+        "lastUsed": record.last_used,
+    }
+
+
+def _no_key(name: str) -> Refused:
+    return Refused("NOT_FOUND", f"there is no live key named {name}", path="name")

@@ -1,0 +1,77 @@
+"""Files and folders that only their owner may use: made so, checked, and repaired where they are ours."""
+
+import logging
+import os
+from pathlib import Path
+from stat import S_IMODE, S_ISREG
+
+log = logging.getLogger(__name__)
+
+OTHERS = 0o077
+"""What group and others may do."""
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+MAX_SECRET_FILE_BYTES = 4096
+
+_HAS_MODES = os.name == "posix"
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder for its owner alone; close one that is there and ours to others, refuse any other."""
+    try:
+        path.mkdir(mode=FOLDER_MODE, parents=True)
+    except FileExistsError:
+        _close(path, FOLDER_MODE)
+    else:
+        path.chmod(FOLDER_MODE)
+
+
+def private_file(path: Path) -> None:
+    """Close a file to others where it is there and ours; one of somebody else that is open is refused."""
+    if path.exists():
+        _close(path, FILE_MODE)
+
+
+def open_to_append(path: Path) -> int:
+    """Open a file to append to it, made for its owner alone; one that is there keeps its mode."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    except FileExistsError:
+        return os.open(path, os.O_WRONLY | os.O_APPEND)
+    if _HAS_MODES:
+        os.fchmod(descriptor, FILE_MODE)  # a strict umask would leave even less
+    return descriptor
+
+
+def read_secret(path: Path) -> bytes:
+    """Read a secret; what others can read is refused and not repaired, since they may have read it."""
+    with path.open("rb") as file:
+        state = os.fstat(file.fileno())
+        if not S_ISREG(state.st_mode):
+            message = f"{path} is not a file"
+            raise PermissionError(message)
+        if _HAS_MODES and state.st_mode & OTHERS:
+            message = f"{path} can be read by others; run `chmod 600 {path}`"
+            raise PermissionError(message)
+        return file.read(MAX_SECRET_FILE_BYTES + 1)
+
+
+def _close(path: Path, mode: int) -> None:
+    if not _HAS_MODES:
+        return
+    state = path.stat()
+    before = S_IMODE(state.st_mode)
+    if not before & OTHERS:
+        return
+    if state.st_uid != os.geteuid():
+        message = (
+            f"{path} belongs to another user and is open to others (mode {before:o}); "
+            f"run `chmod {mode:o} {path}` as its owner, or choose a place of your own"
+        )
+        raise PermissionError(message)
+    try:
+        path.chmod(mode)
+    except OSError as error:
+        message = f"{path} is open to others (mode {before:o}) and that cannot be changed: {error.strerror}"
+        raise PermissionError(message) from error
+    log.warning("%s was open to other users: its mode was %o and is %o now", path, before, mode)

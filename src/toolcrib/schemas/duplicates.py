@@ -1,0 +1,66 @@
+"""Finds keys that occur twice in one JSON object, which parsers resolve differently."""
+
+import json
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any, cast
+
+import orjson
+
+MAX_PATH_CHARACTERS = 200
+_ESCAPED_COLON = b"\\u003"
+
+
+def duplicate_key(text: bytes, value: Any, free: AbstractSet[str] = frozenset()) -> str | None:
+    """Return the path of a key that occurs twice in one object; None where there is none.
+
+    `value` is what the text was parsed to. Values of the keys in `free` are not looked into.
+    """
+    # A key that was merged with another has left no colon in the value, whatever strings hold besides.
+    if text.count(b":") == orjson.dumps(value).count(b":") and _ESCAPED_COLON not in text:
+        return None
+    return _search(text, free)
+
+
+def case_variant(fields: Iterable[str]) -> str | None:
+    """Return a key that another key of the same object repeats in other letters' case."""
+    seen: set[str] = set()
+    for key in fields:
+        lowered = key.lower()
+        if lowered in seen:
+            return key[:MAX_PATH_CHARACTERS]
+        seen.add(lowered)
+    return None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written: every key, the repeated ones too."""
+
+
+def _search(text: bytes, free: AbstractSet[str]) -> str | None:
+    repeats = False
+
+    def keep(pairs: list[tuple[str, Any]]) -> _Pairs:
+        nonlocal repeats
+        repeats = repeats or len({key for key, _ in pairs}) < len(pairs)
+        return _Pairs(pairs)
+
+    # Numbers stay text: their value does not matter, and a long one takes long to compute.
+    written = json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    return _first(written, free, "") if repeats else None
+
+
+def _first(value: Any, free: AbstractSet[str], path: str) -> str | None:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, _ in value:
+            if key in seen:
+                return f"{path}{key}"[:MAX_PATH_CHARACTERS]
+            seen.add(key)
+        members = [(f"{path}{key}.", each) for key, each in value if key not in free]
+    elif isinstance(value, list):
+        members = [(f"{path}{at}.", each) for at, each in enumerate(cast("list[Any]", value))]
+    else:
+        return None
+    found = (_first(each, free, below) for below, each in members)
+    return next((each for each in found if each is not None), None)

@@ -1,0 +1,25 @@
+"""Triggers by which each database refuses to change or delete audit records."""
+
+_SQLITE_BODY = "BEGIN SELECT RAISE(ABORT, 'audit records cannot be changed or deleted'); END"
+
+APPEND_ONLY: dict[str, tuple[str, ...]] = {
+    "sqlite": (
+        f"CREATE TRIGGER toolcrib_audit_update BEFORE UPDATE ON toolcrib_audit {_SQLITE_BODY}",
+        f"CREATE TRIGGER toolcrib_audit_delete BEFORE DELETE ON toolcrib_audit {_SQLITE_BODY}",
+    ),
+    "postgresql": (
+        """
+        CREATE OR REPLACE FUNCTION toolcrib_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'audit records cannot be changed or deleted'; END $$
+        """,
+        """
+        CREATE TRIGGER toolcrib_audit_change BEFORE UPDATE OR DELETE ON toolcrib_audit
+        FOR EACH ROW EXECUTE FUNCTION toolcrib_audit_refuse()
+        """,
+        """
+        CREATE TRIGGER toolcrib_audit_truncate BEFORE TRUNCATE ON toolcrib_audit
+        FOR EACH STATEMENT EXECUTE FUNCTION toolcrib_audit_refuse()
+        """,
+    ),
+}
+"""By dialect. A database administrator can drop them; what is changed then is found by `audit verify`."""

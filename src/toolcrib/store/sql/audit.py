@@ -1,0 +1,71 @@
+"""Audit records in a table: each is chained to the one before it inside the writing transaction."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+
+from sqlalchemy import func, insert, select
+
+from toolcrib.interfaces import FIRST_PREVIOUS, AuditEntry, AuditRecord, digest_of
+from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.tables import audit, storable
+
+CHAIN_LOCK = 0x746F6F6C61756474
+"""The Postgres advisory lock of a transaction that appends: `toolaudt` in ASCII."""
+
+TEXTS = tuple(each.name for each in fields(AuditEntry) if each.type in (str, "str"))
+
+
+@dataclass(frozen=True, slots=True)
+class SqlAudit:
+    """The chain of audit records."""
+
+    database: Database
+
+    async def add(self, entry: AuditEntry) -> AuditRecord:
+        """Append a record to the chain and return it."""
+        entry = _storable(entry)
+        async with self.database.write() as connection:
+            # SQLite has taken its write lock already. On Postgres another replica could read the same last
+            # record, so appending transactions go one at a time.
+            if connection.dialect.name == "postgresql":
+                await connection.execute(select(func.pg_advisory_xact_lock(CHAIN_LOCK)))
+            found = await connection.execute(
+                select(audit.c.number, audit.c.hash).order_by(audit.c.number.desc()).limit(1)
+            )
+            last = found.one_or_none()
+            number, previous = (1, FIRST_PREVIOUS) if last is None else (last.number + 1, last.hash)
+            digest = digest_of(entry.content(number, previous))
+            record = AuditRecord(**asdict(entry), number=number, previous=previous, hash=digest)
+            await connection.execute(insert(audit), asdict(record))
+        return record
+
+    async def recent(
+        self,
+        *,
+        limit: int,
+        before: int | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        since: float | None = None,
+    ) -> Sequence[AuditRecord]:
+        """The newest first, from the one before number `before` on."""
+        query = select(audit).order_by(audit.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(audit.c.number < before)
+        if actor is not None:
+            query = query.where(audit.c.actor == actor)
+        if action is not None:
+            group = audit.c.action.startswith(f"{action}.", autoescape=True)
+            query = query.where((audit.c.action == action) | group)
+        if since is not None:
+            query = query.where(audit.c.at >= since)
+        async with self.database.read() as connection:
+            found = await connection.execute(query)
+            return [AuditRecord(**row) for row in found.mappings()]
+
+
+def _storable(entry: AuditEntry) -> AuditEntry:
+    """Return the entry as both databases give it back, so that its hash can be computed again."""
+    texts = {name: storable(getattr(entry, name)) for name in TEXTS}
+    user = None if entry.user is None else storable(entry.user)
+    return replace(entry, **texts, user=user)

@@ -1,0 +1,21 @@
+"""Keys that encrypt the secrets in other tables; the secrets themselves are encrypted on opening."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+
+WORDS = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "toolcrib_data_keys",
+        sa.Column("id", WORDS, primary_key=True),
+        sa.Column("wrapped_by", WORDS, nullable=False),
+        sa.Column("salt", WORDS, nullable=False),
+        sa.Column("check", WORDS, nullable=False),
+        sa.Column("wrapped", WORDS, nullable=False),
+        sa.Column("created", sa.Double, nullable=False),
+    )

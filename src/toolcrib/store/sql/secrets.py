@@ -1,0 +1,194 @@
+"""Encrypts single values of rows with a data key of the store, bound to the place they stand in."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from json import dumps
+from secrets import token_bytes, token_hex
+from time import time
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from toolcrib.errors import Refused
+from toolcrib.store.sql.tables import data_keys
+from toolcrib.store.wrapping import (
+    DATA_KEY_BYTES,
+    NONCE_BYTES,
+    WrappedKey,
+    WrappingSecret,
+    WrappingSecrets,
+    bytes_of,
+    opens,
+    text_of,
+    unwrap,
+    wrap,
+)
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+PREFIX = "tc1"
+"""The form of an encrypted value: `tc1:ID OF THE DATA KEY:NONCE AND CIPHERTEXT`."""
+LOCK = 0x746F6F6C6B657973
+"""The advisory lock of whoever makes or changes a data key on Postgres."""
+
+Place = tuple[str, str, str]
+"""Table, row and field of a value: an encrypted one opens nowhere else."""
+
+SAYS_OLD = (
+    "give the one until now for one start, in $TOOLCRIB_ADMIN_KEY_OLD (or auth.admin_key_old), or in "
+    "secrets.key_file_old where a file was used; or remove the secrets for good with `toolcrib secrets "
+    "remove`. Nothing was changed"
+)
+
+RESTORE = "restore the database from a backup, or remove the secrets with `toolcrib secrets remove`"
+
+
+def is_encrypted(value: object) -> bool:
+    """Whether a stored value is an encrypted one."""
+    return isinstance(value, str) and value.startswith(f"{PREFIX}:")
+
+
+@dataclass(frozen=True, slots=True)
+class Cipher:
+    """Data keys that are open: one to encrypt with, and all that were needed so far."""
+
+    current: str
+    keys: Mapping[str, bytes] = field(repr=False)
+
+    def encrypt(self, place: Place, text: str) -> str:
+        """Encrypt a text for its place."""
+        nonce = token_bytes(NONCE_BYTES)
+        sealed = _aead(self.keys[self.current]).encrypt(nonce, text.encode(), _about(place, self.current))
+        return f"{PREFIX}:{self.current}:{text_of(nonce + sealed)}"
+
+    def decrypt(self, place: Place, value: str) -> str:
+        """Read an encrypted value; one that was changed, or belongs elsewhere, is refused."""
+        from cryptography.exceptions import InvalidTag
+
+        key = key_id(value)
+        try:
+            sealed = bytes_of(value.rpartition(":")[2])
+            about = _about(place, key)
+            return _aead(self.keys[key]).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], about).decode()
+        except (InvalidTag, ValueError):
+            raise _changed(place) from None
+
+
+@dataclass(slots=True)
+class StoredSecrets:
+    """Encrypts and opens values within a transaction; without wrapping secrets, new values stay plain."""
+
+    wrapping: WrappingSecrets | None = None
+    _open: dict[str, bytes] = field(default_factory=dict[str, bytes], init=False, repr=False)
+
+    async def writer(self, connection: AsyncConnection) -> Cipher | None:
+        """Return what encrypts in this transaction, making the first data key; None where nothing does.
+
+        The newest key is looked up every time: another process may have put one in place of ours.
+        """
+        if self.wrapping is None:
+            return None
+        await lock_keys(connection)
+        rows = await stored_keys(connection)
+        if not rows:
+            made, data_key = await add_key(connection, self.wrapping.make(), rows)
+            self._open[made] = data_key
+            return Cipher(made, self._open)
+        newest = max(rows, key=lambda each: each.created)
+        self._unwrap([newest])
+        return Cipher(newest.id, self._open)
+
+    async def reader(self, connection: AsyncConnection, values: Iterable[object]) -> Cipher:
+        """Return what opens those of the values that are encrypted."""
+        needed = {key_id(each) for each in values if isinstance(each, str) and is_encrypted(each)}
+        if missing := needed - self._open.keys():
+            rows = {each.id: each for each in await stored_keys(connection)}
+            if unknown := missing - rows.keys():
+                raise Refused("INVALID_REQUEST", f"store: data key {min(unknown)} is missing; {RESTORE}")
+            self._unwrap([rows[each] for each in missing])
+        return Cipher("", self._open)
+
+    def _unwrap(self, rows: Iterable[WrappedKey]) -> None:
+        for row in rows:
+            if row.id not in self._open:
+                self._open[row.id] = unwrapped(row, self._secret_of(row))
+
+    def _secret_of(self, row: WrappedKey) -> WrappingSecret:
+        if self.wrapping is None:
+            raise Refused("INVALID_REQUEST", f"store: it holds encrypted secrets; {SAYS_OLD}")
+        return secret_for(row, self.wrapping)
+
+
+def unwrapped(row: WrappedKey, secret: WrappingSecret) -> bytes:
+    """Open a data key."""
+    try:
+        return unwrap(row, secret)
+    except ValueError as error:
+        raise Refused("INVALID_REQUEST", f"store: {error}; {RESTORE}") from None
+
+
+def secret_for(row: WrappedKey, wrapping: WrappingSecrets) -> WrappingSecret:
+    """Find the secret that wraps a data key: the one in force, else an earlier one."""
+    current = wrapping.current()
+    for each in (*([] if current is None else [current]), *wrapping.earlier()):
+        if opens(row, each):
+            return each
+    what = {"admin_key": "an admin key", "key_file": "a key file"}[row.wrapped_by]
+    given = "none was given now" if current is None else "it is not the one given now"
+    message = f"store: its secrets are encrypted, and opened with {what}; {given}: {SAYS_OLD}"
+    raise Refused("INVALID_REQUEST", message)
+
+
+async def stored_keys(connection: AsyncConnection) -> list[WrappedKey]:
+    """Read all data keys, wrapped."""
+    found = await connection.execute(select(data_keys).order_by(data_keys.c.created))
+    return [WrappedKey(**row) for row in found.mappings()]
+
+
+async def lock_keys(connection: AsyncConnection) -> None:
+    """Let nobody else make or change data keys until this transaction ends; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        await connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+
+
+async def add_key(
+    connection: AsyncConnection, secret: WrappingSecret, others: Iterable[WrappedKey]
+) -> tuple[str, bytes]:
+    """Store a new data key, which is the newest from now on."""
+    data_key = token_bytes(DATA_KEY_BYTES)
+    # Later than all others, whatever the clocks of other machines say.
+    created = max((time(), *(each.created + 1 for each in others)))
+    row = wrap(data_key, secret, id=token_hex(4), created=created)
+    await connection.execute(insert(data_keys), row_of(row))
+    return row.id, data_key
+
+
+def key_id(value: str) -> str:
+    """Return which data key a value is encrypted with."""
+    return value.split(":", 2)[1]
+
+
+def row_of(key: WrappedKey) -> dict[str, object]:
+    """Spell a data key as its row."""
+    return {column.name: getattr(key, column.name) for column in data_keys.c}
+
+
+def _about(place: Place, id: str) -> bytes:
+    return dumps([PREFIX, id, *place]).encode()
+
+
+def _changed(place: Place) -> Refused:
+    table, row, name = place
+    message = f"store: {name} of {row} in {table} was changed, or moved there from another row; {RESTORE}"
+    return Refused("INVALID_REQUEST", message)
+
+
+@lru_cache(maxsize=4)
+def _aead(key: bytes) -> "AESGCM":
+    # Late: see `wrapping`.
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(key)

@@ -1,0 +1,183 @@
+"""Flat names: the first claimant owns one, whoever claims it later and in whatever order sources come up."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.catalog import Catalog
+from toolcrib.catalog.flat import FIRST_OFFER_SECONDS, FlatClaims, ordered
+from toolcrib.interfaces import Offer
+from toolcrib.model import Family, Tool
+from toolcrib.testing import a_tool
+
+pytestmark = pytest.mark.requirement("A4")
+
+
+class Kept:
+    """What a store keeps of claims, from one catalog to the next."""
+
+    def __init__(self, *sources: str) -> None:
+        self.claims: dict[str, str] = {}
+        self.catalog = Catalog(())
+        self.start(*sources)
+
+    def start(self, *sources: str) -> None:
+        """Start anew over what was kept."""
+        self.catalog = Catalog(sources, claims=dict(self.claims), claimed=self._claimed)
+
+    def _claimed(self, fresh: Mapping[str, str], stale: Collection[str]) -> None:
+        for name in stale:
+            self.claims.pop(name)
+        self.claims.update(fresh)
+
+    def offer(self, source: str, *names: str, family: Family = "mcp") -> None:
+        tools = [a_tool(f"{source}:{name}", family=family, exposed="") for name in names]
+        self.catalog.replace(source, Offer(tools=tools))
+
+    def owner(self, name: str) -> str | None:
+        """Return who a name belongs to, present or not."""
+        found = self.catalog.snapshot.claimants(name)
+        return found[0].name if found else None
+
+    def found(self, name: str) -> list[str]:
+        return [tool.name for tool in self.catalog.snapshot.find(name)]
+
+
+@given(st.permutations(["files", "repo", "evil"]))
+def test_the_config_order_decides_at_the_first_start(order: list[str]) -> None:
+    kept = Kept("files", "repo", "evil")
+    for source in order:
+        kept.offer(source, "read", "write")
+    assert [kept.owner(name) for name in ("read", "write")] == ["files:read", "files:write"]
+    kept.start("evil", "repo", "files")
+    for source in reversed(order):
+        kept.offer(source, "read", "write")
+    assert kept.owner("read") == "files:read", "another order of the config later changes nothing"
+
+
+def test_later_claims_leave_a_name_with_its_owner() -> None:
+    kept = Kept("evil", "files")
+    kept.offer("evil", "harmless")
+    kept.offer("files", "read-file")
+    kept.offer("evil", "harmless", "read_file", "Read-File")
+    for spelling in ("read-file", "read_file", "Read-File", "READ_FILE"):
+        assert kept.owner(spelling) == "files:read-file"
+    assert kept.owner("mcp_evil_read_file") == "evil:read_file"
+    assert kept.owner("evil:read_file") == "evil:read_file"
+
+
+def test_a_source_added_above_others_takes_no_names() -> None:
+    kept = Kept("files")
+    kept.offer("files", "read")
+    kept.catalog.arrange(["evil", "files"])
+    kept.offer("evil", "read")
+    assert kept.owner("read") == "files:read"
+    kept.start("evil", "files")
+    kept.offer("evil", "read")
+    assert kept.owner("read") == "files:read"
+
+
+def test_an_owner_that_is_away_keeps_its_name() -> None:
+    kept = Kept("files", "evil")
+    kept.offer("files", "read")
+    kept.offer("evil", "read")
+    kept.catalog.remove("files")
+    assert (kept.owner("read"), kept.found("read")) == ("files:read", ["evil:read"])
+    kept.start("files", "evil")
+    kept.offer("evil", "read")
+    assert (kept.owner("read"), kept.found("read")) == ("files:read", ["evil:read"])
+    assert kept.catalog.snapshot.claimants("read")[0].exposed == "mcp_files_read"
+    kept.offer("files", "read")
+    assert kept.found("read") == ["files:read", "evil:read"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_source_that_leaves_the_config_frees_its_names(restarted: bool) -> None:
+    kept = Kept("files", "evil")
+    kept.offer("files", "read")
+    kept.offer("evil", "read")
+    if restarted:
+        kept.start("evil")
+        kept.offer("evil", "read")
+    else:
+        kept.catalog.remove("files")
+        kept.catalog.arrange(["evil"])
+    assert kept.owner("read") == "evil:read"
+    assert "flat:files:read" not in kept.claims
+    kept.catalog.arrange(["files", "evil"])
+    kept.offer("files", "read")
+    assert kept.owner("read") == "evil:read", "who comes back comes last"
+
+
+def _not_kept(_: Mapping[str, str], __: Collection[str]) -> None:
+    """No store."""
+
+
+def test_a_first_offer_that_comes_late_counts_from_then() -> None:
+    now = 0.0
+    claims = FlatClaims({}, ["slow", "quick"], _not_kept, clock=lambda: now)
+    slow, quick = a_tool("slow:read", family="mcp"), a_tool("quick:read", family="mcp")
+    claims.settle({quick.name: quick})
+    now = FIRST_OFFER_SECONDS + 1
+    contested = claims.settle({slow.name: slow, quick.name: quick})
+    assert [tool.name for tool in contested["read"]] == ["quick:read", "slow:read"]
+
+
+def test_sources_of_the_operator_go_before_apps() -> None:
+    kept = Kept("apps", "files")
+    kept.offer("com.example", "read", family="app")
+    kept.offer("com.another", "read", family="app")
+    assert kept.found("read") == ["com.example:read", "com.another:read"]
+    kept.offer("files", "read")
+    assert kept.owner("read") == "files:read"
+    kept.start("apps", "files")
+    kept.offer("com.another", "read", family="app")
+    kept.offer("com.example", "read", family="app")
+    assert kept.owner("read") == "files:read"
+    kept.catalog.arrange(["apps"])
+    assert kept.found("read") == ["com.example:read", "com.another:read"]
+    kept.catalog.remove("com.example")
+    assert kept.owner("read") == "com.another:read", "an app that is gone keeps nothing"
+
+
+def test_a_safe_name_goes_before_flat_ones_in_every_spelling() -> None:
+    kept = Kept("evil", "cards")
+    kept.offer("evil", "get-card", "get_card2")
+    kept.offer("cards", "get-card", family="function")
+    assert {kept.owner(name) for name in ("get-card", "get_card", "Get-Card")} == {"cards:get-card"}
+
+
+def test_of_one_source_the_tool_of_just_that_name_is_meant() -> None:
+    kept = Kept("files", "evil")
+    kept.offer("evil", "readfile")
+    kept.offer("files", "readFile", "readfile")
+    assert (kept.owner("readFile"), kept.owner("readfile")) == ("files:readFile", "files:readfile")
+    tools: Sequence[Tool] = [a_tool("a:X", family="mcp"), a_tool("b:x", family="mcp"), a_tool("a:x")]
+    assert [tool.name for tool in ordered("x", tools)] == ["a:x", "a:X", "b:x"]
+
+
+def test_collisions_are_reported_once_and_hide_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    kept = Kept("files", "evil")
+    names = [f"tool{number}" for number in range(50)]
+    kept.offer("files", *names)
+    kept.offer("evil", *names)
+    snapshot = kept.catalog.snapshot
+    assert len(snapshot.tools) == 100
+    assert (len(snapshot.shadowed), snapshot.withheld) == (50, ())
+    assert {each.source for each in snapshot.shadowed} == {"evil"}
+    lines = len(caplog.records)
+    assert lines <= 21
+    kept.catalog.degrade("evil", True)
+    assert len(caplog.records) == lines
+
+
+def test_a_name_that_cannot_be_exposed_is_kept_for_its_owner() -> None:
+    kept = Kept("files", "evil")
+    kept.offer("files", "東京")
+    kept.offer("evil", "東京")
+    kept.catalog.remove("files")
+    assert kept.owner("東京") == "files:東京"

@@ -1,0 +1,61 @@
+"""Admin keys that are too easily guessed are refused, wherever they come from."""
+
+from pathlib import Path
+from secrets import token_hex, token_urlsafe
+
+import pytest
+
+from tests.config.faulty import faults
+from toolcrib.build import build
+from toolcrib.config import ConfigError, default_document, parse
+from toolcrib.config.admin_key import weakness
+from toolcrib.identity.admin import FILE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
+
+WEAK = [
+    "k" * 32,
+    "ab" * 20,
+    "1234" * 10,
+    " " * 40,
+    "a key with blanks that is long enough",
+    "tab\tin-a-key-that-is-long-enough-else",
+    "aabbaabbaabbbbaaaabbabababbaabbaab",
+    "changeme",
+    "changeme-changeme-changeme-changeme",
+    "ChangeMe123456",
+    "admin",
+    "secret",
+    "password-password-password-password1",
+]
+
+
+@pytest.mark.parametrize("key", WEAK)
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_weak_key_is_refused_everywhere(key: str, host: str) -> None:
+    text = f"server: {{host: {host}}}\n"
+    for found in (faults(text, {"TOOLCRIB_ADMIN_KEY": key}), faults(f'{text}auth: {{admin_key: "{key}"}}\n')):
+        assert any("auth.admin_key: " in each for each in found)
+        assert not any(key in each for each in found if key.strip() and len(key) > 8)
+
+
+@pytest.mark.parametrize("key", ["short", "from-the-file", "correct-horse-battery-staple", "hunter2hunter2"])
+def test_a_short_key_that_is_not_weak_serves_on_loopback(key: str) -> None:
+    assert parse(f"auth: {{admin_key: {key}}}", "toolcrib.yaml", {}).auth.admin_key == key
+    (fault,) = faults(f"server: {{host: 0.0.0.0}}\nauth: {{admin_key: {key}}}\n")
+    assert "32 characters" in fault
+
+
+def test_random_keys_are_not_weak() -> None:
+    made = [token_hex(size) for size in (16, 32)] + [token_urlsafe(24) for _ in range(1000)]
+    assert [key for key in made if weakness(key) is not None] == []
+
+
+@pytest.mark.parametrize("key", [*WEAK, "", "short-but-not-weak"])
+async def test_a_weak_key_in_the_file_is_refused(tmp_path: Path, key: str) -> None:
+    env = {"TOOLCRIB_HOME": str(tmp_path)}
+    (tmp_path / FILE).write_text(f"{key}\n")
+    (tmp_path / FILE).chmod(0o600)
+    with pytest.raises(ConfigError, match=r"auth\.admin_key"):
+        async with build(default_document(env), env=env):
+            pass

@@ -1,0 +1,65 @@
+"""What every store must do with MCP sessions: keep when one was used and that it has ended, within limits."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import pytest
+
+from tests.contracts.stores import LASTING, STORES, Kind, opened
+from toolcrib.interfaces import McpSessionRow, Store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D4")]
+
+
+@pytest.fixture(params=STORES, ids=lambda kind: kind.__name__)
+async def store(request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
+    async with opened(request.param(request)) as one:
+        yield one
+
+
+def a_row(id: str = "one", used: float = 100.0, principal: str = "eve") -> McpSessionRow:
+    return McpSessionRow(id=id, principal=principal, used=used)
+
+
+async def test_use_is_stored_and_never_goes_back(store: Store) -> None:
+    sessions = store.mcp_sessions
+    assert await sessions.get("one") is None
+    await sessions.renew([])
+    await sessions.renew([a_row(), a_row("two")])
+    await sessions.renew([a_row(used=200.0), a_row("two", used=50.0)])
+    assert await sessions.get("one") == a_row(used=200.0)
+    assert await sessions.get("two") == a_row("two")
+
+
+async def test_an_ended_session_stays_ended_though_it_is_used(store: Store) -> None:
+    sessions = store.mcp_sessions
+    await sessions.renew([a_row("used")])
+    for name in ("fresh", "used"):
+        await sessions.end(a_row(name, used=150.0))
+        await sessions.renew([a_row(name, used=300.0)])
+        assert await sessions.get(name) == replace(a_row(name, used=150.0), ended=True)
+    await sessions.renew([a_row("other", used=160.0)])
+    assert sorted(await sessions.ended_since(150.0)) == ["fresh", "used"]
+    assert await sessions.ended_since(150.5) == []
+
+
+async def test_pruning_forgets_the_longest_unused(store: Store) -> None:
+    sessions = store.mcp_sessions
+    await sessions.renew([a_row(f"e{number}", used=float(number)) for number in range(10)])
+    await sessions.renew([a_row("b", used=0.5, principal="bob")])
+    assert await sessions.prune(0.5, most=100, per_principal=100) == 1
+    assert await sessions.prune(0.0, most=100, per_principal=4) == 5
+    assert await sessions.get("e5") is None
+    assert await sessions.get("e6") is not None
+    assert await sessions.get("b") is not None
+    assert await sessions.prune(0.0, most=3, per_principal=4) == 2
+    assert await sessions.get("b") is None
+
+
+@pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
+async def test_an_end_outlives_the_store_object(kind: Kind, request: pytest.FixtureRequest) -> None:
+    url = kind(request)
+    async with opened(url) as store:
+        await store.mcp_sessions.end(a_row())
+    async with opened(url) as store:
+        assert await store.mcp_sessions.get("one") == replace(a_row(), ended=True)

@@ -1,0 +1,48 @@
+"""A pytest plugin that runs the tests of one check, and writes down how they ended and their figures."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NUMBER, OUTPUT = "TOOLCRIB_SOAK_CHECK", "TOOLCRIB_SOAK_OUTPUT"
+"""Which check is run, and the file that says what came of it."""
+
+
+def checks_of(item: pytest.Item) -> set[int]:
+    """Return the numbers of all checks that a test proves."""
+    return {number for mark in item.iter_markers("check") for number in mark.args}
+
+
+class Recorder:
+    """Keeps what is to be run, then what came of it."""
+
+    def __init__(self, number: int, output: Path) -> None:
+        self._number, self._output = number, output
+        self._tests: dict[str, dict[str, Any]] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out the tests of other checks."""
+        others = [item for item in items if self._number not in checks_of(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if self._number in checks_of(item)]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the worst of set-up, call and clean-up."""
+        test = self._tests.setdefault(report.nodeid, {"outcome": "passed", "figures": [], "why": ""})
+        if report.outcome != "passed" and test["outcome"] != "failed":
+            test["outcome"], test["why"] = report.outcome, report.longreprtext.strip()[-400:]
+        if report.when == "teardown":
+            test["figures"] = [str(value) for name, value in report.user_properties if name == "figure"]
+
+    def pytest_sessionfinish(self) -> None:
+        """Write it down."""
+        self._output.write_text(json.dumps(self._tests))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin, where a check is named."""
+    config.pluginmanager.register(Recorder(int(os.environ[NUMBER]), Path(os.environ[OUTPUT])))

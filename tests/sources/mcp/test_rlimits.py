@@ -1,0 +1,119 @@
+"""A program is held to the limits of its server, and one that dies says which limits it had."""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.sources.mcp.under import Under, ask, lost, under
+from toolcrib.sources.mcp import guard, process, rlimits
+from toolcrib.sources.mcp.faults import Cut, Unsent
+from toolcrib.sources.mcp.rlimits import ProcessLimits
+
+__all__ = ["under"]
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.requirement("C1", "I5"),
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems enforce fewer limits"),
+]
+
+GREEDY = (sys.executable, "-I", "-S", str(Path(__file__).with_name("greedy.py")))
+
+
+async def got(under: Under, deed: str, amount: int, limits: ProcessLimits, **env: str) -> object:
+    async with under.dial(command=GREEDY, limits=limits, env=env) as connection:
+        return (await ask(connection, deed, amount=amount))["got"]
+
+
+async def test_memory_over_the_limit_is_refused_to_the_program(under: Under) -> None:
+    limits = ProcessLimits(memory_mb=256)
+    assert await got(under, "memory", 100, limits) == 100
+    assert await got(under, "memory", 300, limits) == "MemoryError"
+    assert await got(under, "memory", 300, ProcessLimits()) == 300
+
+
+async def test_files_over_the_limit_are_refused_to_the_program(under: Under) -> None:
+    assert await got(under, "files", 100, ProcessLimits(open_files=32)) == ["EMFILE", 32]
+
+
+async def test_a_file_over_the_limit_is_cut(under: Under, tmp_path: Path) -> None:
+    there = str(tmp_path / "file")
+    assert await got(under, "size", 4, ProcessLimits(file_size_mb=2), GREEDY_FILE=there) == ["EFBIG", 2]
+
+
+async def test_a_program_that_dies_out_of_memory_names_its_limit(under: Under) -> None:
+    limits = ProcessLimits(memory_mb=256, open_files=64)
+    async with under.dial(command=GREEDY, limits=limits) as connection:
+        with pytest.raises(Cut):
+            await ask(connection, "memory_fatally", amount=300)
+        assert await lost(connection) == (
+            "it exited with status 1 (its limits are memory_mb 256, open_files 64)"
+        )
+
+
+@pytest.mark.slow
+async def test_cpu_time_over_the_limit_ends_the_program_by_name(under: Under) -> None:
+    async with under.dial(command=GREEDY, limits=ProcessLimits(cpu_seconds=1)) as connection:
+        with pytest.raises(Cut):
+            await ask(connection, "processor", amount=0)
+        assert await lost(connection) == "it was killed by signal 24: it reached its limit of cpu_seconds 1"
+
+
+async def test_the_gateway_itself_keeps_its_own_limits(under: Under) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert await got(under, "files", 50, ProcessLimits(open_files=64)) == 50
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+
+def test_processes_over_the_limit_are_refused_to_the_program() -> None:
+    near, far = socket.socketpair()
+    most = 4 if os.geteuid() == 0 else 1
+    ways = (str(far.fileno()), "5", "", ProcessLimits(processes=most).encoded())
+    with near, far:
+        guarded = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard.__file__, *ways, GREEDY[0], *GREEDY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[far.fileno()],
+        )
+        said, _ = guarded.communicate(
+            orjson.dumps({"id": 1, "method": "forks", "params": {"amount": 50}}) + b"\n", timeout=20
+        )
+    refused, started = orjson.loads(said)["result"]["got"]
+    assert refused == "EAGAIN"
+    assert started < most
+
+
+@pytest.mark.parametrize(
+    "system, user, name",
+    [("darwin", 1000, "memory_mb"), ("linux", 0, "processes"), ("win32", 1, "open_files")],
+)
+async def test_a_limit_that_would_not_hold_is_refused(
+    under: Under, monkeypatch: pytest.MonkeyPatch, system: str, user: int, name: str
+) -> None:
+    monkeypatch.setattr(rlimits.sys, "platform", system)
+    monkeypatch.setattr(rlimits.os, "geteuid", lambda: user)
+    assert rlimits.unenforced(name)
+    with pytest.raises(Unsent, match=f"its limit {name} is not enforced"):
+        process.launch(
+            GREEDY[0],
+            GREEDY,
+            env={},
+            cwd=None,
+            grace=1.0,
+            ended=lambda _: None,
+            limits=ProcessLimits(**{name: 100}),
+        )
+
+
+def test_other_systems_enforce_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlimits.sys, "platform", "darwin")
+    monkeypatch.setattr(rlimits.os, "geteuid", lambda: 1000)
+    assert not rlimits.unenforced("open_files")
+    assert not rlimits.unenforced("processes")

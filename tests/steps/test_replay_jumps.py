@@ -1,0 +1,74 @@
+"""The wall clock jumps by 25 hours, while running and between two starts: no keyed change is made twice."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.clocks import DAY, Machine
+from tests.steps.keyed import Counter, Doer, code, keyed
+from toolcrib.quotas import KEPT_SECONDS
+from toolcrib.store import open_store
+from toolcrib.store.sql.clock import save
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
+
+JUMPS = [25 * 3600.0, -25 * 3600.0, 400 * DAY]
+
+
+def url_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    return f"sqlite:///{folder}/x.db" if kind == "sqlite" else request.getfixturevalue("fresh_database")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_keyed_change_is_not_made_again_after_a_jump(
+    jump: float, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url, machine, doer = url_of(kind, request, tmp_path), Machine(), Doer()
+    store = await open_store(url, machine.clock())
+    desk = Counter(store.replays, clock=store.clock)
+    await save(store.database, store.clock)
+    await desk.chain(doer)(keyed())
+    machine.jumps(jump)
+    await desk.replay.bounded.tidy()
+    assert (await desk.chain(doer)(keyed())).data == {"done": 1}
+    await store.close()
+    machine.jumps(jump)
+    for boot in ("first", "second"):
+        machine.boot = boot
+        store = await open_store(url, machine.clock())
+        desk = Counter(store.replays, clock=store.clock)
+        await desk.replay.bounded.tidy()
+        assert (await desk.chain(doer)(keyed())).data == {"done": 1}
+        await store.close()
+    assert doer.done == 1
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_key_is_dropped_after_a_day_of_real_time(jump: float) -> None:
+    machine, doer = Machine(), Doer()
+    store = await open_store("sqlite://", machine.clock())
+    desk = Counter(store.replays, clock=store.clock)
+    await desk.chain(doer)(keyed())
+    machine.jumps(jump)
+    machine.passes(KEPT_SECONDS + 60)
+    assert await desk.replay.bounded.tidy() == 1
+    assert (await desk.chain(doer)(keyed())).data == {"done": 2}
+    await store.close()
+
+
+async def test_a_call_that_runs_elsewhere_is_in_progress_after_a_jump(tmp_path: Path) -> None:
+    machine, doer = Machine(), Doer()
+    store = await open_store("sqlite://", machine.clock())
+    there = Counter(store.replays, "there", store.clock)
+    here = Counter(store.replays, "here", store.clock)
+    inner: list[str | None] = []
+
+    async def meanwhile(call: object) -> object:
+        machine.jumps(25 * 3600.0)
+        inner.append(code(await here.chain(doer)(keyed())))
+        return await doer(call)  # pyright: ignore[reportArgumentType]
+
+    await there.chain(meanwhile)(keyed())  # pyright: ignore[reportArgumentType]
+    assert (inner, doer.done) == (["IN_PROGRESS"], 1)
+    await store.close()

@@ -1,0 +1,170 @@
+"""Answers kept for keys have quotas: bytes and keys, per principal and in all; no change is made twice."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.clocks import Machine
+from tests.steps.keyed import Counter, Doer, code, counter, keyed
+from toolcrib.model import Call, Result
+from toolcrib.quotas import KEPT_SECONDS, ReplayQuota
+from toolcrib.steps.replay import LARGEST
+from toolcrib.store import open_store
+from toolcrib.testing import a_caller
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12", "I10")]
+
+EVE, BOB = a_caller(id="key:eve", key="eve"), a_caller(id="key:bob", key="bob")
+LARGE = "x" * (LARGEST - 4096)
+
+
+class Large:
+    """Answers with nearly a mebibyte, or as much as it is told, and counts."""
+
+    def __init__(self, data: str = LARGE) -> None:
+        self.data, self.done = data, 0
+
+    async def __call__(self, call: Call) -> Result:
+        self.done += 1
+        return Result(data=self.data)
+
+
+def url_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    return f"sqlite:///{folder}/x.db" if kind == "sqlite" else request.getfixturevalue("fresh_database")
+
+
+def size_of(folder: Path) -> int:
+    """How large the files in a folder are."""
+    return sum(each.stat().st_size for each in folder.iterdir())
+
+
+async def held(desk: Counter, owner: str) -> int:
+    """How many bytes of answers the store itself has of a principal."""
+    totals = await desk.replay.replays.totals()
+    return totals[owner].bytes
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+async def test_large_answers_stay_within_the_bytes(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    calls, quota = 48, ReplayQuota()
+    async with counter(url_of(kind, request, tmp_path), quota=quota) as desk:
+        large, small = Large(), Doer()
+        await desk.chain(small)(keyed("his", caller=BOB))
+        for number in range(calls):
+            await desk.chain(large)(keyed(f"k{number}", caller=EVE))
+            if number % 8 == 0:
+                assert await held(desk, "eve") <= quota.bytes_per_principal
+        assert quota.bytes_per_principal // 2 < await held(desk, "eve") <= quota.bytes_per_principal
+        again = [await desk.chain(large)(keyed(f"k{number}", caller=EVE)) for number in (0, calls - 1)]
+        assert [code(each) for each in again] == ["ANSWER_NOT_KEPT", None]
+        assert (again[1].data, large.done) == (LARGE, calls)
+        assert (await desk.chain(small)(keyed("his", caller=BOB))).data == {"done": 1}
+    if kind == "sqlite":
+        assert size_of(tmp_path) < 2 * quota.bytes_per_principal
+
+
+async def test_answers_stored_at_once_stay_within_the_bytes() -> None:
+    quota = ReplayQuota(bytes_per_principal=32 << 10)
+    async with counter(quota=quota) as desk:
+        large = Large("x" * 8000)
+        async with anyio.create_task_group() as tasks:
+            for number in range(24):
+                tasks.start_soon(desk.chain(large), keyed(f"k{number}", caller=EVE))
+        assert await held(desk, "eve") <= quota.bytes_per_principal
+        for number in range(24):
+            again = await desk.chain(large)(keyed(f"k{number}", caller=EVE))
+            assert code(again) in {None, "ANSWER_NOT_KEPT"}
+        assert large.done == 24
+
+
+async def test_bytes_of_all_are_freed_from_who_has_most() -> None:
+    quota = ReplayQuota(bytes=8 << 20, bytes_per_principal=8 << 20)
+    async with counter(quota=quota) as desk:
+        large = Large()
+        await desk.chain(large)(keyed("his", caller=BOB))
+        for number in range(16):
+            await desk.chain(large)(keyed(f"k{number}", caller=EVE))
+        totals = await desk.replay.replays.totals()
+        assert sum(each.bytes for each in totals.values()) <= quota.bytes
+        assert (await desk.chain(large)(keyed("his", caller=BOB))).data == LARGE
+
+
+async def test_one_answer_over_the_quota_is_given_and_not_kept() -> None:
+    async with counter(quota=ReplayQuota(bytes_per_principal=1000)) as desk:
+        large = Large()
+        first = await desk.chain(large)(keyed(caller=EVE))
+        again = await desk.chain(large)(keyed(caller=EVE))
+        assert (first.data, code(again), large.done) == (LARGE, "ANSWER_NOT_KEPT", 1)
+        assert await held(desk, "eve") == 0
+
+
+@pytest.mark.parametrize(
+    "quota, expected, other",
+    [
+        (ReplayQuota(keys_per_principal=3), "RATE_LIMITED", None),
+        (ReplayQuota(keys=3), "OVERLOADED", "OVERLOADED"),
+    ],
+)
+async def test_beyond_so_many_keys_nothing_is_done(
+    quota: ReplayQuota, expected: str, other: str | None
+) -> None:
+    machine, doer = Machine(), Doer()
+    async with counter(clock=machine.clock(), quota=quota) as desk:
+        chain = desk.chain(doer)
+        for number in range(3):
+            await chain(keyed(f"k{number}", caller=EVE))
+        await desk.replay.bounded.reconcile()
+        machine.passes(600)
+        refused = await chain(keyed("one-more", caller=EVE))
+        assert refused.problem is not None
+        assert (refused.problem.code, refused.problem.retryable) == (expected, True)
+        assert refused.problem.retry_after == pytest.approx(KEPT_SECONDS - 600, abs=1)
+        assert doer.done == 3
+        assert (await chain(keyed("k0", caller=EVE))).data == {"done": 1}
+        assert code(await chain(keyed("his", caller=BOB))) == other
+        machine.passes(KEPT_SECONDS)
+        await desk.replay.bounded.tidy()
+        assert (await chain(keyed("one-more", caller=EVE))).data == {"done": doer.done}
+
+
+async def test_keys_claimed_at_once_are_counted() -> None:
+    async with counter(quota=ReplayQuota(keys_per_principal=5)) as desk:
+        doer, codes = Doer(), list[str | None]()
+
+        async def ask(number: int) -> None:
+            codes.append(code(await desk.chain(doer)(keyed(f"k{number}", caller=EVE))))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(ask, number)
+        assert (doer.done, codes.count("RATE_LIMITED")) == (5, 15)
+
+
+async def test_a_freed_key_makes_room_for_another() -> None:
+    async with counter(quota=ReplayQuota(keys_per_principal=1)) as desk:
+        later = Result(problem=_later())
+        chain = desk.chain(Doer(later, later, later))
+        for number in range(3):
+            assert code(await chain(keyed(f"k{number}", caller=EVE))) == "TOOL_FAILED"
+        assert (await chain(keyed("last", caller=EVE))).data == {"done": 4}
+
+
+def _later() -> Any:
+    from toolcrib.errors import problem
+
+    return problem("TOOL_FAILED", "come back later", retryable=True)
+
+
+async def test_another_process_counts_what_is_stored(tmp_path: Path) -> None:
+    url, quota = f"sqlite:///{tmp_path}/x.db", ReplayQuota(keys_per_principal=2)
+    store = await open_store(url)
+    one, two = Counter(store.replays, "one", quota=quota), Counter(store.replays, "two", quota=quota)
+    for number in range(2):
+        await one.chain(Doer())(keyed(f"k{number}", caller=EVE))
+    await two.replay.bounded.reconcile()
+    assert code(await two.chain(Doer())(keyed("more", caller=EVE))) == "RATE_LIMITED"
+    await store.close()

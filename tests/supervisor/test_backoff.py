@@ -1,0 +1,35 @@
+"""Runs that were cut off for what their server sent count as failures in a row, however long they were up."""
+
+import pytest
+
+from toolcrib.interfaces import Upkeep
+from toolcrib.supervisor.backoff import MISBEHAVING_SECONDS, Backoff
+
+pytestmark = pytest.mark.requirement("C2", "I5")
+
+UP = 60.0
+"""Seconds that make any other run a good one."""
+
+
+def states(runs: int, up: float, *, misbehaved: bool) -> list[str]:
+    """What each of some runs leads to, all of the same length."""
+    backoff, now, found = Backoff(Upkeep(most_restarts=3, backoff=0.1), 60.0, None), 0.0, list[str]()
+    for _ in range(runs):
+        backoff.came_up(now)
+        now += up
+        backoff.lost(now)
+        backoff.misbehaved = misbehaved
+        found.append(backoff.died(now, away=False)[0])
+    return found
+
+
+def test_a_server_that_is_cut_off_again_and_again_is_in_a_crash_loop() -> None:
+    assert states(5, UP, misbehaved=True) == ["down", "down", "down", "crash_loop", "crash_loop"]
+
+
+def test_a_server_that_crashes_now_and_then_is_not() -> None:
+    assert states(5, UP, misbehaved=False) == ["down"] * 5
+
+
+def test_a_server_that_was_quiet_for_long_begins_anew() -> None:
+    assert states(5, MISBEHAVING_SECONDS, misbehaved=True) == ["down"] * 5

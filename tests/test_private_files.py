@@ -1,0 +1,80 @@
+"""Files and folders are made for their owner alone, closed where they are ours, and refused where not."""
+
+import logging
+import os
+from collections.abc import Generator
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from toolcrib.private_files import open_to_append, private_file, private_folder, read_secret
+
+pytestmark = pytest.mark.requirement("I5")
+
+SOMEBODY_ELSE = 12345
+
+
+def mode(path: Path) -> int:
+    return S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(params=[0o000, 0o077, 0o377], ids=["lax", "usual", "strict"])
+def umask(request: pytest.FixtureRequest) -> Generator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_what_is_made_is_the_owners_whatever_the_umask(tmp_path: Path) -> None:
+    private_folder(tmp_path / "state")
+    os.close(open_to_append(tmp_path / "state" / "log"))
+    assert (mode(tmp_path / "state"), mode(tmp_path / "state" / "log")) == (0o700, 0o600)
+
+
+def test_what_is_ours_and_open_is_closed_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder, file = tmp_path / "state", tmp_path / "state" / "x.db"
+    folder.mkdir(mode=0o755)
+    file.touch()
+    for path, lax in ((folder, 0o755), (file, 0o640)):
+        path.chmod(lax)
+    with caplog.at_level(logging.WARNING):
+        private_folder(folder)
+        private_file(file)
+        private_folder(folder)
+        private_file(file)
+    assert (mode(folder), mode(file)) == (0o700, 0o600)
+    assert [record.args for record in caplog.records] == [(folder, 0o755, 0o700), (file, 0o640, 0o600)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away takes root")
+def test_what_is_open_and_not_ours_is_refused_unchanged(tmp_path: Path) -> None:
+    folder, file = tmp_path / "state", tmp_path / "x.db"
+    folder.mkdir()
+    file.touch()
+    for path, lax in ((folder, 0o755), (file, 0o644)):
+        path.chmod(lax)
+        os.chown(path, SOMEBODY_ELSE, SOMEBODY_ELSE)
+    with pytest.raises(PermissionError, match="chmod 700"):
+        private_folder(folder)
+    with pytest.raises(PermissionError, match="chmod 600"):
+        private_file(file)
+    assert (mode(folder), mode(file)) == (0o755, 0o644)
+
+
+def test_a_log_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    (tmp_path / "log").chmod(0o640)
+    os.close(open_to_append(tmp_path / "log"))
+    assert mode(tmp_path / "log") == 0o640
+
+
+def test_a_secret_others_can_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("secret")
+    file.chmod(0o640)
+    with pytest.raises(PermissionError, match="chmod 600"):
+        read_secret(file)
+    file.chmod(0o400)
+    assert read_secret(file) == b"secret"

@@ -1,0 +1,1 @@
+"""The checks of the security list at their figures: short in the suite, whole in `make soak`."""

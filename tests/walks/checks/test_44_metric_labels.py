@@ -1,0 +1,116 @@
+"""Whatever callers send, metrics get no new label; without a key, nothing that runs here is named."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.doors import Doors, Reply, doors
+from tests.figures import figure
+from toolcrib import create_tool
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.no_cover,
+    pytest.mark.check(44),
+    pytest.mark.requirement("I3", "I5"),
+]
+
+REQUESTS = figure(2_500, 100_000)
+CONFIG = """
+limits: {per_user: null}
+contexts: {secret_context: {tools: []}}
+mcp: {servers: {secret_server: {transport: http, url: "http://127.0.0.1:9/mcp", start: lazy}}}
+"""
+NAMES = (
+    "secret-tool",
+    "secret_tool",
+    "secret_context",
+    "secret_server",
+    "secret-key",
+    "secret-user",
+    "toolcrib_tool",
+)
+AWAY = "198.51.100.7"
+SAMPLE = re.compile(r"^(\w+)(\{.*\})? \S+$")
+
+
+@create_tool(category="query")
+async def secret_tool(text: str = "") -> str:
+    """Give back what it is given."""
+    return text
+
+
+async def labels(crib: Doors) -> set[str]:
+    """Every series there is, by name and labels."""
+    lines = (await crib.ask("GET", "/metrics")).body.decode().splitlines()
+    found = [SAMPLE.match(line) for line in lines if not line.startswith("#")]
+    return {f"{each[1]}{each[2] or ''}" for each in found if each is not None}
+
+
+def rpc(method: str, params: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def requests_of(number: int) -> tuple[tuple[str, str, dict[str, Any]], ...]:
+    """One request of each kind that holds a value nobody has sent before."""
+    new = f"new-{number}"
+    call = "/api/tools/execute"
+    agent = {"x-agent-id": new, "x-agent-version": new, "x-session-id": new, "x-correlation-id": new}
+    mcp = {"accept": "application/json, text/event-stream"}
+    return (
+        ("POST", call, {"body": {"name": "secret_tool", "arguments": {"text": new}}, "headers": agent}),
+        ("POST", call, {"body": {"name": "secret_tool", "arguments": {new: new}}}),
+        ("POST", call, {"body": {"name": new}}),
+        ("POST", call, {"body": {"name": f"{new}:secret_tool"}}),
+        ("POST", call, {"body": {"name": "secret_tool", "context": new}}),
+        ("POST", call, {"body": {"name": "secret_tool"}, "headers": {"x-user-id": new}}),
+        ("POST", call, {"body": {"name": "secret_tool"}, "key": new}),
+        ("PUT", f"/api/users/{new}", {"body": {}}),
+        ("GET", f"/{new}", {}),
+        ("POST", "/mcp", {"body": rpc(new, {}), "headers": mcp}),
+        ("POST", "/mcp", {"body": rpc("tools/call", {"name": new}), "headers": mcp}),
+    )
+
+
+async def test_no_request_adds_a_label_value() -> None:
+    async with doors(CONFIG, tools=[secret_tool]) as crib:
+        for method, target, more in requests_of(0):
+            await crib.ask(method, target, **more)
+        before, sent, number = await labels(crib), 0, 0
+        while sent < REQUESTS:
+            number += 1
+            for method, target, more in requests_of(number):
+                assert (await crib.ask(method, target, **more)).status < 500
+                sent += 1
+        added = await labels(crib) - before
+        print(f"{sent} requests with values of their own added {len(added)} label values")
+        assert added == set()
+
+
+async def named(crib: Doors, ask: Callable[[str], Any]) -> list[tuple[str, str]]:
+    """Which names the open routes give away."""
+    found: list[tuple[str, str]] = []
+    for path in ("/health", "/ready", "/metrics", "/openapi.json"):
+        reply: Reply = await ask(path)
+        said = f"{reply.headers} {reply.body.decode()}"
+        found += [(path, name) for name in NAMES if name in said]
+    return found
+
+
+async def test_nothing_is_named_without_a_key() -> None:
+    async with doors(CONFIG, tools=[secret_tool]) as crib:
+        await crib.key("secret-key")
+        assert (await crib.ask("PUT", "/api/users/secret-user", body={})).status == 200
+        assert (await crib.call("secret_tool")).status == 200
+        assert "secret-tool" in (await crib.ask("GET", "/metrics", client=AWAY)).body.decode()
+        for key in (None, "wrong"):
+            assert await named(crib, lambda path, key=key: crib.ask("GET", path, key=key, client=AWAY)) == []
+            for path in ("/metrics", "/openapi.json"):
+                assert (await crib.ask("GET", path, key=key, client=AWAY)).status == 401
+        for path in ("/health", "/ready"):
+            alone = await crib.ask("GET", path, key=None)
+            assert len(alone.body) < 100
+            assert not any(name in alone.body.decode() for name in NAMES)

@@ -1,0 +1,206 @@
+"""The page's session in a real browser: tabs, reloads, sign-out, a fresh sign-in, idle time, revoked keys."""
+
+import json
+import urllib.request
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.doors import ADMIN
+from tests.identity.test_sign_in import Clock
+from tests.walks.test_page import Seen, opened
+from toolcrib.identity.sign_in import FRESH_SECONDS, IDLE_SECONDS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow, pytest.mark.requirement("I1")]
+
+INSIDE, GATE = "#tool h3", "#gate:visible"
+
+
+@pytest.fixture
+def seen(page: "Page") -> Generator[Seen]:
+    with opened(page) as browser:
+        yield browser
+
+
+@pytest.fixture
+def clock(seen: Seen) -> Clock:
+    """The clock of the gateway's sessions."""
+    clock = Clock()
+    seen.crib.house.identity.sign_in.now = clock
+    return clock
+
+
+def asked(seen: Seen, method: str, path: str, key: str = ADMIN, body: object = None) -> Any:
+    request = urllib.request.Request(
+        seen.url + path,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def second_tab(seen: Seen) -> "Page":
+    tab = seen.page.context.new_page()
+    tab.goto(seen.url)
+    return tab
+
+
+def test_reload_and_second_tab_stay_signed_in(seen: Seen) -> None:
+    seen.sign_in()
+    seen.page.reload()
+    seen.page.wait_for_selector(INSIDE)
+    other = second_tab(seen)
+    other.wait_for_selector(INSIDE)
+    other.close()
+    assert seen.troubles == []
+
+
+def test_nothing_that_is_kept_or_sent_holds_the_link(seen: Seen) -> None:
+    sent: list[str] = []
+    seen.page.on("request", lambda request: sent.append(request.url + str(request.headers)))
+    seen.sign_in()
+    assert seen.page.url == f"{seen.url}/"
+    assert not any("tc_link_" in each for each in sent)
+    seen.page.go_back()
+    assert "tc_link_" not in seen.page.url
+
+
+def test_sign_out_in_one_tab_signs_out_the_others(seen: Seen) -> None:
+    seen.sign_in()
+    other = second_tab(seen)
+    other.wait_for_selector(INSIDE)
+    seen.page.click("#signout")
+    seen.page.wait_for_selector(GATE)
+    other.wait_for_selector(GATE)
+    assert seen.page.evaluate("localStorage.length") == 0
+    assert not other.is_visible("#inside")
+    # And in again: a link opened in one tab signs in the other, which shows how to sign in.
+    seen.sign_in()
+    other.wait_for_selector(INSIDE)
+    other.close()
+
+
+def test_used_link_does_no_harm_to_who_is_signed_in(seen: Seen) -> None:
+    seen.sign_in()
+    seen.page.goto(f"{seen.url}/#token=used")
+    seen.page.wait_for_selector("#trouble:visible")
+    assert seen.page.is_visible(INSIDE)
+    other = seen.page.context.new_page()
+    other.goto(f"{seen.url}/#token=used")
+    other.wait_for_selector(INSIDE)
+    other.close()
+
+
+def test_admin_key_signs_in_at_the_gate(seen: Seen) -> None:
+    seen.page.goto(seen.url)
+    seen.page.fill("#gate-key", "wrong")
+    seen.page.click("#gate-form button")
+    seen.page.wait_for_selector("#trouble:visible")
+    seen.page.fill("#gate-key", ADMIN)
+    seen.page.click("#gate-form button")
+    seen.page.wait_for_selector(INSIDE)
+
+
+def start_a_key(seen: Seen, name: str) -> None:
+    seen.page.fill("#key-name", name)
+    seen.page.fill("#key-permissions", "notes:read")
+    seen.page.click("#key-form button[type=submit]")
+    seen.page.wait_for_selector("#fresh[open]")
+    assert seen.page.input_value("#key-permissions") == "notes:read"
+
+
+def key_names(seen: Seen) -> list[str]:
+    return [key["name"] for key in asked(seen, "GET", "/api/keys")["keys"]]
+
+
+def test_new_key_asks_for_a_fresh_sign_in_by_link(seen: Seen, clock: Clock) -> None:
+    seen.sign_in()
+    clock.now += FRESH_SECONDS + 1
+    start_a_key(seen, "by-link")
+    seen.page.click("#fresh-cancel")
+    seen.page.wait_for_selector("#trouble:visible")
+    assert key_names(seen) == []
+    start_a_key(seen, "by-link")
+    # The link is opened in another tab; this one goes on with what was typed.
+    tab = seen.page.context.new_page()
+    tab.goto(asked(seen, "POST", "/api/signin")["url"])
+    tab.wait_for_selector(INSIDE)
+    seen.page.wait_for_selector("#made pre")
+    assert not seen.page.is_visible("#fresh")
+    assert key_names(seen) == ["by-link"]
+    tab.close()
+
+
+def test_new_key_asks_for_a_fresh_sign_in_by_key(seen: Seen, clock: Clock) -> None:
+    seen.sign_in()
+    clock.now += FRESH_SECONDS + 1
+    start_a_key(seen, "by-key")
+    seen.page.fill("#fresh-key", "wrong")
+    seen.page.click("#fresh-form button")
+    seen.page.wait_for_selector("#fresh-trouble:visible")
+    seen.page.fill("#fresh-key", ADMIN)
+    seen.page.click("#fresh-form button")
+    seen.page.wait_for_selector("#made pre")
+    assert key_names(seen) == ["by-key"]
+
+
+def test_new_server_asks_for_a_fresh_sign_in(seen: Seen, clock: Clock) -> None:
+    seen.sign_in()
+    clock.now += FRESH_SECONDS + 1
+    seen.choose("add an mcp server")
+    seen.page.click("role=tab[name=JSON]")
+    arguments = {"server_id": "later", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
+    seen.page.fill("#tool textarea[aria-label]", json.dumps(arguments))
+    seen.page.click("#tool button[type=submit]")
+    seen.page.wait_for_selector("#fresh[open]")
+    # A link opened in the same tab keeps what was typed as well.
+    seen.page.goto(asked(seen, "POST", "/api/signin")["url"])
+    seen.page.wait_for_selector(".outcome .pill.good")
+    assert "later" in asked(seen, "GET", "/mcp/status")["servers"]
+
+
+def test_unused_session_ends_and_says_so(seen: Seen, clock: Clock) -> None:
+    seen.sign_in()
+    clock.now += IDLE_SECONDS + 1
+    seen.page.fill("#search", "convert")
+    seen.page.wait_for_selector("#gate-ended:visible")
+    assert not seen.page.is_visible("#inside")
+
+
+def test_revoked_key_signs_its_page_out(seen: Seen) -> None:
+    key = asked(seen, "POST", "/api/keys", body={"name": "ops", "permissions": ["crib:admin"]})["key"]
+    seen.page.goto(asked(seen, "POST", "/api/signin", key)["url"])
+    seen.page.wait_for_selector("#version:visible")
+    asked(seen, "DELETE", "/api/keys/ops")
+    seen.page.fill("#search", "convert")
+    seen.page.wait_for_selector("#gate-ended:visible")
+
+
+def test_footer_links_open_with_the_session(seen: Seen) -> None:
+    seen.sign_in()
+    with seen.page.context.expect_page() as opening:
+        seen.page.click("footer a[href='/metrics']")
+    shown = opening.value
+    shown.wait_for_selector("text=toolcrib_")
+    assert shown.url.startswith("blob:")
+    shown.close()
+
+
+@pytest.mark.check(18)
+def test_no_text_becomes_markup_or_script(seen: Seen) -> None:
+    seen.sign_in()
+    sinks = (
+        "document.createElement('div').innerHTML = '<b>x</b>'",
+        "document.createElement('script').text = 'window.hacked = 1'",
+        "document.createElement('iframe').srcdoc = '<script>1</script>'",
+        "trustedTypes.createPolicy('default', {})",
+    )
+    for sink in sinks:
+        script = f"(() => {{ try {{ {sink}; return 'done' }} catch (error) {{ return error.name }} }})()"
+        assert seen.page.evaluate(script) == "TypeError", sink

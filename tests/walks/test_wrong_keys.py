@@ -1,0 +1,140 @@
+"""Wrong keys on every frontend are recorded and slowed down, while a valid key answers at once."""
+
+import json
+from collections import Counter
+from time import perf_counter
+
+import anyio
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.doors import ADMIN, Doors, Reply, doors, listening
+from tests.faces.page.test_sessions import OWN
+from tests.walks.test_routes import APP, INITIALIZE, MCP, STORAGE
+from toolcrib.model import JsonObject
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8"), pytest.mark.requirement("I1")]
+
+ATTACKER = "192.0.2.66"
+
+
+async def failures(crib: Doors) -> list[JsonObject]:
+    await crib.house.failed_logins.flush(everything=True)
+    return await crib.house.console.audit_records(limit=1000, action="auth.failed")
+
+
+@pytest.mark.slow
+async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
+    statuses: Counter[int] = Counter()
+    slow, valid = list[float](), list[float]()
+    async with doors(slowing=True) as crib:
+
+        async def guess(number: int) -> None:
+            started = perf_counter()
+            reply = await crib.ask("GET", "/api/tools", key=f"tc_guess_{number}", client=ATTACKER)
+            statuses[reply.status] += 1
+            assert reply.status == 401 or reply.headers["retry-after"] == "3"
+            slow.append(perf_counter() - started)
+
+        async def work() -> None:
+            for _ in range(50):
+                started = perf_counter()
+                assert (await crib.ask("GET", "/api/tools", client=ATTACKER)).status == 200
+                valid.append(perf_counter() - started)
+
+        began = perf_counter()
+        async with anyio.create_task_group() as tasks:
+            for number in range(1000):
+                tasks.start_soon(guess, number)
+            tasks.start_soon(work)
+        seconds = perf_counter() - began
+        found = await failures(crib)
+    counted = sum(each["after"]["count"] for each in found)
+    print(
+        f"\n1,000 wrong keys from one address: {counted} recorded in {len(found)} records, {dict(statuses)},"
+        f" {seconds:.1f} s; the slowest {max(slow):.2f} s; a valid key meanwhile: {max(valid) * 1000:.0f} ms"
+    )
+    assert counted == 1000
+    assert len(found) <= 3
+    assert set(statuses) == {401, 429}
+    assert 18 <= statuses[401] <= 40, "ten at once, eight at a time that waited; the others were refused"
+    assert max(slow) >= 2.5
+    assert max(valid) < max(slow) / 2
+    assert {each["origin"]["address"] for each in found} == {ATTACKER}
+    assert "tc_guess" not in str(found)
+
+
+async def test_revoked_key_is_recorded_by_its_name() -> None:
+    async with doors() as crib:
+        key = await crib.key("leaver")
+        await crib.ask("DELETE", "/api/keys/leaver")
+        assert (await crib.ask("GET", "/api/tools", key=key, client=ATTACKER)).status == 401
+        assert (await crib.ask("GET", "/api/tools", key="tc_other", client=ATTACKER)).status == 401
+        found = await failures(crib)
+    assert [each["actor"]["name"] for each in found] == ["", "leaver"]
+
+
+async def wrong_link(crib: Doors, client: str) -> Reply:
+    path, body = "/api/signin/exchange", {"token": "wrong"}
+    return await crib.ask("POST", path, key=None, body=body, headers=OWN, client=client)
+
+
+async def test_every_frontend_records_wrong_keys() -> None:
+    async with doors() as crib:
+        wrong = {"authorization": "Bearer com.example.notes:tcapp_wrong"}
+        await crib.ask("GET", "/api/tools", key="tc_wrong", client="192.0.2.1")
+        await crib.ask("POST", "/api/keys", key="tc_wrong", body={}, client="192.0.2.2")
+        await crib.ask("POST", "/mcp", key="tc_wrong", body=INITIALIZE, headers=MCP, client="192.0.2.3")
+        await crib.ask("GET", STORAGE, key=None, headers=wrong, client="192.0.2.4")
+        await wrong_link(crib, "192.0.2.5")
+        await crib.ask("GET", "/api/tools", key=None, client="192.0.2.6")
+        await crib.ask("GET", "/api/tools", key=ADMIN, client="192.0.2.7")
+        found = await failures(crib)
+    shown = [
+        (each["origin"]["address"], each["origin"]["frontend"], each["target"]) for each in reversed(found)
+    ]
+    assert shown == [
+        ("192.0.2.1", "rest", "key"),
+        ("192.0.2.2", "rest", "key"),
+        ("192.0.2.3", "mcp", "key"),
+        ("192.0.2.4", "rest", "app"),
+        ("192.0.2.5", "page", "link"),
+    ], "who shows no key at all has not failed, and a valid key is not recorded"
+
+
+async def test_repeated_wrong_links_are_refused_with_retry_after() -> None:
+    async with doors() as crib:
+        logins = crib.house.failed_logins
+        held, answers = anyio.Event(), list[Reply]()
+
+        async def hold(seconds: float) -> None:
+            del seconds
+            await held.wait()
+
+        logins.sleep = hold
+        for _ in range(10):
+            await wrong_link(crib, ATTACKER)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(wrong_link, crib, ATTACKER)
+            await anyio.wait_all_tasks_blocked()
+            answers.append(await wrong_link(crib, ATTACKER))
+            held.set()
+    (refused,) = answers
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "RATE_LIMITED", "3")
+
+
+@pytest.mark.slow
+async def test_wrong_app_keys_on_sockets_are_recorded() -> None:
+    async with doors() as crib, listening(crib.server) as url:
+        await crib.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+        for package in (APP, "org.example.none"):
+            async with connect(url.replace("http", "ws", 1) + "/app-ws") as app:
+                said = {"packageName": package, "sessionId": f"ann-{package}", "apiKey": "tcapp_guessed"}
+                await app.send(json.dumps({"type": "tpa_connection_init", **said}))
+                with anyio.fail_after(20):
+                    await app.wait_closed()
+        found = await failures(crib)
+    shown = [(each["actor"]["name"], each["origin"]["frontend"], each["target"]) for each in found]
+    assert shown == [("", "apps", "app"), (APP, "apps", "app")]
+    assert "guessed" not in str(found)
