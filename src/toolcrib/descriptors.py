@@ -1,12 +1,21 @@
-"""The limit on file descriptors of this process: raised for the gateway, as it was for programs it starts."""
+"""File descriptors of this process: their limit, how many are free, and files that keep theirs."""
 
+import errno
+import os
 import sys
+from contextlib import suppress
 
 MAX_DESCRIPTORS = 65_536
 """How far the soft limit is raised at most; a hard limit may be a thousand times that."""
 
 MAX_SPARE, SPARE_SHARE = 32, 8
 """How many descriptors are kept for when no other is free: so many, but at most this part of all."""
+
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""What opening anything fails with where this process, or the system, has no descriptor left."""
+
+_MAX_PROC_BYTES = 128
+_OPEN_DESCRIPTORS = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 
 _original: int | None = None
 
@@ -55,3 +64,34 @@ def spare_descriptors() -> int:
     """Return how many descriptors to keep for when no other is free."""
     soft = soft_limit()
     return MAX_SPARE if soft is None else min(MAX_SPARE, max(2, soft // SPARE_SHARE))
+
+
+def free_descriptors() -> int | None:
+    """Return how many more descriptors this process may open; None where that is not known."""
+    soft = soft_limit()
+    if soft is None:
+        return None
+    try:
+        used = len(os.listdir(_OPEN_DESCRIPTORS)) - 1  # noqa: PTH208 - counted; one is the listing's own
+    except OSError as error:
+        return 0 if error.errno in NO_DESCRIPTORS else None
+    return soft - used
+
+
+class ProcFile:
+    """A file of the kernel that is read many times; opened once, since opening fails without descriptors."""
+
+    def __init__(self, path: str) -> None:
+        self._file = -1
+        with suppress(OSError):
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self) -> bytes:
+        """Return what it says now; nothing where the system has no such file."""
+        return os.pread(self._file, _MAX_PROC_BYTES, 0) if self._file >= 0 else b""
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

@@ -3,11 +3,12 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
 from tests.waiting import until
-from toolcrib.observe.loop_lag import KEPT_SECONDS, STALL_SECONDS, LoopLag, cpu_wait_of_thread
+from toolcrib.observe.loop_lag import KEPT_SECONDS, STALL_SECONDS, LoopLag, ThreadCpuWait
 
 pytestmark = pytest.mark.anyio
 
@@ -73,12 +74,17 @@ async def test_an_error_meanwhile_leaves_as_it_is() -> None:
 
 
 def test_the_wait_of_a_thread_is_read_where_there_is_one() -> None:
-    assert cpu_wait_of_thread()() >= 0.0
+    assert _cpu_wait() >= 0.0
     found: list[float] = []
-    thread = threading.Thread(target=lambda: found.append(cpu_wait_of_thread()()))
+    thread = threading.Thread(target=lambda: found.append(_cpu_wait()))
     thread.start()
     thread.join()
     assert found[0] >= 0.0
+
+
+def _cpu_wait() -> float:
+    with closing(ThreadCpuWait()) as cpu_wait:
+        return cpu_wait()
 
 
 def test_the_numbers_are_shown_under_their_names() -> None:

@@ -1,7 +1,6 @@
 """Accepts connections, also where file descriptors have run out: a few are kept for the operator."""
 
 import asyncio
-import errno
 import logging
 import os
 import socket
@@ -10,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 
-from toolcrib.descriptors import spare_descriptors
+from toolcrib.descriptors import NO_DESCRIPTORS, free_descriptors, spare_descriptors
 
 RETRY_SECONDS = 0.05
 """How long nothing is accepted where not even these were enough."""
@@ -20,8 +19,6 @@ LOG_SECONDS = 60.0
 """How often it is logged that descriptors have run out."""
 MAX_AT_ONCE = 64
 """Connections accepted before anything else gets its turn."""
-
-_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 log = logging.getLogger(__name__)
 
@@ -74,13 +71,16 @@ class Acceptor:
                     return
                 continue
             self._open(accepted)
+            if self.is_short:
+                # One at a time: the oldest must be closed for the next, or nothing else could open a file.
+                return
 
     def _may_try_again(self, error: OSError) -> bool:
         """Free a descriptor; where there is none to free, pause, or the loop would do nothing else."""
-        if error.errno in _NO_DESCRIPTORS and not self.is_short:
+        if error.errno in NO_DESCRIPTORS and not self.is_short:
             self._run_out()
             return True
-        if error.errno not in _NO_DESCRIPTORS:
+        if error.errno not in NO_DESCRIPTORS:
             self._say("a connection could not be accepted: %s", error.strerror)
         self._loop.remove_reader(self._listening)
         self._later(RETRY_SECONDS, self._resume)
@@ -106,7 +106,9 @@ class Acceptor:
     def _look(self) -> None:
         """Keep spare descriptors again, once there are enough."""
         self._timer = None
-        if not self._take_spares():
+        # Counted before, since trying would leave the rest of the process none while it is tried.
+        free = free_descriptors()
+        if (free is not None and free < self._wanted) or not self._take_spares():
             self._drop_spares()
             self._later(LOOK_SECONDS, self._look)
             return

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from toolcrib.descriptors import ProcFile
 from toolcrib.errors import Refused
 
 MAX_SHARE_OF_MACHINE = 0.75
@@ -34,25 +35,20 @@ log = logging.getLogger(__name__)
 
 
 class ResidentMemory:
-    """Reads how much memory this process has; opened once, as descriptors may be what runs out."""
+    """Reads how much memory this process has."""
 
     def __init__(self) -> None:
-        self._file = -1
-        with suppress(OSError):
-            self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        self._file = ProcFile("/proc/self/statm")
         self._page = os.sysconf("SC_PAGE_SIZE") if sys.platform != "win32" else 0
 
     def __call__(self) -> int:
         """Return the resident bytes; 0 where the system does not say."""
-        if self._file < 0:
-            return 0
-        return int(os.pread(self._file, 128, 0).split()[_RESIDENT_FIELD]) * self._page
+        fields = self._file.read().split()
+        return int(fields[_RESIDENT_FIELD]) * self._page if fields else 0
 
     def close(self) -> None:
         """Read no more."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
 
 
 class MemoryWatch:

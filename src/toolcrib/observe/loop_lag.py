@@ -5,12 +5,12 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from time import monotonic
 
 import anyio
 
 from toolcrib.background_tasks import background_tasks
+from toolcrib.descriptors import ProcFile
 
 INTERVAL_SECONDS = 0.1
 STALL_SECONDS = 0.25
@@ -18,6 +18,7 @@ STALL_SECONDS = 0.25
 KEPT_SECONDS = 60.0
 """For how long the largest lag is shown: as long as Prometheus usually takes to ask again."""
 NANOSECONDS = 1_000_000_000
+_WAITED_FIELD = 1
 
 
 class LoopLag:
@@ -31,7 +32,7 @@ class LoopLag:
         self, clock: Callable[[], float] = monotonic, cpu_wait: Callable[[], float] | None = None
     ) -> None:
         self.stalls = 0
-        self._clock, self._cpu_wait = clock, cpu_wait or cpu_wait_of_thread()
+        self._clock, self._cpu_wait = clock, cpu_wait
         self._recent: deque[tuple[float, float]] = deque()
 
     @property
@@ -65,11 +66,16 @@ class LoopLag:
         self.stalls += late > STALL_SECONDS
 
     async def _run(self) -> None:
-        while True:
-            began, waited = self._clock(), self._cpu_wait()
-            await anyio.sleep(INTERVAL_SECONDS)
-            elapsed = self._clock() - began
-            self.note(max(0.0, elapsed - INTERVAL_SECONDS - (self._cpu_wait() - waited)))
+        own = ThreadCpuWait()
+        cpu_wait = self._cpu_wait or own
+        try:
+            while True:
+                began, waited = self._clock(), cpu_wait()
+                await anyio.sleep(INTERVAL_SECONDS)
+                elapsed = self._clock() - began
+                self.note(max(0.0, elapsed - INTERVAL_SECONDS - (cpu_wait() - waited)))
+        finally:
+            own.close()
 
     def _forget(self) -> None:
         oldest = self._clock() - KEPT_SECONDS
@@ -77,11 +83,17 @@ class LoopLag:
             self._recent.popleft()
 
 
-def cpu_wait_of_thread() -> Callable[[], float]:
-    """Return what reads how long this thread has waited for a CPU, in seconds; always 0 but on Linux."""
-    path = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-    try:
-        path.read_bytes()
-    except OSError:
-        return float
-    return lambda: int(path.read_bytes().split()[1]) / NANOSECONDS
+class ThreadCpuWait:
+    """Reads how long the thread that makes it has waited for a CPU."""
+
+    def __init__(self) -> None:
+        self._file = ProcFile(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+
+    def __call__(self) -> float:
+        """Return it in seconds; always 0 where the system does not say."""
+        fields = self._file.read().split()
+        return int(fields[_WAITED_FIELD]) / NANOSECONDS if fields else 0.0
+
+    def close(self) -> None:
+        """Read no more."""
+        self._file.close()
