@@ -205,6 +205,8 @@ class Server:
         request.caller = caller
         if route.action is not None:
             request.actor = self._actor(request, route)
+            # A client that leaves must not cut it short: half of a change could be in force.
+            request.scope["toolcrib.outlives"] = True
         if route.needs is not None:
             _check_permission(caller, route)
 

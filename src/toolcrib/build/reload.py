@@ -34,6 +34,10 @@ _LIVE = frozenset({"contexts", "overrides", "pins", "allow_private"})
 _TRIES = 3
 
 
+def _ignore(plan: Plan) -> None:
+    del plan
+
+
 @dataclass(kw_only=True)
 class Reloader:
     """Owns the config in force. One reload at a time; a faulty config changes nothing."""
@@ -88,17 +92,24 @@ class Reloader:
         known = await self.store.definitions.all()
         self._run(wanted(self.document).values(), self.supervisor.add, known)
 
-    async def reload(self, *, dry_run: bool = False) -> Plan:
-        """Read file and overlay again and apply the difference; a faulty config is refused whole."""
+    async def reload(self, *, dry_run: bool = False, applied: Callable[[Plan], None] = _ignore) -> Plan:
+        """Read file and overlay again and apply the difference; a faulty config is refused whole.
+
+        `applied` is told once the change is in force; what is waited for then is servers that start.
+        """
         async with self._lock:
             _, overlay = await self.store.overlay.load()
             document, dead = await self._read(overlay), self._dead()
             if dry_run:
                 return self._plan(document, dead)
             known = await self.store.definitions.all()
-            return await self._settled(self._apply(document, known, dead))
+            plan = self._apply(document, known, dead)
+            applied(plan)
+            return await self._settled(plan)
 
-    async def amend(self, change: Callable[[JsonObject], JsonObject]) -> Plan:
+    async def amend(
+        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[Plan], None] = _ignore
+    ) -> Plan:
         """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
         async with self._lock:
             for _ in range(_TRIES):
@@ -108,6 +119,7 @@ class Reloader:
                 self._refuse_barred(document, overlay)
                 plan = await self._saved(document, changed, version)
                 if plan is not None:
+                    applied(plan)
                     return await self._settled(plan)
         raise Refused("IN_PROGRESS", "another operator is changing the config; try again", retry_after=1.0)
 

@@ -82,21 +82,25 @@ class AppDesk:
                 said["url_giver"] = giver
                 if before is None:
                     app, key = await self._add(package, said, actor.caller)
+                    action.applied()
                     action.after = _recorded(app)
+                    await self._changed(package)
                     return app, key
                 app = await self._change(replace(before, **said))
+                action.applied()
                 action.after = _recorded(app)
             await self._changed(package, ended=app.public_url != before.public_url)
             return app, None
 
     async def rotate(self, package: str, actor: Actor) -> str:
         """Put another API key in place of an app's; the old one ends at once, and so do its sockets."""
-        async with self.audit.action(actor, "apps.rotate_key", package):
+        async with self.audit.action(actor, "apps.rotate_key", package) as action:
             await self._wait_their_turn(actor.caller)
             key = _PREFIX + token_urlsafe(32)
             async with self._turn:
                 app = await self.owned(package, actor.caller)
                 await self._change(replace(app, digest=digest(key), signing=signing(key)))
+                action.applied()
             await self._changed(package, ended=True)
             return key
 
@@ -108,6 +112,7 @@ class AppDesk:
                 action.before = _recorded(await self.owned(package, actor.caller))
                 if not await self.store.apps.drop(package):
                     raise no_app(package)
+                action.applied()
             await self._changed(package, ended=True)
             # Whoever had it must not find it installed should somebody store another one under this name.
             self.shared.publish(Change("users"))
@@ -126,6 +131,7 @@ class AppDesk:
                 version = await self.store.apps.define(package, [stored(each) for each in given], time())
                 if version is None:
                     raise no_app(package)
+                action.applied()
                 action.after = _tools_of(version, given)
                 await self._changed(package)
             return {"packageName": package, **_tools_of(version, given), "warnings": oddities(app)}
@@ -165,7 +171,6 @@ class AppDesk:
         app = AppRecord(package=package, owner=caller.key, created=said["updated"], **hashes, **said)
         if not await self.store.apps.add(app):
             raise Refused("ALREADY_EXISTS", f"somebody has just stored {package}", path="package")
-        await self._changed(package)
         return app, key
 
     async def _change(self, app: AppRecord) -> AppRecord:

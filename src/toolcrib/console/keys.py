@@ -91,6 +91,7 @@ class KeyDesk:
             if not await self.store.keys.add(record):
                 message = f"there is or was a key named {name}; choose another name"
                 raise Refused("ALREADY_EXISTS", message, path="name")
+            action.applied()
             action.after = spell_key(record)
             return await self._made(record, key)
 
@@ -103,6 +104,7 @@ class KeyDesk:
             until = now + overlap if overlap else None
             if not await self.store.keys.rotate(name, digest(key), now, until):
                 raise _no_key(name)
+            action.applied()
             record = await self.key(name)
             if record is None:
                 raise _no_key(name)
@@ -115,6 +117,7 @@ class KeyDesk:
             action.before = await self._spelled(name)
             if not await self.store.keys.revoke(name, time()):
                 raise _no_key(name)
+            action.applied()
             action.after = await self._spelled(name)
             await self._reload_keys()
 

@@ -107,11 +107,17 @@ class Servers:
             canonical(server_id, "tool")
             if server_id in self.config.servers():
                 raise _exists(server_id)
-            await self.config.amend(_with_server(server_id, settings, actor.caller.giver))
-            action.after = self.masked(server_id, settings)
+
+            def applied(plan: Plan) -> None:
+                del plan
+                action.after = self.masked(server_id, settings)
+                action.applied()
+
+            await self.config.amend(_with_server(server_id, settings, actor.caller.giver), applied)
             described = self.status()["servers"][server_id]
             if described["details"].get("is_own_gateway"):
                 await self.config.amend(_without_server(server_id))
+                action.is_applied = False
                 raise _is_ourselves(server_id, described["last_error"])
             return {
                 "server": server_id,
@@ -128,13 +134,19 @@ class Servers:
             if not entry.added:
                 message = f"{server_id} is in the config file; take it out there, then reload"
                 raise Refused("SCOPE_DENIED", message, path="server_id")
-            return _spelled(await self.config.amend(_without_server(server_id)))
+            plan = await self.config.amend(_without_server(server_id), action.applied)
+            return _spelled(plan)
 
     async def reload(self, *, dry_run: bool = False, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Bring the gateway in line with its config; say what that changes, or would."""
         async with self.audit.action(actor, "config.reload") as action:
-            plan = {"dry_run": dry_run, **_spelled(await self.config.reload(dry_run=dry_run))}
-            action.after = {name: plan[name] for name in _RECORDED}
+
+            def applied(plan: Plan) -> None:
+                action.after = _recorded(_spelled(plan, dry_run=dry_run))
+                action.applied()
+
+            plan = _spelled(await self.config.reload(dry_run=dry_run, applied=applied), dry_run=dry_run)
+            action.after = _recorded(plan)
             return plan
 
     def pins(self) -> list[dict[str, Any]]:
@@ -152,8 +164,9 @@ class Servers:
             if seal is not None and seal != changed.seal:
                 message = f"{changed.name} has changed again; look at it, then approve {changed.seal}"
                 raise Refused("INVALID_REQUEST", message, path="seal")
-            await self.config.amend(_with_pin(changed.name, changed.seal, self.config.pins))
             action.before, action.after = {"seal": changed.trusted}, {"seal": changed.seal}
+            pin = _with_pin(changed.name, changed.seal, self.config.pins)
+            await self.config.amend(pin, action.applied)
             return {"name": changed.name, "seal": changed.seal}
 
     def _changed(self, name: str) -> PinChange:
@@ -186,8 +199,12 @@ class Servers:
         return entry.barred or "it is not enabled; set `enabled: true` in the config, then reload"
 
 
-def _spelled(plan: Plan) -> dict[str, Any]:
-    return asdict(plan)
+def _spelled(plan: Plan, **more: Any) -> dict[str, Any]:
+    return {**more, **asdict(plan)}
+
+
+def _recorded(plan: Mapping[str, Any]) -> JsonObject:
+    return {name: plan[name] for name in _RECORDED}
 
 
 def _exists(server_id: str) -> Refused:

@@ -60,6 +60,7 @@ class UserDesk:
             _check(id, language, time_zone)
             action.before = await self._recorded(id)
             await self.store.users.put(id, language=language, time_zone=time_zone, at=time())
+            action.applied()
             action.after = {"language": language, "timeZone": time_zone}
             self._changed(id)
             return await self.get(id)
@@ -70,6 +71,7 @@ class UserDesk:
             action.before = await self._recorded(id)
             if not await self.store.users.drop(id):
                 raise _no_user(id)
+            action.applied()
             await self.sessions.end(id)
             self._changed(id)
 
@@ -87,6 +89,7 @@ class UserDesk:
             new = await self.store.users.install(id, Install(package=package, at=time(), settings=chosen))
             if new is None:
                 raise no_app(package)
+            action.applied()
             # Names alone: values are the user's own, and some are secrets.
             action.after = {"settings": sorted(chosen)}
             if settings is not None and not new:
@@ -97,9 +100,10 @@ class UserDesk:
 
     async def uninstall(self, id: str, package: str, *, actor: Actor = LIBRARY) -> None:
         """Take an app away from a user; it is stopped."""
-        async with self.audit.action(actor, "users.uninstall", f"{id}/{package}"):
+        async with self.audit.action(actor, "users.uninstall", f"{id}/{package}") as action:
             if not await self.store.users.uninstall(id, package):
                 raise _not_installed(id, package)
+            action.applied()
             self._changed(id)
             await self.sessions.stop(id, package)
 
@@ -147,6 +151,7 @@ class UserDesk:
             action.target = f"{id}/{meant}"
             action.before, action.after = {"disabled": meant in user.disabled}, {"disabled": True}
             await self.store.users.disable(id, meant)
+            action.applied()
             self._changed(id)
             if ":" not in meant:
                 await self.sessions.stop(id, meant)
@@ -160,6 +165,7 @@ class UserDesk:
             action.target = f"{id}/{meant}"
             action.before, action.after = {"disabled": meant in user.disabled}, {"disabled": False}
             await self.store.users.enable(id, meant)
+            action.applied()
             self._changed(id)
             return meant
 
@@ -201,6 +207,7 @@ class UserDesk:
                 used=self.store.clock.now(),
             )
             session = await self.store.users.begin(given)
+            action.applied()
             action.after = _session_recorded(session)
             self._changed(id)
             self.sessions.begin(session, wearing)
@@ -222,6 +229,7 @@ class UserDesk:
             ended = await self.store.users.end(id, unused_since=unused_since)
             if ended is None:
                 raise Refused("NOT_FOUND", f"{id[:LONGEST_USER]} has no session", path="id")
+            action.applied()
             action.before = _session_recorded(ended)
             action.after = None if unused_since is None else {"reason": "unused"}
             self._changed(id)

@@ -59,10 +59,12 @@ class Reload(Protocol):
         """What an operator should know of the config in force."""
         ...
 
-    async def reload(self, *, dry_run: bool = False) -> Plan:
+    async def reload(self, *, dry_run: bool = False, applied: Callable[[Plan], None] = ...) -> Plan:
         """Read file and overlay again and apply the difference; a faulty config is refused whole."""
         ...
 
-    async def amend(self, change: Callable[[JsonObject], JsonObject]) -> Plan:
+    async def amend(
+        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[Plan], None] = ...
+    ) -> Plan:
         """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
         ...

@@ -50,6 +50,12 @@ class Action:
     target: str = ""
     before: Json = None
     after: Json = None
+    is_applied: bool = False
+
+    def applied(self, plan: object = None) -> None:
+        """Note that the change is stored: whatever fails afterwards, it has happened."""
+        del plan
+        self.is_applied = True
 
 
 class Audit:
@@ -66,13 +72,18 @@ class Audit:
     async def action(self, actor: Actor, name: str, target: str = "") -> AsyncGenerator[Action]:
         """Record what the block does, when it ends: as a success, or with the code of what it raises.
 
+        A change that was stored is a success and has its own record, also where the block fails after it.
         A change that cannot be recorded is answered with an error that says so.
         """
         action = Action(target)
         try:
             yield action
         except BaseException as error:
-            await self.refused(actor, name, action.target, _code_of(error))
+            code = _code_of(error)
+            if action.is_applied:
+                await self._try(actor, name, action, SUCCESS)
+            else:
+                await self.refused(actor, name, action.target, code)
             raise
         try:
             # Shielded: what was carried out is recorded, also where the caller leaves now.
