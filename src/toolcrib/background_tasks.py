@@ -1,10 +1,16 @@
-"""A task group for what runs beside a block: cancelled when the block ends, and never wrapping its error."""
+"""Background tasks: a task group that ends with a block, and tasks that are started again after an error."""
 
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
 from anyio.abc import TaskGroup
+
+RESTART_SECONDS = 1.0
+"""How long a task that failed rests before it is started again."""
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -20,3 +26,19 @@ async def background_tasks() -> AsyncGenerator[TaskGroup, None]:
             tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+async def keep_running(run: Callable[..., Awaitable[object]], *args: object) -> None:
+    """Run a task of the gateway; after an error that nothing foresaw it is started again.
+
+    An error in a task group ends everything in it, which here would be the gateway with all its calls.
+    """
+    while True:
+        try:
+            await run(*args)
+        except Exception:  # boundary: the gateway outlives any of its background tasks
+            name = getattr(run, "__qualname__", type(run).__qualname__)
+            log.exception("a background task failed and is started again: %s", name)
+            await anyio.sleep(RESTART_SECONDS)
+        else:
+            return

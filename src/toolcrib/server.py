@@ -28,7 +28,7 @@ from toolcrib.asgi import (
 from toolcrib.asgi.listen import PortTaken, address_of, listen
 from toolcrib.asgi.request import Short
 from toolcrib.asgi.runner import DRAIN_SECONDS, Heard, run
-from toolcrib.background_tasks import background_tasks
+from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.build import House
 from toolcrib.build.pressure import make_intake, memory_watch, watch_intake
 from toolcrib.config import listen as moved
@@ -132,7 +132,7 @@ class Server:
     async def running(self) -> AsyncGenerator[None]:
         """Keep alive what lives as long as the server."""
         async with background_tasks() as tasks, self._loop_lag.measuring(), self.mcp.run():
-            tasks.start_soon(self.memory.run)
+            tasks.start_soon(keep_running, self.memory.run)
             yield
 
     def drain(self) -> None:

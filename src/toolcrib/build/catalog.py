@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from anyio.abc import TaskGroup
 
+from toolcrib.background_tasks import keep_running
 from toolcrib.build.convert import overrides_of
 from toolcrib.build.keepers import Keeper
 from toolcrib.build.reload import pin_modes
@@ -27,8 +28,8 @@ async def make_catalog(document: Document, order: Sequence[str], store: Store, t
         lambda fresh: store.definitions.put(tuple(fresh.values())),
         store.definitions.drop,
     )
-    tasks.start_soon(claims.run)
-    tasks.start_soon(definitions.run)
+    tasks.start_soon(keep_running, claims.run)
+    tasks.start_soon(keep_running, definitions.run)
     catalog = Catalog(
         order,
         overrides=overrides_of(document),

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from anyio.abc import TaskGroup
 
-from toolcrib.background_tasks import background_tasks
+from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.build.apps import AppRoom, ToolEvents, app_room, rereading
 from toolcrib.build.budget import Budget
 from toolcrib.build.catalog import make_catalog, watch_definition_changes
@@ -196,7 +196,7 @@ class _Parts:
 
     def _house(self, console: Console, identity: Identity, places: Places) -> House:
         failed_logins = FailedLogins(self.audit)
-        self.tasks.start_soon(failed_logins.run)
+        self.tasks.start_soon(keep_running, failed_logins.run)
         shown = Demonstration(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
         return House(
             document=self.document,
@@ -229,8 +229,8 @@ class _Parts:
         store = self.store
         quota = quota_of(self.document)
         replay = Replay(store.replays, new_mark(), is_gone, lambda: store.refused, store.clock, quota)
-        self.tasks.start_soon(replay.endings.run)
-        self.tasks.start_soon(forget_replays, replay.bounded)
+        self.tasks.start_soon(keep_running, replay.endings.run)
+        self.tasks.start_soon(keep_running, forget_replays, replay.bounded)
         return replay
 
     def _gateway(
@@ -339,7 +339,7 @@ class _Parts:
     ) -> None:
         watch_definition_changes(console.catalog, console.journal)
         budget.meter.listen(console.gateway.caller_changed)
-        self.tasks.start_soon(budget.meter.run)
+        self.tasks.start_soon(keep_running, budget.meter.run)
         core = core_source(console.servers, console.gateway, budget.meter, self.admin_tools)
         room = self.room
         for source in (*self.before, *self.after, core, room.source):
@@ -348,16 +348,18 @@ class _Parts:
         await self.tasks.start(room.sessions.run)
         await supervisor.start(self.tasks)
         self._watch("apps", rereading(self.store.apps.mark, room.reread))
-        self.tasks.start_soon(self.store.watch)
-        self.tasks.start_soon(room.use.run, console.users.end_unused)
+        self.tasks.start_soon(keep_running, self.store.watch)
+        self.tasks.start_soon(keep_running, room.use.run, console.users.end_unused)
         path = self.document.source
         if path is not None and self.document.reload.watch:
-            self.tasks.start_soon(watch, path, partial(console.servers.reload, actor=FILE_WATCH))
+            self.tasks.start_soon(
+                keep_running, watch, path, partial(console.servers.reload, actor=FILE_WATCH)
+            )
 
     def _watch(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
         watching = Watch(what, look)
         self.shared.listen(what, watching.hear)
-        self.tasks.start_soon(watching.run)
+        self.tasks.start_soon(keep_running, watching.run)
 
     async def _catalog(self) -> Catalog:
         document = self.document

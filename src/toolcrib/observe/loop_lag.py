@@ -9,7 +9,7 @@ from time import monotonic
 
 import anyio
 
-from toolcrib.background_tasks import background_tasks
+from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.descriptors import ProcFile
 
 INTERVAL_SECONDS = 0.1
@@ -53,7 +53,7 @@ class LoopLag:
     async def measuring(self) -> AsyncGenerator[None]:
         """Measure in the background until the block ends; an error in it leaves as it is."""
         async with background_tasks() as tasks:
-            tasks.start_soon(self._run)
+            tasks.start_soon(keep_running, self._run)
             yield
 
     def note(self, late: float) -> None:

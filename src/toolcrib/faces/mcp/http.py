@@ -10,7 +10,7 @@ import anyio
 from toolcrib.asgi import Answer, Request, json_answer
 from toolcrib.asgi.answer import JSON
 from toolcrib.asgi.body import check_keys, parse
-from toolcrib.background_tasks import background_tasks
+from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.faces.mcp.asked import Asked, ProtocolError, meta_of
 from toolcrib.faces.mcp.engine import Engine, introduced, refused
@@ -68,7 +68,7 @@ class McpFace:
     async def run(self) -> AsyncGenerator[None]:
         """Serve for as long as this is open; what is still listened to then ends."""
         async with background_tasks() as tasks:
-            tasks.start_soon(self._sessions.run)
+            tasks.start_soon(keep_running, self._sessions.run)
             try:
                 yield
             finally:
