@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.sources.calling import call_of, run
-from toolcrib.errors import Failed
+from toolcrib.errors import Refused
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Tool
 from toolcrib.sdk import create_tool, threads
@@ -253,7 +253,8 @@ async def test_a_thread_that_comes_too_late_begins_nothing(monkeypatch: pytest.M
         raise OSError("no more threads")
 
     monkeypatch.setattr(threads.to_thread, "run_sync", never_started)
-    with pytest.raises(Failed):
+    with pytest.raises(Refused) as refused:
         await run(act)
+    assert refused.value.problem.code == "OVERLOADED"
     assert late[0]() is None
     assert ran == []

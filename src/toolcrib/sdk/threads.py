@@ -11,9 +11,13 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from toolcrib.errors import NotBegun, Refused
 from toolcrib.slots import FairSlots
 
 MOST_THREADS = 64
+WAIT_SECONDS = 5.0
+"""How long a call waits for a thread: where functions hang, none may ever become free."""
+RETRY_SECONDS = 2.0
 _MAX_WAITING = 1 << 30
 """How many calls wait for a thread is limited before they come here."""
 
@@ -32,11 +36,12 @@ class Threads:
     async def run(self, principal: str, function: Callable[..., Any], /, **arguments: Any) -> Any:
         """Call a function in a thread; where that gives something to await, await it here.
 
-        Threads are divided among principals: one whose functions hang leaves threads to others.
+        Threads are divided among principals: one whose functions hang leaves threads to others. A call that
+        gets none is refused; one that is cancelled before its function has begun raises `NotBegun`.
         """
         slots = self._slots
         if not slots.take(principal):
-            await slots.wait(principal, "", inf)
+            await self._wait(principal)
         loop = asyncio.get_running_loop()
         begun = Lock()
 
@@ -56,11 +61,32 @@ class Threads:
 
         try:
             outcome = await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._unlimited)
-        except BaseException:
-            if begun.acquire(blocking=False):
-                slots.release(principal)
-            raise
+        except BaseException as error:
+            if not begun.acquire(blocking=False):
+                raise
+            slots.release(principal)
+            raise _not_begun(error) from error
         return await outcome if inspect.isawaitable(outcome) else outcome
+
+    async def _wait(self, principal: str) -> None:
+        try:
+            if await self._slots.wait(principal, "", WAIT_SECONDS):
+                return
+        except asyncio.CancelledError as error:
+            raise _not_begun(error) from error
+        raise _no_thread()
+
+
+def _not_begun(error: BaseException) -> BaseException:
+    """Return what to raise where a function has not begun."""
+    if isinstance(error, asyncio.CancelledError):
+        return NotBegun(*error.args)
+    return _no_thread() if isinstance(error, Exception) else error
+
+
+def _no_thread() -> Refused:
+    message = "no thread is free for the function; nothing was done, try again shortly"
+    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
 
 
 def is_our_end(error: BaseException) -> bool:

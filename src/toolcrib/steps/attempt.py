@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import cast
 
-from toolcrib.errors import Lost
+from toolcrib.errors import Lost, NotBegun, Refused
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Overheard, Result, Tool
 
 BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
+RETRY_SECONDS = 2.0
 TICK = 0.02
 """How late a limit may be noticed, in seconds."""
 
@@ -104,14 +105,19 @@ class Attempt:
                 call = call.but(channel=Overheard(channel, try_.stand_still, try_.go_on))
             try:
                 return await proceed(call)
-            except asyncio.CancelledError:
+            except asyncio.CancelledError as error:
                 if try_.is_over():
-                    raise _too_late(tool) from None
+                    raise _not_begun(tool) if isinstance(error, NotBegun) else _too_late(tool) from None
                 raise
             finally:
                 watch.end(try_)
 
         return attempt
+
+
+def _not_begun(tool: Tool) -> Refused:
+    message = f"{tool.name} could not begin within its time limit; nothing was done, try again shortly"
+    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
 
 
 def _too_late(tool: Tool) -> Lost:

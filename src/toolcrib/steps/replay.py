@@ -10,7 +10,7 @@ from time import time
 import anyio
 
 from toolcrib.clock import Clock
-from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
+from toolcrib.errors import Lost, NotBegun, Refused, ToolcribError, Unavailable, problem
 from toolcrib.formats import kept
 from toolcrib.interfaces import Handler, Outcome, ReplayRow, Replays, Stage
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
@@ -81,6 +81,8 @@ class Endings:
 
     async def _retry(self, seconds: float) -> None:
         for call, (row, answer) in tuple(self._pending.items()):
+            if call not in self._pending:  # given up while another was stored
+                continue
             if await self._stored(row, answer, seconds):
                 self._forget(call)
             elif row.until < self.clock():
@@ -101,17 +103,23 @@ class Endings:
         return False
 
     def _wait(self, row: ReplayRow, answer: str | None) -> None:
+        self._forget(row.call)
         self._pending[row.call] = (row, answer)
         self._bytes += _pending_bytes(answer)
         while self._bytes > MAX_PENDING_BYTES:
             self._give_up(next(iter(self._pending)))
 
-    def _forget(self, call: str) -> None:
-        _, answer = self._pending.pop(call)
-        self._bytes -= _pending_bytes(answer)
+    def _forget(self, call: str) -> bool:
+        """Drop a pending ending; False where it is gone: those that wait go while another is stored."""
+        pending = self._pending.pop(call, None)
+        if pending is None:
+            return False
+        self._bytes -= _pending_bytes(pending[1])
+        return True
 
     def _give_up(self, call: str) -> None:
-        self._forget(call)
+        if not self._forget(call):
+            return
         message = "what became of a call with an idempotency key cannot be stored; it counts as unknown"
         log.warning(message, extra={"call_id": call})
 
@@ -222,8 +230,8 @@ class Replay:
             again = not self._running[call.id] or _may_run_again(error, call.tool)
             await self._end(call, row, None if again else _ended(error, call.tool))
             raise
-        except BaseException:  # the caller went away, or a fault of ours: noted, and let go on
-            again = not self._running[call.id] or call.tool.idempotent
+        except BaseException as error:  # the caller went away, or a fault of ours: noted, and let go on
+            again = not self._running[call.id] or call.tool.idempotent or isinstance(error, NotBegun)
             await self._end(call, row, None if again else _cut_short(call.tool))
             raise
         free = result.ask is not None or (result.problem is not None and result.problem.retryable)
