@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.abc import TaskGroup
 
 from toolcrib.descriptors import ProcFile
 from toolcrib.errors import Refused
@@ -24,11 +25,18 @@ WATCHED_ABOVE = 0.6
 SELDOM_SECONDS, OFTEN_SECONDS = 0.25, 0.05
 RELIEF_SECONDS = 1.0
 """How often memory is given back to the system while work is refused."""
+COLLECT_SECONDS, MAX_COLLECT_SECONDS = 2.0, 60.0
+"""Pauses between collections of garbage while work is refused: the first one doubles up to the second,
+since each collection stops the event loop."""
 TRIM_SECONDS = 60.0
 """How often free memory is given back otherwise: the C library keeps what lies between used pieces."""
 RETRY_SECONDS = 2.0
 
-CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_CGROUP_FILES = {"": "memory.max", "memory": "memory.limit_in_bytes"}
+"""Where the limit of a cgroup is, by controller: version 2 has one tree for all, which has no name."""
+_PASSING = (RuntimeError, MemoryError, OSError)
+"""What giving back raises where the system has no thread or memory left for it."""
 _RESIDENT_FIELD = 1
 
 log = logging.getLogger(__name__)
@@ -67,26 +75,32 @@ class MemoryWatch:
         self.resident, self.begun = 0, 0
         """The resident bytes when last looked at, and how often memory has become short."""
         self._relieve, self._read = relieve, resident
+        # Its own thread: the shared ones may all be taken by the very work that fills memory.
+        self._thread = CapacityLimiter(1)
+        self._given_back, self._is_giving_back = 0.0, False
+        self._collect_at, self._collect_pause = 0.0, COLLECT_SECONDS
 
     async def run(self) -> None:
         """Watch until cancelled."""
         if self.limit is None:
             return
         own = ResidentMemory()
-        read = self._read or own
-        trimmed_at = anyio.current_time()
+        self._given_back, self._is_giving_back = anyio.current_time(), False
         try:
-            while True:
-                self.look(read())
-                since = anyio.current_time() - trimmed_at
-                if since > (RELIEF_SECONDS if self.is_high else TRIM_SECONDS):
-                    await self._give_back()
-                    trimmed_at = anyio.current_time()
-                is_near = self.resident > self.limit * WATCHED_ABOVE
-                await anyio.sleep(OFTEN_SECONDS if is_near else SELDOM_SECONDS)
+            async with anyio.create_task_group() as tasks:
+                await self._watch(self._read or own, self.limit * WATCHED_ABOVE, tasks)
         finally:
             self.is_high = False
             own.close()
+
+    async def _watch(self, read: Callable[[], int], near: float, tasks: TaskGroup) -> None:
+        while True:
+            self.look(read())
+            since = anyio.current_time() - self._given_back
+            if not self._is_giving_back and since > (RELIEF_SECONDS if self.is_high else TRIM_SECONDS):
+                self._is_giving_back = True
+                tasks.start_soon(self._give_back)
+            await anyio.sleep(OFTEN_SECONDS if self.resident > near else SELDOM_SECONDS)
 
     def look(self, resident: int) -> None:
         """Take note of how much memory there is."""
@@ -97,6 +111,7 @@ class MemoryWatch:
         elif not self.is_high and resident > limit * SHED_ABOVE:
             self.is_high = True
             self.begun += 1
+            self._collect_at, self._collect_pause = 0.0, COLLECT_SECONDS
             log.warning(
                 "memory: %s; new work is refused with OVERLOADED, but for the admin key's, until it is less. "
                 "Raise limits.memory_mb if there is more, else lower limits.process or limits.result_bytes",
@@ -114,11 +129,21 @@ class MemoryWatch:
 
     async def _give_back(self) -> None:
         """Give the system what is free; where memory is short, empty what can be filled again before."""
-        if self.is_high:
-            if self._relieve is not None:
-                self._relieve()
+        try:
+            with suppress(*_PASSING):
+                if self.is_high:
+                    self._empty()
+                await to_thread.run_sync(trim, limiter=self._thread)
+        finally:
+            self._given_back, self._is_giving_back = anyio.current_time(), False
+
+    def _empty(self) -> None:
+        if self._relieve is not None:
+            self._relieve()
+        if anyio.current_time() >= self._collect_at:
             gc.collect()
-        await to_thread.run_sync(trim)
+            self._collect_at = anyio.current_time() + self._collect_pause
+            self._collect_pause = min(2 * self._collect_pause, MAX_COLLECT_SECONDS)
 
 
 def trim() -> None:
@@ -132,14 +157,29 @@ def memory_limit(configured_mb: int | None) -> int | None:
     """Return the limit in bytes: as configured, else a part of what the container or the machine has."""
     if configured_mb is not None:
         return configured_mb << 20 or None
-    known = [*_container_limits(CGROUP_LIMITS), *machine_memory()]
+    known = [*_cgroup_limits(), *machine_memory()]
     return int(min(known) * MAX_SHARE_OF_MACHINE) if known else None
 
 
-def _container_limits(files: Iterable[str]) -> Iterable[int]:
-    for each in files:
-        with suppress(OSError, ValueError):  # `max` stands for no limit
-            yield int(Path(each).read_text())
+def _cgroup_limits() -> Iterable[int]:
+    """Read the limits of this process's cgroups and of all above them, each of which holds."""
+    for controller, place in _own_cgroups().items():
+        top = CGROUPS / controller
+        own = top / place
+        for folder in (own, *(each for each in own.parents if each.is_relative_to(top))):
+            with suppress(OSError, ValueError):  # `max` stands for no limit
+                yield int((folder / _CGROUP_FILES[controller]).read_text())
+
+
+def _own_cgroups() -> dict[str, str]:
+    """Return where in each tree this process is; at the top where that is not known, as in a container."""
+    found = dict.fromkeys(_CGROUP_FILES, "")
+    with suppress(OSError, ValueError):
+        for line in OWN_CGROUPS.read_text().splitlines():
+            _, controllers, place = line.split(":", 2)
+            for each in found.keys() & controllers.split(","):
+                found[each] = "" if ".." in place.split("/") else place.lstrip("/")
+    return found
 
 
 def machine_memory() -> Iterable[int]:
