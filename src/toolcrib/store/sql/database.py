@@ -43,6 +43,13 @@ _OUR_FAULT = (IntegrityError, DataError, ProgrammingError)
 """Errors of a statement, which say nothing about the store."""
 
 
+class _NotOpenedError(Exception):
+    """No connection could be opened, and the database is not why: each of SQLite needs a thread."""
+
+
+_FAULTS = (DBAPIError, PoolTimeout, OSError, _NotOpenedError)
+
+
 @dataclass(slots=True)
 class Database:
     """An engine, and what can go wrong with it beside the errors SQLAlchemy has names for."""
@@ -73,7 +80,7 @@ class Database:
             async with self._connected(until, writes=False) as connection:
                 with _shielded(until):
                     yield connection
-        except (DBAPIError, PoolTimeout, OSError, *self.faults) as error:
+        except (*_FAULTS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began, reading=True)
             raise _down(error) from error
         self.health.read()
@@ -97,7 +104,7 @@ class Database:
                     yield connection
                     committing = True
                     await connection.commit()
-        except (DBAPIError, PoolTimeout, OSError, *self.faults) as error:
+        except (*_FAULTS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began)
             raise (_lost() if committing and _cut_off(error) else _down(error)) from error
         self.health.wrote()
@@ -109,7 +116,7 @@ class Database:
             async with _held(self._turn, until), self._connected(until, writes=True) as connection:
                 with _shielded(until):
                     await connection.execute(statement)
-        except (DBAPIError, PoolTimeout, OSError, *self.faults) as error:
+        except (*_FAULTS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began)
             raise _down(error) from error
 
@@ -142,6 +149,8 @@ class Database:
                     await self._begin(connection, writes=writes)
             except BaseException as error:
                 await self._give_back(connection)
+                if isinstance(error, RuntimeError):  # Python's error where the system has no thread left
+                    raise _NotOpenedError from error
                 locked = isinstance(error, DBAPIError) and _is_locked(error)
                 if not locked or anyio.current_time() + RETRY_SECONDS + BUSY_SECONDS > until:
                     raise
