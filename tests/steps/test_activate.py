@@ -62,6 +62,20 @@ async def test_the_wait_has_an_end_and_nothing_was_done() -> None:
     assert (down.value.problem.code, down.value.problem.retry_after) == ("SOURCE_DOWN", 1.0)
 
 
+@pytest.mark.parametrize("family", ["mcp", "app"])
+async def test_the_refusal_comes_before_the_deadline(family: str) -> None:
+    async def never(_source: str) -> None:
+        await anyio.sleep_forever()
+
+    tool = a_tool("far:echo", family=family)
+    stage = Activate(lambda _source: False, never, ready=Starter().ready).fit(tool)
+    assert stage is not None
+    deadline = anyio.current_time() + 1.0
+    with anyio.fail_after(5), pytest.raises(Unavailable, match="nothing was done"):
+        await stage(a_call(tool, deadline=deadline), echo)
+    assert deadline - 0.3 < anyio.current_time() < deadline
+
+
 async def test_what_waking_says_is_passed_on() -> None:
     async def refuse(source: str) -> None:
         raise Unavailable("SOURCE_DOWN", f"{source} is down", retry_after=3.0)

@@ -294,13 +294,14 @@ class Gateway:
         call = Call.of(fields)
         # As in `_run`, written out because every call comes here.
         slots, principal = self._slots, caller.principal
-        if denied is not None or not slots.take(principal):
+        chain = None if denied is not None else self._chain(tool)
+        if chain is None or not slots.take(principal):
             result = await self._denied(call, denied or overloaded())
         elif call.channel is not None:
-            result = await Hold(slots, principal).run(call, call.channel, self._chain(tool))
+            result = await Hold(slots, principal).run(call, call.channel, chain)
         else:
             try:
-                result = await self._chain(tool)(call)
+                result = await chain(call)
             finally:
                 slots.release(principal)
         return self._complete(result, call, started)
@@ -318,10 +319,9 @@ class Gateway:
 
     async def _run(self, call: Call) -> Result:
         """Run a call through the steps of its tool, as one of those under way in the process."""
-        slots, principal = self._slots, call.caller.principal
+        chain, slots, principal = self._chain(call.tool), self._slots, call.caller.principal
         if not slots.take(principal):
             return await self._denied(call, overloaded())
-        chain = self._chain(call.tool)
         if call.channel is not None:
             return await Hold(slots, principal).run(call, call.channel, chain)
         try:

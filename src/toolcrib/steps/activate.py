@@ -11,6 +11,9 @@ from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
+_MAX_MARGIN = 0.25
+"""How many seconds before its deadline a waiting call is refused at the latest, to be told in time."""
+
 
 @dataclass(frozen=True)
 class Activate:
@@ -42,23 +45,31 @@ class Activate:
 
     async def _woken(self, call: Call, proceed: Handler) -> Result:
         with self._place(call.tool.source, call.caller.principal):
-            await self._wake(call.tool.keeper)
+            await self._wake(call)
         return await proceed(call)
 
     async def _started(self, call: Call, proceed: Handler) -> Result:
         tool, ready = call.tool, self.ready
         with self._place(tool.source, call.caller.principal):
             if not self.is_up(tool.keeper):
-                await self._wake(tool.keeper)
+                await self._wake(call)
             started = ready is not None and await ready(call)
         return await proceed(call.but(activated=True) if started else call)
 
-    async def _wake(self, source: str) -> None:
-        with anyio.move_on_after(self.limit):
+    async def _wake(self, call: Call) -> None:
+        source = call.tool.keeper
+        with anyio.move_on_after(self._left(call)):
             await self.wake(source)
             return
         message = f"{source} is still starting; nothing was done, try again shortly"
         raise Unavailable("SOURCE_DOWN", message, retry_after=1.0)
+
+    def _left(self, call: Call) -> float:
+        """Return how long a call may wait: one with a deadline is refused before it passes."""
+        if call.deadline is None:
+            return self.limit
+        left = max(0.0, call.deadline - anyio.current_time())
+        return min(self.limit, left - min(_MAX_MARGIN, left / 10))
 
     @contextmanager
     def _place(self, source: str, principal: str) -> Generator[None]:
