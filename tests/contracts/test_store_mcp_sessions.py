@@ -56,6 +56,35 @@ async def test_pruning_forgets_the_longest_unused(store: Store) -> None:
     assert await sessions.get("b") is None
 
 
+async def test_an_end_is_not_dropped_for_newer_use(store: Store) -> None:
+    sessions = store.mcp_sessions
+    await sessions.end(a_row("over", used=1.0))
+    await sessions.renew([a_row(f"e{number}", used=10.0 + number) for number in range(10)])
+    assert await sessions.prune(0.0, most=3, per_principal=4) == 7
+    assert await sessions.get("over") == replace(a_row("over", used=1.0), ended=True)
+    assert await sessions.prune(2.0, most=3, per_principal=4) == 1
+    assert await sessions.get("over") is None
+
+
+async def test_dropped_ends_are_known_by_their_time(store: Store) -> None:
+    sessions = store.mcp_sessions
+    for number in range(10):
+        await sessions.end(a_row(f"e{number}", used=float(number)))
+    assert await sessions.prune(0.0, most=100, per_principal=4) == 6
+    noted = await sessions.get("forgotten eve")
+    assert (noted is not None, await sessions.get("forgotten")) == (True, None)
+    assert (noted and noted.used, noted and noted.ended) == (5.0, True)
+    assert await sessions.prune(0.0, most=100, per_principal=4) == 0
+    await sessions.end(a_row("b", used=0.5, principal="bob"))
+    assert await sessions.prune(0.0, most=3, per_principal=4) == 2
+    of_all = await sessions.get("forgotten")
+    assert of_all is not None
+    assert of_all.used == 6.0
+    assert await sessions.prune(7.0, most=3, per_principal=4) == 2
+    assert await sessions.get("forgotten eve") is None
+    assert await sessions.get("e7") is not None
+
+
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
 async def test_an_end_outlives_the_store_object(kind: Kind, request: pytest.FixtureRequest) -> None:
     url = kind(request)

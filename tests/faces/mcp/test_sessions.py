@@ -165,6 +165,45 @@ async def test_an_ended_session_is_ended_in_every_process(make: Make) -> None:
     assert not await found(other, session.id)
 
 
+@pytest.mark.parametrize("newer", ["used", "ended"])
+@pytest.mark.parametrize("quota", ["MAX_STORED", "MAX_STORED_PER_PRINCIPAL"])
+async def test_an_ended_session_stays_ended_after_many_newer_ones(
+    make: Make, machine: Machine, monkeypatch: pytest.MonkeyPatch, newer: str, quota: str
+) -> None:
+    monkeypatch.setattr(module, quota, 3)
+    sessions = make()
+    session = opened(sessions)
+    await sessions.end(session)
+    for _ in range(10):
+        machine.passes(RENEW_SECONDS + 1)
+        each = opened(sessions)
+        if newer == "ended":
+            await sessions.end(each)
+        await sessions.keep()
+    assert not await found(make(), session.id)
+    machine.passes(1)
+    assert await found(make(), opened(sessions).id)
+
+
+async def test_forgotten_ends_of_one_key_end_no_sessions_of_others(
+    make: Make, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_STORED_PER_PRINCIPAL", 3)
+    sessions, bob = make(), a_caller(id="key:bob", key="bob")
+    his, mine = sessions.open(bob, "2025-11-25", {}, ("c", "1")), opened(sessions)
+    machine.passes(RENEW_SECONDS + 1)
+    used = opened(sessions)
+    machine.passes(RENEW_SECONDS + 1)
+    await sessions.keep()
+    for _ in range(5):
+        await sessions.end(opened(sessions))
+        machine.passes(1)
+    await sessions.keep()
+    assert await make().find(his.id, bob)
+    assert await found(make(), mine.id)
+    assert await found(make(), used.id)
+
+
 async def test_a_session_whose_end_cannot_be_stored_goes_on(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

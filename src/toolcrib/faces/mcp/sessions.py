@@ -38,12 +38,15 @@ KEEP_SECONDS = 30.0
 """Between two looks at whose use is to be stored, and at what has ended elsewhere."""
 MAX_STORED = 100_000
 MAX_STORED_PER_PRINCIPAL = 10_000
-"""So many sessions have their end or last use stored; beyond that the longest unused are forgotten."""
+"""So many sessions have their last use stored, and as many their end; beyond that the longest unused are
+forgotten. A session that may be one of the ended ones that were forgotten is refused."""
 
 _ASKABLE = ("elicitation", "roots", "sampling")
 _MOST_TOKEN = 4096
 _MOST_ENDED = 100_000
 _MAC = 16
+_FORGOTTEN = "forgotten"
+"""Under this id, and with a principal after it, the store has until when it has forgotten ended sessions."""
 _BARE: JsonObject = {}
 
 
@@ -138,7 +141,7 @@ class Sessions:
             token = _Token.read(id, self._key)
             if token is None or token.owner != _owner(caller):
                 raise _unknown()
-            used = await self._last_used(token)
+            used = await self._last_used(token, caller.principal)
             session = self._live.get(id)
             if session is None:  # and not found by another request meanwhile
                 return self._enter(id, caller, token, at_home=False, renewed=used)
@@ -150,14 +153,19 @@ class Sessions:
         self._live.move_to_end(id)
         return session
 
-    async def _last_used(self, token: "_Token") -> float:
+    async def _last_used(self, token: "_Token", principal: str) -> float:
         """Return when a session was last used, as far as that is stored; one that has ended is unknown."""
         found = await self._stored.get(token.row)
         used = token.born if found is None else max(token.born, found.used)
-        gone = token.row in self._ended or (found is not None and found.ended)
-        if gone or self._clock() - used > LONGEST_LIFE:
+        ended = await self._may_have_ended(token, principal) if found is None else found.ended
+        if ended or token.row in self._ended or self._clock() - used > LONGEST_LIFE:
             raise _unknown()
         return used
+
+    async def _may_have_ended(self, token: "_Token", principal: str) -> bool:
+        """Whether a session of which nothing is stored is so old that its end may have been forgotten."""
+        rows = [await self._stored.get(each) for each in (_FORGOTTEN, f"{_FORGOTTEN} {principal}")]
+        return any(row is not None and token.born <= row.used for row in rows)
 
     async def end(self, session: Session) -> None:
         """End a session for good; it goes on where that cannot be stored."""

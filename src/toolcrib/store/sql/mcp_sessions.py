@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, delete, func, select, true
+from sqlalchemy import ColumnElement, delete, func, not_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from toolcrib.interfaces import McpSessionRow
@@ -11,6 +11,9 @@ from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import mcp_sessions as table
 
 _BATCH = 500
+_FORGOTTEN = "forgotten"
+"""Id of the row that says up to which time ends were dropped; that of one principal goes on with its name."""
+_IS_SESSION = not_(table.c.id.startswith(_FORGOTTEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +54,38 @@ class SqlMcpSessions:
             return (await connection.scalars(query)).all()
 
     async def prune(self, before: float, *, most: int, per_principal: int) -> int:
-        """Forget what was last used earlier, and the longest unused beyond a number; how many went."""
-        count = func.count()
-        many = select(table.c.principal).group_by(table.c.principal).having(count > per_principal)
+        """Forget what was last used earlier, and the longest unused beyond a number; how many went.
+
+        Ended sessions have as much room again, so that use of others drops none of them. Where too many have
+        ended, it is stored up to which time ends were dropped: what may be one of these is no session.
+        """
+        kind = (table.c.principal, table.c.ended)
+        many = select(*kind).where(_IS_SESSION).group_by(*kind).having(func.count() > per_principal)
         async with self.database.write() as connection:
             gone = (await connection.execute(delete(table).where(table.c.used < before))).rowcount
-            for principal in (await connection.scalars(many)).all():
-                gone += await _cut(connection, table.c.principal == principal, per_principal)
-            return gone + await _cut(connection, true(), most)
+            for principal, ended in (await connection.execute(many)).all():
+                which, noted = table.c.principal == principal, f"{_FORGOTTEN} {principal}"
+                gone += await self._cut(connection, which, per_principal, noted if ended else "")
+            for noted in ("", _FORGOTTEN):
+                gone += await self._cut(connection, true(), most, noted)
+            return gone
 
-
-async def _cut(connection: AsyncConnection, which: ColumnElement[bool], most: int) -> int:
-    """Delete the longest unused of some, so that not many more are left than allowed."""
-    oldest = select(table.c.used).where(which).order_by(table.c.used.desc()).offset(most).limit(1)
-    limit = await connection.scalar(oldest)
-    if limit is None:
-        return 0
-    return (await connection.execute(delete(table).where(which & (table.c.used <= limit)))).rowcount
+    async def _cut(
+        self, connection: AsyncConnection, which: ColumnElement[bool], most: int, noted: str
+    ) -> int:
+        """Delete the longest unused beyond a number: ended ones where a row is named to note that in."""
+        which &= _IS_SESSION & table.c.ended.is_(bool(noted))
+        oldest = select(table.c.used).where(which).order_by(table.c.used.desc()).offset(most).limit(1)
+        limit = await connection.scalar(oldest)
+        if limit is None:
+            return 0
+        gone = (await connection.execute(delete(table).where(which & (table.c.used <= limit)))).rowcount
+        if noted:
+            row = McpSessionRow(id=noted, principal=noted, used=limit, ended=True)
+            insert = self.database.insert(table).values(asdict(row))
+            new, newer = {"used": insert.excluded["used"]}, table.c.used < insert.excluded["used"]
+            place = [table.c.id]
+            await connection.execute(
+                insert.on_conflict_do_update(index_elements=place, set_=new, where=newer)
+            )
+        return gone
