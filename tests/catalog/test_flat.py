@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.catalog import Catalog
+from toolcrib.catalog import Catalog, flat
 from toolcrib.catalog.flat import FIRST_OFFER_SECONDS, FlatClaims, ordered
 from toolcrib.interfaces import Offer
 from toolcrib.model import Family, Tool
@@ -24,9 +25,9 @@ class Kept:
         self.catalog = Catalog(())
         self.start(*sources)
 
-    def start(self, *sources: str) -> None:
+    def start(self, *sources: str, added: Collection[str] = ()) -> None:
         """Start anew over what was kept."""
-        self.catalog = Catalog(sources, claims=dict(self.claims), claimed=self._claimed)
+        self.catalog = Catalog(sources, added=added, claims=dict(self.claims), claimed=self._claimed)
 
     def _claimed(self, fresh: Mapping[str, str], stale: Collection[str]) -> None:
         for name in stale:
@@ -141,6 +142,132 @@ def test_sources_of_the_operator_go_before_apps() -> None:
     assert kept.found("read") == ["com.example:read", "com.another:read"]
     kept.catalog.remove("com.example")
     assert kept.owner("read") == "com.another:read", "an app that is gone keeps nothing"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_added_server_takes_no_name_from_an_app(restarted: bool) -> None:
+    kept = Kept("apps")
+    kept.offer("com.x.cards", "review", family="app")
+    if restarted:
+        kept.start("evil", "apps", added=["evil"])
+        kept.offer("evil", "review")
+        kept.offer("com.x.cards", "review", family="app")
+    else:
+        kept.catalog.arrange(["evil", "apps"], ["evil"])
+        kept.offer("evil", "review")
+    assert kept.owner("review") == "com.x.cards:review"
+    kept.start("evil", "apps", added=["evil"])
+    kept.offer("com.x.cards", "review", family="app")
+    kept.offer("evil", "review")
+    assert kept.owner("review") == "com.x.cards:review"
+    kept.catalog.remove("com.x.cards")
+    assert kept.owner("review") == "evil:review", "an app that is gone keeps nothing"
+
+
+def test_no_first_offer_of_an_added_server_goes_before_an_app() -> None:
+    kept = Kept("evil", "apps")
+    kept.start("evil", "apps", added=["evil"])
+    kept.offer("com.x.cards", "review", family="app")
+    kept.offer("evil", "review")
+    assert kept.owner("review") == "com.x.cards:review"
+
+
+def test_an_app_takes_no_name_from_an_added_server() -> None:
+    kept = Kept()
+    kept.start("later", "apps", added=["later"])
+    kept.offer("later", "review")
+    kept.offer("com.x.cards", "review", family="app")
+    assert kept.owner("review") == "later:review"
+    kept.catalog.arrange(["later", "files", "apps"], ["later"])
+    kept.offer("files", "review")
+    assert kept.found("review") == ["later:review", "files:review", "com.x.cards:review"]
+
+
+def test_the_file_goes_before_an_app_and_who_came_after_it() -> None:
+    kept = Kept()
+    kept.start("later", "files", "apps", added=["later"])
+    kept.offer("com.x.cards", "review", family="app")
+    kept.offer("later", "review")
+    kept.offer("files", "review")
+    assert kept.found("review") == ["files:review", "com.x.cards:review", "later:review"]
+    kept.catalog.remove("com.x.cards")
+    kept.catalog.arrange(["later", "files", "apps"], ["later"])
+    assert kept.found("review") == ["files:review", "later:review"], "the end of an app moves no name"
+    kept.start("later", "files", "apps")
+    kept.offer("later", "review")
+    kept.offer("com.x.cards", "review", family="app")
+    kept.catalog.remove("files")
+    assert kept.found("review") == ["later:review", "com.x.cards:review"], "now it stands in the file"
+
+
+@pytest.fixture
+def most(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many absent names a source may keep: few."""
+    monkeypatch.setattr(flat, "MOST_ABSENT", 4)
+    return flat.MOST_ABSENT
+
+
+def test_names_of_renamed_tools_are_kept_up_to_a_bound(most: int) -> None:
+    kept = Kept("evil", "files")
+    kept.offer("files", "read", "write")
+    for turn in range(30):
+        kept.offer("evil", "stays", *(f"tool{turn}-{number}" for number in range(2)))
+    remembered = {key for key in kept.claims if key.startswith("flat:evil:")}
+    assert len(remembered) == 3 + most
+    assert {"flat:evil:stays", "flat:evil:tool29-0", "flat:evil:tool27-1"} <= remembered
+    assert "flat:evil:tool26-1" not in remembered, "the oldest go first"
+    owners = [owner for owner in kept.claims.values() if owner.startswith("evil:")]
+    assert len(owners) == len(remembered), "names exposed by no tool are given up with them"
+    assert {"flat:files:read", "flat:files:write"} <= kept.claims.keys()
+    assert _sizes(kept.catalog) == (len(remembered) + 2, len(remembered) + 2, len(remembered) + 2)
+
+
+def _sizes(catalog: Catalog) -> tuple[int, int, int]:
+    """Return how many ranks, flat names and owners of exposed names are in memory."""
+    claims: Any = catalog
+    return len(claims._flat._ranks), len(claims._flat._names), len(claims._claims._owners)
+
+
+def test_a_forgotten_name_is_claimed_anew_and_last(most: int) -> None:
+    kept = Kept("files", "other")
+    kept.offer("files", "read")
+    kept.offer("other", "read")
+    kept.offer("files", *(f"new{number}" for number in range(most)))
+    assert kept.owner("read") == "files:read"
+    kept.offer("files", "newest")
+    assert kept.owner("read") == "other:read"
+    kept.offer("files", "newest", "read")
+    assert kept.found("read") == ["other:read", "files:read"]
+
+
+def test_names_of_a_source_that_is_away_are_not_forgotten(most: int) -> None:
+    kept = Kept("files", "other")
+    names = [f"tool{number}" for number in range(2 * most)]
+    kept.offer("files", *names)
+    kept.catalog.remove("files")
+    kept.offer("other", *names)
+    kept.start("files", "other")
+    kept.offer("other", *names)
+    assert {kept.owner(name) for name in names} == {f"files:{name}" for name in names}
+    kept.offer("files", *names)
+    assert {kept.owner(name) for name in names} == {f"files:{name}" for name in names}
+
+
+def test_names_of_removed_apps_are_bounded_together(most: int) -> None:
+    kept = Kept("apps")
+    for number in range(30):
+        tools = [a_tool(f"com.x{number}:tool", family="app", exposed="")]
+        kept.catalog.replace("apps", Offer(tools=tools))
+    assert len(kept.claims) == 2 * (1 + most)
+    assert "flat:com.x29:tool" in kept.claims
+
+
+def test_a_source_that_leaves_gives_up_its_exposed_names() -> None:
+    kept = Kept("files", "other")
+    kept.offer("files", "read")
+    kept.catalog.remove("files")
+    kept.catalog.arrange(["other"])
+    assert kept.claims == {}
 
 
 def test_a_safe_name_goes_before_flat_ones_in_every_spelling() -> None:

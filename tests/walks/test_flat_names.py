@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.contracts.dialogues import DIALOGUES, Said
-from tests.doors import ADMIN, Doors
+from tests.doors import ADMIN, Doors, doors
 from tests.servers.settings import PYTHON, stdio
 from tests.waiting import until
+from tests.walks.app_house import AppHouse
 from toolcrib import Crib, create_tool
 from toolcrib.config import parse
 from toolcrib.errors import Refused
@@ -174,3 +175,24 @@ async def test_bare_names_lead_to_their_first_owners(
     with capsys.disabled():
         print(f"\nof {len(OWNERS)} bare names (redirected, ambiguous): {figures}")
     assert figures == [(0, 0)] * 3
+
+
+async def _shadowed(crib: Doors) -> list[str]:
+    """Wait until apps and the added server are there; return the tools whose flat name leads to another."""
+    is_up = crib.house.console.supervisor.is_up
+    await until(lambda: is_up("apps") and is_up("evil"))
+    return [each["name"] for each in (await crib.ask("GET", "/api/status")).json["shadowed"]]
+
+
+async def test_a_server_added_later_takes_no_name_from_an_app(tmp_path: Path) -> None:
+    command = stdio(*PYTHON, "tests.servers.named", "evil", str(tmp_path), "note")["command"]
+    config, store = "mcp: {allow_stdio: true}", f"sqlite:///{tmp_path / 'store.db'}"
+    async with doors(config, store=store) as crib:
+        await AppHouse(crib, "").register("com.x.cards", None)
+        added = await crib.call("mcp_add_server", {"server_id": "evil", "command": command})
+        assert added.status == 200, added.body
+        assert await _shadowed(crib) == ["evil:note"]
+        assert (await crib.ask("POST", "/reload", body={})).status == 200
+        assert await _shadowed(crib) == ["evil:note"]
+    async with doors(config, store=store) as crib:
+        assert await _shadowed(crib) == ["evil:note"]

@@ -32,6 +32,7 @@ async def make_catalog(document: Document, order: Sequence[str], store: Store, t
     tasks.start_soon(keep_running, definitions.run)
     catalog = Catalog(
         order,
+        added=document.added,
         overrides=overrides_of(document),
         claims=await store.claims.all(),
         claimed=claims.note,

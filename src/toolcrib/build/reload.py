@@ -214,7 +214,7 @@ class Reloader:
     def _adopt(self, document: Document) -> None:
         """Take over what is not a server: order of names, overrides, pins, contexts."""
         before, after = self.own
-        self.catalog.arrange((*before, *document.mcp.servers, *after))
+        self.catalog.arrange((*before, *document.mcp.servers, *after), document.added)
         self.catalog.override(overrides_of(document))
         self.catalog.pin(document.pins, pin_modes(document))
         self.contexts.contexts = contexts_of(document)

@@ -28,6 +28,8 @@ def _unkept(_fresh: object, _stale: Collection[str]) -> None:
 class Catalog:
     """The one owner of the snapshot. `sources` are the ids in config order, which decides who owns a name.
 
+    Those `added` at run time are among them, and do not go before apps in flat names.
+
     Every change is one swap that listeners hear of once; what changes nothing is none.
     """
 
@@ -35,6 +37,7 @@ class Catalog:
         self,
         sources: Sequence[str],
         *,
+        added: Collection[str] = (),
         overrides: Overrides | None = None,
         claims: Mapping[str, str] | None = None,
         claimed: Claimed = _unkept,
@@ -47,7 +50,7 @@ class Catalog:
         kept = claims or {}
         flat = {key: value for key, value in kept.items() if key.startswith(KEY)}
         self._claims = Claims({key: kept[key] for key in kept if key not in flat}, sources, claimed)
-        self._flat = FlatClaims(flat, sources, claimed)
+        self._flat = FlatClaims(flat, sources, claimed, added=added)
         self._pins = Pins(known, sources, seen)
         self._change_log = ChangeLog()
         self._stock: dict[str, Stock] = {}
@@ -84,11 +87,12 @@ class Catalog:
         if self._stock.pop(source, None) is not None:
             self._swap()
 
-    def arrange(self, sources: Sequence[str]) -> None:
+    def arrange(self, sources: Sequence[str], added: Collection[str] = ()) -> None:
         """Take over another config order. A source not among these gives up its names and what was pinned."""
         self._order = {source: place for place, source in enumerate(sources)}
         self._claims.arrange(sources)
-        self._flat.arrange(sources, {tool.source for held in self._stock.values() for tool in held.tools})
+        present = {tool.source for held in self._stock.values() for tool in held.tools}
+        self._claims.forget(self._flat.arrange(sources, present, added))
         self._pins.arrange(sources)
         self._swap()
 
@@ -153,6 +157,7 @@ class Catalog:
         offered = [tool for each in stock for tool in each.tools]
         over = _over(offered)
         named, withheld = self._claims.settle([tool for tool in offered if tool.name not in over])
+        self._claims.forget(self._flat.forget({tool.name for tool in named}))
         full = f"the catalog holds {MOST_TOOLS} tools at most"
         withheld += [Withheld(tool.name, tool.source, full) for tool in over.values()]
         withheld += [lost for each in stock for lost in each.withheld]

@@ -22,6 +22,14 @@ class Claims:
         """From now on, only these sources keep names they do not use."""
         self._known = frozenset(known)
 
+    def forget(self, tools: Collection[str]) -> None:
+        """Give up the names of these tools, which are absent."""
+        stale = [name for name, owner in self._owners.items() if owner in tools] if tools else []
+        for name in stale:
+            del self._owners[name]
+        if stale:
+            self._claimed({}, stale)
+
     def settle(self, tools: Sequence[Tool]) -> tuple[list[Tool], list[Withheld]]:
         """Give each tool its name, in the order given; withhold those whose name another owns."""
         named: list[Tool] = []
