@@ -2,22 +2,26 @@
 
 import json
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Sized
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.doors import ADMIN
 from tests.identity.test_sign_in import Clock
+from tests.parts.browser import SWITCHES
+from tests.parts.shelf import require
 from tests.walks.test_page import Seen, opened
 from toolcrib.identity.sign_in import FRESH_SECONDS, IDLE_SECONDS
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import APIResponse, Browser, Page, Response, Route
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow, pytest.mark.requirement("I1")]
 
 INSIDE, GATE = "#tool h3", "#gate:visible"
+KEPT = "localStorage.getItem('toolcrib.secret')"
 
 
 @pytest.fixture
@@ -84,6 +88,111 @@ def test_sign_out_in_one_tab_signs_out_the_others(seen: Seen) -> None:
     seen.sign_in()
     other.wait_for_selector(INSIDE)
     other.close()
+
+
+class HeldSignIn:
+    """A sign-in of a tab that the gateway has answered, while the answer is still on its way."""
+
+    def __init__(self, seen: Seen, page: "Page") -> None:
+        self._page = page
+        self._held: list[tuple[Route, APIResponse]] = []
+        page.route("**/api/signin/exchange", lambda route: self._held.append((route, route.fetch())))
+        page.evaluate("token => { location.hash = '#token=' + token }", _token(seen))
+        _until_any(page, self._held)
+
+    def arrive(self) -> None:
+        for route, answer in self._held:
+            route.fulfill(response=answer)
+        self._page.unroute("**/api/signin/exchange")
+
+
+def _until_any(page: "Page", held: Sized) -> None:
+    """Let the browser go on until a request is held."""
+    over = monotonic() + 30
+    while not held:
+        assert monotonic() < over, "no request was made"
+        page.evaluate("0")
+
+
+def _token(seen: Seen) -> str:
+    return seen.crib.house.identity.sign_in.make_link()
+
+
+def _refused(answer: "Response") -> bool:
+    return answer.status == 401
+
+
+SEARCH = "**/api/tools?*"
+FOUND = "#list[aria-busy=false] >> text=convert"
+
+
+def test_request_on_its_way_during_a_sign_in_ends_nothing(seen: Seen) -> None:
+    seen.sign_in()
+    before = seen.page.evaluate(KEPT)
+    early: list[Route] = []
+    seen.page.route(SEARCH, lambda route: route.continue_() if early else early.append(route))
+    seen.page.fill("#search", "convert")
+    _until_any(seen.page, early)
+    signing_in = HeldSignIn(seen, seen.page)
+    with seen.page.expect_response(_refused) as refused:
+        early[0].continue_()
+    refused.value.finished()
+    assert seen.page.evaluate(KEPT) == before
+    signing_in.arrive()
+    seen.page.wait_for_selector(FOUND)
+    assert seen.page.evaluate(KEPT) not in {None, before}
+    assert not seen.page.is_visible(GATE)
+
+
+def test_request_made_during_a_sign_in_waits_for_it(seen: Seen) -> None:
+    seen.sign_in()
+    refused: list[str] = []
+    seen.page.on("response", lambda answer: refused.append(answer.url) if _refused(answer) else None)
+    signing_in = HeldSignIn(seen, seen.page)
+    seen.page.fill("#search", "convert")
+    signing_in.arrive()
+    seen.page.wait_for_selector(FOUND)
+    assert refused == []
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_tab_waits_a_moment_for_the_sign_in_of_another(seen: Seen, arrives: bool) -> None:
+    seen.sign_in()
+    other = seen.page.context.new_page()
+    other.clock.install()
+    other.goto(seen.url)
+    other.wait_for_selector(INSIDE)
+    # From here on its time stands still, so that how fast this test is decides nothing.
+    other.clock.pause_at(other.evaluate("Date.now() + 1"))
+    signing_in = HeldSignIn(seen, seen.page)
+    with other.expect_response(_refused) as refused:
+        other.fill("#search", "convert")
+    refused.value.finished()
+    if arrives:
+        signing_in.arrive()
+        other.wait_for_selector(FOUND)
+    else:
+        assert other.evaluate(KEPT), "nothing is forgotten at once"
+        other.clock.run_for(1000)
+        other.wait_for_selector(GATE)
+    other.close()
+
+
+def test_page_works_over_plain_http_from_elsewhere(browser: "Browser", page: "Page") -> None:
+    """There browsers tell neither the site a request comes from nor, with a GET, its origin."""
+    far = browser.browser_type.launch(
+        executable_path=require("chromium"),
+        args=[*SWITCHES, "--host-resolver-rules=MAP crib.test 127.0.0.1"],
+    )
+    with opened(page, "server: {allowed_hosts: [crib.test]}") as near:
+        seen = Seen(far.new_page(), near.url.replace("127.0.0.1", "crib.test"), near.crib)
+        sent: list[dict[str, str]] = []
+        seen.page.on("request", lambda request: sent.append(request.all_headers()))
+        seen.sign_in()
+        assert seen.page.evaluate("isSecureContext") is False
+        assert seen.page.text_content("#summary")
+        far.close()
+    assert not [headers for headers in sent if "sec-fetch-site" in headers]
 
 
 def test_used_link_does_no_harm_to_who_is_signed_in(seen: Seen) -> None:

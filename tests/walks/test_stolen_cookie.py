@@ -169,6 +169,7 @@ def test_replayed_cookie_reads_and_changes_nothing(page: "Page") -> None:
         alone = {"Cookie": cookie, **program.own}
         variants = (
             {"Cookie": cookie},
+            {"Cookie": cookie, "X-Crib-Token": value},
             alone,
             {**alone, "X-Crib-Token": ""},
             {**alone, "X-Crib-Token": value},

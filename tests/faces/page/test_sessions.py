@@ -184,10 +184,12 @@ async def test_page_reads_and_changes_with_both(crib: Doors) -> None:
     assert (await crib.ask("DELETE", "/api/keys/k", key=None, headers=by_origin)).status == 200
 
 
+@pytest.mark.parametrize("sites", [True, False])
 @pytest.mark.parametrize("token", [None, "", "wrong", "é"])
-async def test_cookie_alone_reads_and_changes_nothing(crib: Doors, token: str | None) -> None:
+async def test_cookie_alone_reads_and_changes_nothing(crib: Doors, token: str | None, sites: bool) -> None:
     holder = await signed_in(crib)
-    headers = {**holder.cookie_alone, **({} if token is None else {"x-crib-token": token})}
+    alone = holder.cookie_alone if sites else {"cookie": holder.cookie}
+    headers = {**alone, **({} if token is None else {"x-crib-token": token})}
     for method, path, body in (
         ("POST", "/api/keys", {"name": "k"}),
         ("GET", "/api/keys", None),
@@ -215,13 +217,29 @@ async def test_secret_of_another_session_is_refused(crib: Doors) -> None:
     assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site", "none", None])
-async def test_session_counts_for_no_other_page(crib: Doors, site: str | None) -> None:
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none", ""])
+async def test_session_counts_for_no_other_page(crib: Doors, site: str) -> None:
     holder = await signed_in(crib)
-    given = {} if site is None else {"sec-fetch-site": site}
-    headers = {"cookie": holder.cookie, "x-crib-token": holder.secret, **given}
+    headers = {"cookie": holder.cookie, "x-crib-token": holder.secret, "sec-fetch-site": site}
     assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
     assert (await crib.call("add-numbers", key=None, headers=headers)).code == "UNAUTHENTICATED"
+
+
+async def test_both_count_where_the_browser_names_no_site(crib: Doors) -> None:
+    """As over plain HTTP to another machine, where a GET of the page itself has no Origin either."""
+    holder = await signed_in(crib)
+    headers = {"cookie": holder.cookie, "x-crib-token": holder.secret}
+    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).status == 200
+    foreign = {**headers, "origin": "http://127.0.0.1:6741"}
+    assert (await crib.ask("GET", "/api/status", key=None, headers=foreign)).code == "ORIGIN_REFUSED"
+
+
+async def test_no_preflight_for_the_secret_is_granted(crib: Doors) -> None:
+    wanted = {"access-control-request-method": "GET", "access-control-request-headers": "x-crib-token"}
+    for origin in ({}, {"origin": "http://127.0.0.1:6741"}, {"origin": f"http://{HOST}"}):
+        reply = await crib.ask("OPTIONS", "/api/status", key=None, headers={**wanted, **origin})
+        assert reply.status in {403, 405}
+        assert not [name for name in reply.headers if name.startswith("access-control-")]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 // The page's session: the secret given at sign-in, kept in this origin's storage, and sent with every request.
 
-const SECRET = 'toolcrib.secret', HEADER = 'X-Crib-Token', LINK = '#token='
+const SECRET = 'toolcrib.secret', HEADER = 'X-Crib-Token', LINK = '#token=', OTHER_TAB_MS = 1000
 
 export class Failure extends Error {}
 
@@ -14,8 +14,17 @@ export function takeToken() {
   return token
 }
 
+// Settles once no sign-in of this tab is under way: while one is, the old session has ended and the new secret is not yet here.
+let signingIn = Promise.resolve()
+
 // Whether the link was good. A session that this browser had before is replaced.
-export async function exchange(token) {
+export function exchange(token) {
+  const outcome = exchanged(token)
+  signingIn = Promise.allSettled([signingIn, outcome])
+  return outcome
+}
+
+async function exchanged(token) {
   const before = secret()
   const headers = { 'Content-Type': 'application/json', ...(before ? { [HEADER]: before } : {}) }
   const answer = await fetch('/api/signin/exchange', { method: 'POST', body: JSON.stringify({ token }), headers })
@@ -34,13 +43,25 @@ export const isStale = error => error?.details?.freshSignIn === true
 
 // Sends a request of the page; one refused because the sign-in is too old is answered as such to the caller.
 export async function send(path, options = {}) {
+  await signingIn
   const used = secret()
   const answer = await fetch(path, { ...options, headers: { ...options.headers, [HEADER]: used ?? '' } })
   if (answer.status !== 401 || isStale((await answer.clone().json()).error)) return answer
-  // Another tab has signed in meanwhile, and its session has replaced the one this request was made with.
-  if (secret() && secret() !== used) return send(path, options)
+  if (await isReplaced(used)) return send(path, options)
   end('#ended')
   throw new Failure('signed out')
+}
+
+// Whether a sign-in, here or in another tab, has replaced the session of a secret; that of another tab is waited for a moment.
+async function isReplaced(used) {
+  await signingIn
+  if (secret() === used) await new Promise(resolve => {
+    const over = new AbortController()
+    const done = () => { over.abort(); resolve() }
+    addEventListener('storage', event => { if (event.key === SECRET) done() }, { signal: over.signal })
+    setTimeout(done, OTHER_TAB_MS)
+  })
+  return secret() !== null && secret() !== used
 }
 
 export async function signOut() {
