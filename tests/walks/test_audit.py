@@ -4,23 +4,18 @@ import inspect
 import json
 import logging
 import re
-import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from anyio import to_thread
 from sqlalchemy import text
 
 from tests.doors import ADMIN, HOST, Doors, doors
 from tests.faces.page.test_sessions import exchanged, signed_in
-from tests.served import ADMIN_KEY
 from tests.waiting import until
-from tests.walks.pressing import Pressed, head, pressed, raw
 from tests.walks.test_routes import APP, MCP, TABLE, House, house
 from toolcrib.build import build
 from toolcrib.config import load
@@ -54,7 +49,6 @@ READS = {
     UserDesk: {"page", "get", "session", "transcribe", "listen", "use", "end_unused"},
 }
 LAZY = {"url": "https://mcp.example.com/mcp", "start": "lazy"}
-ADD = "mcp_add_server"
 KNOWN = {"keys", "apps", "users", "servers", "pins", "config", "signin", "store", "auth", "attempts"}
 
 
@@ -335,69 +329,6 @@ async def test_cancelled_action_is_recorded(crib: Doors) -> None:
     ]
 
 
-async def test_stored_change_is_a_success_whatever_fails_after_it(
-    crib: Doors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    users = crib.house.console.users
-    names = [f"user{each}" for each in range(40)]
-    for name in names:
-        await users.put(name, language="en", time_zone=None)
-
-    async def fails(id: str) -> None:
-        raise RuntimeError(id)
-
-    monkeypatch.setattr(users.sessions, "end", fails)
-    for name in names:
-        with pytest.raises(RuntimeError):
-            await users.drop(name)
-    removed = [each for each in await records(crib) if each["action"] == "users.remove"]
-    assert sorted(each["target"] for each in removed) == sorted(names)
-    assert {each["outcome"] for each in removed} == {"success"}
-    assert all(each["before"] for each in removed)
-
-
-@pytest.mark.slow
-@pytest.mark.no_cover
-async def test_client_that_leaves_does_not_change_what_is_recorded(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as tested, socket.create_server(("127.0.0.1", 0)) as added:
-        more = f"mcp: {{servers: {{tested: {{transport: http, url: '{_url(tested)}', start: lazy}}}}}}\n"
-        arguments = {"server_id": "added", "url": _url(added)}
-        async with pressed(tmp_path, more=more) as gateway:
-            async with _left(gateway, added, "/api/tools/execute", {"name": ADD, "arguments": arguments}):
-                (add,) = await _audited(gateway, "servers.add")
-            async with _left(gateway, tested, "/mcp/test/tested", {}):
-                tested.close()
-            (test,) = await _audited(gateway, "servers.test")
-    assert (add["outcome"], add["after"] is None) == ("success", False)
-    assert (test["outcome"], test["after"]["ok"]) == ("success", False)
-
-
-def _url(server: socket.socket) -> str:
-    return f"http://127.0.0.1:{server.getsockname()[1]}/mcp"
-
-
-@asynccontextmanager
-async def _left(gateway: Pressed, silent: socket.socket, path: str, body: JsonObject) -> AsyncGenerator[None]:
-    """Ask, and leave once a server that never answers has been connected to; it hangs up at the end."""
-    sent = json.dumps(body).encode()
-    silent.settimeout(30)
-    async with raw(gateway) as wire:
-        await wire.send(head("POST", path, ADMIN_KEY, sent) + sent)
-        connected, _ = await to_thread.run_sync(silent.accept)
-    with connected:
-        yield
-
-
-async def _audited(gateway: Pressed, action: str) -> list[JsonObject]:
-    """Wait for the records of an action."""
-    with anyio.fail_after(60):
-        while True:
-            records = json.loads((await gateway.answer("/api/audit?limit=100")).text)["records"]
-            if found := [each for each in records if each["action"] == action]:
-                return found
-            await anyio.sleep(0.05)
-
-
 async def test_each_record_is_logged_with_its_hash(crib: Doors, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "toolcrib"):
         await crib.key("one")
@@ -423,18 +354,19 @@ async def test_refused_floods_of_one_key_are_counted(crib: Doors) -> None:
 async def test_no_record_holds_a_secret(crib: Doors, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "toolcrib")
     canary = "canary-7c1f09ab55aa"
-    secrets = [canary, await crib.key("one")]
+    secrets = [canary, "canary-in-a", await crib.key("one")]
     await crib.ask("POST", "/api/keys", key=f"tc_{canary}", body={"name": "x"})
     secrets.append((await crib.ask("POST", "/api/keys/one/rotate")).json["key"])
     server = {
         "server_id": "web",
-        "url": f"https://mcp.example.com/mcp?key={canary}",
+        "url": f"https://mcp.example.com/canary-in-a-path/mcp?key={canary}",
         "headers": {"Authorization": f"Bearer {canary}", "X-Thing": canary},
         "start": "lazy",
     }
     added = await crib.call("mcp_add_server", server)
     assert added.status == 200, added.body
-    program = {"server_id": "prog", "command": ["true", "--api-key", canary], "env": {"T": canary}}
+    arguments = ["--api-key", canary, "canary-in-an-argument", "-H", "X-Custom: canary-in-a-header"]
+    program = {"server_id": "prog", "command": ["true", *arguments], "env": {"T": canary}}
     added = await crib.call("mcp_add_server", {**program, "start": "lazy"})
     assert added.status == 200, added.body
     app = {"name": "Notes", "publicUrl": "https://notes.example.com"}
