@@ -1,6 +1,7 @@
 """Keys that occur twice in one object are found, whatever they are written like; others never are."""
 
 import json
+import tracemalloc
 from typing import Any, cast
 
 import orjson
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.schemas.duplicates import case_variant, duplicate_key
+from toolcrib.schemas.duplicates import MAX_PATH_CHARACTERS, case_variant, duplicate_key
 
 pytestmark = pytest.mark.requirement("I5")
 FREE = frozenset({"arguments"})
@@ -56,6 +57,30 @@ def test_duplicate_is_found_with_its_path(text: bytes, path: str) -> None:
 )
 def test_no_duplicate_is_found_where_there_is_none(text: bytes) -> None:
     assert found(text) is None
+
+
+LONG_KEY = b"k" * (1 << 20)
+MEMBERS = b"".join(b'"m%d":[1],' % number for number in range(300))
+
+
+@pytest.mark.parametrize(
+    "below", [b"{" + MEMBERS + b'"z":{"d":1,"d":2}}', b"[" + b"[1]," * 300 + b'{"d":1,"d":2}]']
+)
+def test_search_takes_memory_in_proportion_to_the_text(below: bytes) -> None:
+    text = b'{"' + LONG_KEY + b'":' + below + b"}"
+    value = orjson.loads(text)
+    tracemalloc.start()
+    path = duplicate_key(text, value)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert path == LONG_KEY.decode()[:MAX_PATH_CHARACTERS]
+    # Writing a string takes sixteen times its length for a moment; a copy for each member, three hundred.
+    assert peak < 32 * len(text)
+
+
+def test_long_paths_are_cut_off_at_their_end() -> None:
+    path = found(b'{"' + b"a" * 150 + b'":[{"' + b"b" * 300 + b'":1,"' + b"b" * 300 + b'":2}]}')
+    assert path == f"{'a' * 150}.0.{'b' * 300}"[:MAX_PATH_CHARACTERS]
 
 
 class Pairs(list[tuple[str, Any]]):

@@ -47,20 +47,34 @@ def _search(text: bytes, free: AbstractSet[str]) -> str | None:
 
     # Numbers stay text: their value does not matter, and a long one takes long to compute.
     written = json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
-    return _first(written, free, "") if repeats else None
+    return _first(written, free) if repeats else None
 
 
-def _first(value: Any, free: AbstractSet[str], path: str) -> str | None:
+def _first(value: Any, free: AbstractSet[str]) -> str | None:
+    """Return the path of the first repeated key below a value.
+
+    The path is put together on the way back: on the way down, every member would copy the keys above it.
+    """
     if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for key, _ in value:
-            if key in seen:
-                return f"{path}{key}"[:MAX_PATH_CHARACTERS]
-            seen.add(key)
-        members = [(f"{path}{key}.", each) for key, each in value if key not in free]
+        repeated = _repeated(value)
+        if repeated is not None:
+            return repeated[:MAX_PATH_CHARACTERS]
+        members: Iterable[tuple[str | int, Any]] = value
     elif isinstance(value, list):
-        members = [(f"{path}{at}.", each) for at, each in enumerate(cast("list[Any]", value))]
+        members = enumerate(cast("list[Any]", value))
     else:
         return None
-    found = (_first(each, free, below) for below, each in members)
-    return next((each for each in found if each is not None), None)
+    for key, each in members:
+        below = None if key in free else _first(each, free)
+        if below is not None:
+            return f"{str(key)[:MAX_PATH_CHARACTERS]}.{below}"[:MAX_PATH_CHARACTERS]
+    return None
+
+
+def _repeated(pairs: _Pairs) -> str | None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            return key
+        seen.add(key)
+    return None
