@@ -89,7 +89,12 @@ async def test_no_descriptor_is_taken_while_there_are_too_few(
         with socket.create_connection(listening.getsockname()):
             await until(lambda: spare == [True])
         opened: list[object] = []
-        monkeypatch.setattr("toolcrib.asgi.accept.os.open", lambda *given: opened.append(given))
+
+        def open_file(*given: object) -> int:
+            opened.append(given)
+            return -1
+
+        monkeypatch.setattr("toolcrib.asgi.accept.os.open", open_file)
         await until(lambda: len(looked) > 2)
         assert acceptor.is_short
         assert not opened

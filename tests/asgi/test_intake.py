@@ -37,8 +37,8 @@ class Wire:
         self.host, port = url.removeprefix("http://").split(":")
         self.port = int(port)
 
-    async def connect(self) -> SocketStream:
-        stream = await anyio.connect_tcp(self.host, self.port)
+    async def connect(self, local: str | None = None) -> SocketStream:
+        stream = await anyio.connect_tcp(self.host, self.port, local_host=local)
         return await self._stack.enter_async_context(stream)
 
     async def ask(self, stream: SocketStream, key: str | None, path: str = "/api/tools", **more: str) -> int:

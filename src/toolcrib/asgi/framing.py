@@ -5,11 +5,9 @@ from collections.abc import Iterable
 from toolcrib.asgi.intake import Intake
 
 MAX_FRAMING_BYTES = 4 << 10
-"""Trailer fields and chunk extensions of one message together."""
-MAX_CHUNK_LINE_BYTES = 24
-"""What each chunk may take beside its content: the hexadecimal size and two line ends."""
+"""Trailer fields, chunk extensions and leading zeros of chunk sizes of one message together."""
 
-HEAD_END, REQUEST_LINE_END = b"\r\n\r\n", b" HTTP/1."
+LINE_END, HEAD_END = b"\r\n", b"\r\n\r\n"
 CHUNKED = b"chunked"
 
 
@@ -32,35 +30,48 @@ class ChunkedFraming:
     """Bounds what a chunked body brings beside its content.
 
     The parser joins the parts of an unfinished field by copying, before it reports any of them, and does not
-    report chunk extensions at all. So the raw bytes are counted, less the content that was reported.
+    report chunk extensions at all. So the raw bytes are counted, less those that such a body needs.
+    Where messages share a read, it is not counted: the parser does not report where one of them ends.
     """
 
-    __slots__ = ("_extra", "_intake", "content", "is_new")
+    __slots__ = ("_ended", "_intake", "_is_new", "_lines", "_raw", "_start", "content")
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake, self._extra = intake, 0
-        self.content = 0
-        """Bytes of the current read that are content, or the size line of a chunk."""
-        self.is_new = True
+    def __init__(self, intake: Intake, start: bytes | None) -> None:
+        self._intake, self._start = intake, start
+        """The end of what came of the head in earlier reads; None where another message was before it."""
+        self._is_new = True
         """Whether the head ended within the current read."""
+        self._raw = self._lines = 0
+        """All bytes after the head, and those that the lines of the chunks need."""
+        self.content = self._ended = 0
+        """Content that was reported, and how much of it when the last chunk ended."""
 
     def append(self, field: tuple[bytes, bytes]) -> None:
         """Drop a trailer field. It stands in for the list of headers once the head has ended."""
         del field
         self._intake.trailers_dropped += 1
 
+    def end_chunk(self) -> None:
+        """Count what a chunk of this size needs: its size in the shortest spelling, and two line ends."""
+        digits = ((self.content - self._ended).bit_length() + 3) // 4 or 1
+        self._ended = self.content
+        self._lines += digits + 4
+
     def exceeds(self, data: bytes) -> bool:
         """Count a read; whether the message has brought too much beside its content."""
-        size = _after_head(data) if self.is_new else len(data)
-        # Never below zero: bytes that one chunk saved must not pay for a trailer.
-        self._extra = max(0, self._extra + size - self.content)
-        self.content, self.is_new = 0, False
-        return self._extra > MAX_FRAMING_BYTES
+        self._raw += self._after_head(data) if self._is_new else len(data)
+        self._is_new = False
+        extra = self._raw - self.content - self._lines
+        if extra < 0:
+            # Part of a read that was not counted: it must not pay for a trailer.
+            self._raw -= extra
+        return extra > MAX_FRAMING_BYTES
 
-
-def _after_head(data: bytes) -> int:
-    """Return how much follows on the head; 0 where other messages are before it, so that none is blamed."""
-    end = data.find(HEAD_END)
-    if end < 0 or data.count(REQUEST_LINE_END) > 1:
-        return 0
-    return len(data) - end - len(HEAD_END)
+    def _after_head(self, data: bytes) -> int:
+        """Return how much follows on the head; 0 where that is not known, so that none is blamed."""
+        if self._start is None:
+            return 0
+        # Empty lines before a head are none of its lines.
+        text = self._start + data if self._start else data.lstrip(LINE_END)
+        end = text.find(HEAD_END)
+        return 0 if end < 0 else len(text) - end - len(HEAD_END)

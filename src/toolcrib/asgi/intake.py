@@ -1,6 +1,7 @@
 """Divides connections and unfinished request bodies among principals, so that no one of them holds all."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from toolcrib.asgi.held import BLOCK_BYTES, EXEMPT, HeldBytes
 from toolcrib.asgi.memory import MemoryWatch
 from toolcrib.descriptors import soft_limit, spare_descriptors
 from toolcrib.errors import Refused
+from toolcrib.networks import client_network
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ SURPLUS_SECONDS, MAX_SURPLUS = 5.0, 128
 """How long a connection over the limit may take to show a credential, and how many such there are."""
 MIN_WAITING_BLOCKS = 16
 """Beside unfinished bodies, half as much may wait to be looked at: heads, bodies, messages of sockets."""
+MAX_UNDECIDED = 32
+"""Bodies over the limit that are kept for one turn of the event loop: each is one read at most."""
 RETRY_SECONDS = 2.0
 _NO_PRINCIPAL = "-"
 OTHER_DESCRIPTORS = 256
@@ -33,8 +37,10 @@ class ClientConnection:
         "holder",
         "incoming",
         "is_counted",
+        "is_ended",
         "is_proxied",
         "is_spare",
+        "is_undecided",
         "timer",
         "transport",
         "unread",
@@ -45,7 +51,7 @@ class ClientConnection:
     ) -> None:
         self.transport, self.holder, self._intake = transport, holder, intake
         self.is_proxied, self.is_spare = is_proxied, is_spare
-        self.is_counted = False
+        self.is_counted = self.is_ended = self.is_undecided = False
         self.incoming, self.unread = HeldBytes(intake.waiting_blocks), HeldBytes(intake.unread_blocks)
         """What has come and waits here, and what was written and waits for the client to read it."""
         self.timer: asyncio.TimerHandle | None = None
@@ -58,6 +64,17 @@ class ClientConnection:
             return True
         self.incoming.clear()
         return False
+
+    def defer(self) -> bool:
+        """Keep a body that is too much until its request was looked at; whether one more may be kept."""
+        self.is_undecided = self._intake.undecided < MAX_UNDECIDED
+        self._intake.undecided += self.is_undecided
+        return self.is_undecided
+
+    def decided(self) -> None:
+        """Take note that such a body was decided on."""
+        self.is_undecided = False
+        self._intake.undecided -= 1
 
     def hold_unread(self, size: int) -> None:
         """Count bytes the client has not read; where there are too many, the longest unread are dropped."""
@@ -89,11 +106,13 @@ class Intake:
         self.blocks = Slots(max(1, body_bytes // BLOCK_BYTES), share)
         self.waiting_blocks = Slots(max(MIN_WAITING_BLOCKS, self.blocks.total // 2), share)
         self.unread_blocks = Slots(max(1, unread_bytes // BLOCK_BYTES), share)
-        self.trailers_dropped, self.unread_dropped = 0, 0
+        self.trailers_dropped = self.unread_dropped = self.undecided = 0
         self._max_surplus = min(MAX_SURPLUS, max(1, connections // 4))
         # The operator's request may need further descriptors.
         self._max_spare = max(1, spare_descriptors() // 2)
         self._surplus: dict[ClientConnection, None] = {}
+        self._strangers: OrderedDict[ClientConnection, None] = OrderedDict()
+        """Connections that count for an address, the oldest first."""
         self._unread: dict[ClientConnection, None] = {}
         """Connections whose client does not read, the longest first."""
 
@@ -103,11 +122,26 @@ class Intake:
         connection = ClientConnection(transport, _address(peer), self, is_proxied=proxied, is_spare=is_spare)
         if is_spare:
             self._add_surplus(connection, [each for each in self._surplus if each.is_spare], self._max_spare)
-        elif not proxied:
-            connection.is_counted = self.connections.take(connection.holder)
-            if not connection.is_counted:
-                self._add_surplus(connection, self._surplus, min(self._max_surplus, MAX_SURPLUS))
+        elif not proxied and not self._count_stranger(connection):
+            self._add_surplus(connection, self._surplus, min(self._max_surplus, MAX_SURPLUS))
         return connection
+
+    def _count_stranger(self, connection: ClientConnection) -> bool:
+        connection.is_counted = self.connections.take(connection.holder)
+        if connection.is_counted:
+            self._strangers[connection] = None
+        return connection.is_counted
+
+    def _count_known(self, connection: ClientConnection) -> bool:
+        """Count for a credential; where all places are taken, the oldest connection without one makes way."""
+        slots, holder = self.connections, connection.holder
+        is_short = slots.used >= slots.total and slots.by_principal.get(holder, 0) < slots.per_principal
+        if is_short and self._strangers:
+            oldest = next(iter(self._strangers))
+            self.closed(oldest)
+            oldest.transport.abort()
+        connection.is_counted = slots.take(holder)
+        return connection.is_counted
 
     def _add_surplus(
         self, connection: ClientConnection, others: Collection[ClientConnection], most: int
@@ -126,6 +160,7 @@ class Intake:
         if connection.is_counted:
             connection.is_counted = False
             self.connections.release(connection.holder)
+            self._strangers.pop(connection, None)
         if connection.timer is not None:
             connection.timer.cancel()
             connection.timer = None
@@ -133,6 +168,7 @@ class Intake:
 
     def ended(self, connection: ClientConnection) -> None:
         """Give back also what memory a connection held."""
+        connection.is_ended = True
         self.closed(connection)
         connection.incoming.clear()
         self.hold_unread(connection, 0)
@@ -157,11 +193,14 @@ class Intake:
 
     def assign(self, connection: ClientConnection, request: "Request") -> None:
         """Count a connection for the principal of a request on it; refuse where that one holds its share."""
+        if connection.is_ended:
+            return  # the request outlives it, and nobody would give the place back
         principal = _principal(request)
         if connection.is_spare and principal != EXEMPT:
             raise overloaded("file descriptors")
+        count = self._count_known
         if not principal and connection.is_proxied:
-            principal = self._address_of(request)
+            principal, count = self._address_of(request), self._count_stranger
         if not principal:
             if connection.timer is not None:
                 raise overloaded("connections")
@@ -170,11 +209,9 @@ class Intake:
             return
         self.closed(connection)
         connection.holder = principal
-        if principal != EXEMPT:
-            connection.is_counted = self.connections.take(principal)
-            if not connection.is_counted:
-                connection.holder = _NO_PRINCIPAL
-                raise overloaded("connections")
+        if principal != EXEMPT and not count(connection):
+            connection.holder = _NO_PRINCIPAL
+            raise overloaded("connections")
 
     def unfinished_bytes(self) -> int:
         """Return how much has come and is not whole, or was not looked at yet."""
@@ -231,7 +268,7 @@ def _principal(request: "Request") -> str:
 
 
 def _address(peer: str) -> str:
-    return f"address {peer}"
+    return f"address {client_network(peer)}"
 
 
 def overloaded(what: str) -> Refused:

@@ -9,10 +9,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from toolcrib.asgi.cycle import App, Cycle, Usual
 from toolcrib.asgi.flow import CountingFlow
-from toolcrib.asgi.framing import MAX_CHUNK_LINE_BYTES, ChunkedFraming, Malformed, coding_fault
-from toolcrib.asgi.intake import ClientConnection, Intake, overloaded
+from toolcrib.asgi.framing import HEAD_END, ChunkedFraming, Malformed, coding_fault
+from toolcrib.asgi.intake import ClientConnection, Intake
 from toolcrib.asgi.switch import SOCKETS, Run
 from toolcrib.asgi.target import check_authority, parse_target
+from toolcrib.asgi.waiting import UNCOUNTED_BODY_BYTES, hold_body
 from toolcrib.asgi.websocket import WebSocket, shake
 
 HEAD_BYTES = 64 << 10
@@ -23,12 +24,14 @@ ARRIVAL_SECONDS = 60.0
 """How long a request may take to arrive, head and body."""
 MAX_PIPELINED = 64
 """Requests of one connection that wait for the one before; after the last of them it is closed."""
-UNCOUNTED_HEAD_BYTES, UNCOUNTED_BODY_BYTES = 4 << 10, 16 << 10
-"""What may wait of an unfinished head, and of a body that nobody has asked for, before it is counted."""
+UNCOUNTED_HEAD_BYTES = 4 << 10
+"""What may wait of an unfinished head before it is counted."""
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _NOTED_HEADERS = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1"})
+_TUNNEL = b"CONNECT"
+"""The parser takes all that follows for another protocol, whatever the headers say."""
 _NOT_HTTP = "Invalid HTTP request received."
 
 
@@ -45,7 +48,11 @@ class BoundedProtocol(HttpToolsProtocol):
     cycle: Cycle | None
     parser: Any
     _arrived = False
+    _is_first = True
+    """Whether no message has ended within the current read yet."""
     _head = _chunk = 0
+    _head_tail = b""
+    """The last bytes of a head that is not whole, of which its end may be a part."""
     _late: asyncio.TimerHandle | None = None
     _idle: asyncio.TimerHandle | None = None
     _since = 0.0
@@ -62,7 +69,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Give the first request its time."""
         super().connection_made(transport)
-        self._served = cast("App", self.app)
+        self._served, self.headers = cast("App", self.app), []
         self._intake = getattr(self.config.app, "intake", None) or Intake()
         peer = self.client[0] if self.client else ""
         self._connection = self._intake.opened(transport, peer, is_spare=self.is_spare)
@@ -93,7 +100,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, and watch over a request that does not arrive in one piece."""
-        self._chunk = len(data)
+        self._chunk, self._is_first = len(data), True
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -109,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._late is not None:
                 self._set_timer(running=False)
         elif not self.transport.is_closing():
-            self._count()
+            self._count(data)
 
     # What the parser finds
 
@@ -130,11 +137,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin to answer, or wait until the request before has been answered."""
         parser, before = self.parser, self.cycle
         path, raw, query, _, authority = target = parse_target(self.url)
-        version = parser.get_http_version()
+        method, version = parser.get_method(), parser.get_http_version()
         if authority:
             check_authority(target, self.headers)
-        if version not in _VERSIONS:
-            raise Malformed("this is neither HTTP/1.1 nor HTTP/1.0")
+        if version not in _VERSIONS or method == _TUNNEL:
+            raise Malformed("this is neither HTTP/1.1 nor HTTP/1.0, or it asks for a tunnel")
         headers = self.headers
         if self._noted and self._ignores_upgrade(path, version):
             return
@@ -145,7 +152,7 @@ class BoundedProtocol(HttpToolsProtocol):
             "server": self.server,
             "client": self.client,
             "scheme": self.scheme,
-            "method": parser.get_method().decode("ascii"),
+            "method": method.decode("ascii"),
             "path": path,
             "raw_path": raw,
             "query_string": query,
@@ -183,14 +190,15 @@ class BoundedProtocol(HttpToolsProtocol):
             self._upgrade_ignored = True
             return True
         if codings:
-            self._framing = ChunkedFraming(self._intake)
+            start = self._head_tail if self._head else b""
+            self._framing = ChunkedFraming(self._intake, start if self._is_first else None)
             self.headers = cast("Any", self._framing)
         return False
 
-    def on_chunk_header(self) -> None:
-        """Count the size line of a chunk as what every chunk has."""
+    def on_chunk_complete(self) -> None:
+        """Note the end of a chunk."""
         if self._framing is not None:
-            self._framing.content += MAX_CHUNK_LINE_BYTES
+            self._framing.end_chunk()
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the body."""
@@ -200,16 +208,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if cycle is not None and not cycle.response_complete and cycle.refusal is None:
             cycle.take(body)
             if len(cycle.body) > UNCOUNTED_BODY_BYTES:
-                if self._connection.hold_incoming(len(cycle.body)):
-                    self.flow.pause_reading()
-                else:
-                    cycle.drop_body(overloaded("bytes of unfinished bodies"))
+                hold_body(cycle)
 
     def on_message_complete(self) -> None:
         """Note that the request is whole."""
         if self._upgrade_ignored:
             return
-        self._arrived, cycle = True, self.cycle
+        self._arrived, self._is_first, cycle = True, False, self.cycle
         if cycle is not None and not cycle.response_complete:
             cycle.end()
 
@@ -218,7 +223,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused and self._running is not None:
+            # From here on it is not counted, and nobody asks for it.
+            self._running.body = b""
+            self.flow.resume_reading()
         if self.pipeline:
             cycle, _ = self.pipeline.pop()
             self._start(cast("Cycle", cycle))
@@ -238,11 +246,13 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self._idle = self.loop.call_later(left if left > 0 else self.timeout_keep_alive, self._rested)
 
-    def _count(self) -> None:
+    def _count(self, data: bytes) -> None:
         if self._late is None:
             self._set_timer(running=True)
         if self._head >= 0:
             self._head += self._chunk
+            kept = 1 - len(HEAD_END)
+            self._head_tail = (self._head_tail + data[kept:])[kept:]
             if self._head > HEAD_BYTES or len(self.headers) > MAX_HEADERS:
                 limit = f"{MAX_HEADERS} headers of {HEAD_BYTES} bytes"
                 self.send_400_response(f"the headers are over the limit of {limit}; send less")
@@ -277,7 +287,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         while self._upgrade_ignored:
             self._upgrade_ignored = False
-            rest = self._head_without_upgrade() + rest
+            left, rest = len(rest), self._head_without_upgrade() + rest
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             try:
@@ -287,6 +297,10 @@ class BoundedProtocol(HttpToolsProtocol):
                 return False
             except httptools.HttpParserUpgrade as upgrade:
                 rest = rest[upgrade.args[0] :]
+                if len(rest) == left:
+                    # It was the same head again, and so it would be for ever.
+                    self._refuse(_NOT_HTTP, own=False)
+                    return False
             else:
                 return True
         self._offer(rest)
