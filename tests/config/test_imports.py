@@ -18,7 +18,7 @@ class Anything(dict[str, str]):
 
     def get(self, key: str, default: Any = None) -> Any:
         del default
-        return "1" if key in ("HOST", "PORT") else "https://1"
+        return "1" if key in ("HOST", "PORT") else "https://a-value-of-1"
 
 
 def found(document: object) -> Imported:

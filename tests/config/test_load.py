@@ -130,12 +130,13 @@ overrides: {b: {hidden: "${HIDDEN:-}"}}
 
 @pytest.mark.requirement("I2")
 def test_the_admin_key_of_the_environment_goes_first() -> None:
-    text = "auth: {admin_key: from-the-file}"
-    assert parse(text, "toolcrib.yaml", {}).auth.admin_key == "from-the-file"
-    document = parse(text, "toolcrib.yaml", {"TOOLCRIB_ADMIN_KEY": "from-outside"})
-    assert document.auth.admin_key == "from-outside"
-    assert {"from-the-file", "from-outside"} <= document.secret_texts
-    assert default_document({"TOOLCRIB_ADMIN_KEY": "from-outside"}).secret_texts == {"from-outside"}
+    text = "auth: {admin_key: a-key-from-the-file}"
+    assert parse(text, "toolcrib.yaml", {}).auth.admin_key == "a-key-from-the-file"
+    document = parse(text, "toolcrib.yaml", {"TOOLCRIB_ADMIN_KEY": "a-key-from-outside"})
+    assert document.auth.admin_key == "a-key-from-outside"
+    assert {"a-key-from-the-file", "a-key-from-outside"} <= document.secret_texts
+    default = default_document({"TOOLCRIB_ADMIN_KEY": "a-key-from-outside"})
+    assert default.secret_texts == {"a-key-from-outside"}
 
 
 @pytest.mark.requirement("I2")

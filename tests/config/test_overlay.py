@@ -167,7 +167,7 @@ def test_the_overlay_cannot_read_the_environment(file: Path) -> None:
 @pytest.mark.requirement("I2", "I7")
 def test_an_export_shows_references_and_covers_other_secrets(file: Path) -> None:
     file.write_text("""\
-auth: {admin_key: hunter2hunter2}
+auth: {admin_key: hunter2-and-7-dwarfs}
 store: postgresql://u:${PASSWORD}@h/db
 mcp:
   servers:

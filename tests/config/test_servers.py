@@ -314,3 +314,15 @@ def test_a_document_without_a_file_is_read_again_with_what_was_added(file: Path)
     of_file = load(file, env={})
     file.write_text("legacy: false")
     assert again(of_file, env={}, overlay={}).legacy is False
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "ü..b"])
+def test_a_host_that_no_lookup_takes_is_a_fault_of_the_file(host: str) -> None:
+    (fault,) = faults(f"mcp: {{servers: {{web: {{transport: http, url: 'http://{host}/mcp'}}}}}}")
+    assert fault.startswith("toolcrib.yaml:1 mcp.servers.web.url: cannot be used: it")
+
+
+def test_such_a_host_in_what_was_added_is_left_to_be_barred(file: Path) -> None:
+    """What was stored before it was refused must not keep the gateway from starting."""
+    bad = {"transport": "http", "url": "http://a..b/mcp"}
+    assert load(file, env={}, overlay=overlay(web=bad)).mcp.servers["web"].url == bad["url"]

@@ -89,6 +89,10 @@ GOOD: list[tuple[Any, Any]] = [
     (values.Entry, "category:query"),
     (values.Entry, "tag:cards"),
     (values.WebAddress, "http://127.0.0.1:9000/mcp"),
+    (values.WebAddress, "http://[::1]:9000/mcp"),
+    (values.WebAddress, "https://tools.example.com./"),
+    (values.WebAddress, "https://bücher.example/"),
+    (values.WebAddress, f"https://{'a' * 63}.example/"),
     (values.Network, "10.0.0.0/8"),
     (values.Network, "::1/128"),
 ]
@@ -123,6 +127,12 @@ BAD: list[tuple[Any, Any]] = [
     (values.WebAddress, "http://h:99999"),
     (values.WebAddress, "http://[::1"),
     (values.WebAddress, "http://a b"),
+    (values.WebAddress, "http://a..b/"),
+    (values.WebAddress, "http://.a/"),
+    (values.WebAddress, "http://ü..b/"),
+    (values.WebAddress, f"http://{'a' * 64}.example/"),
+    (values.WebAddress, f"http://{'ü' * 60}.example/"),
+    (values.WebAddress, "http://[::1]a/"),
     (values.Network, "10.0.0.0/99"),
 ]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER, PRIVATE, PUBLIC
-from toolcrib.egress import Egress
+from toolcrib.egress import UNNAMEABLE, Egress
 
 GUARD = Egress()
 ANYTHING_PRIVATE = Egress(allow_private=("0.0.0.0/0", "::/0"))
@@ -96,3 +96,8 @@ def test_a_wrapped_address_is_judged_like_the_one_inside(address: ipaddress.IPv4
     for network in ("64:ff9b::", "64:ff9b:1::", "::ffff:0:"):
         assert GUARD.fault(f"{network}{address}")
     assert GUARD.fault(str(ipaddress.IPv6Address((0x2002 << 112) | (int(address) << 80))))
+
+
+@pytest.mark.parametrize("host", ["a..b", ".a", "a..", f"{'a' * 64}.example"])
+def test_a_host_that_no_lookup_takes_is_refused_to_anybody(host: str) -> None:
+    assert Egress(guarded=False).refusal(f"http://{host}/mcp") == UNNAMEABLE

@@ -160,3 +160,9 @@ def test_an_address_that_has_a_zone_keeps_it() -> None:
     assert Place(socket.AF_INET6, ("fe80::1", 80, 0, 3)).shown == "fe80::1%3"
     assert Place(socket.AF_INET6, ("2001:4860::8888", 80, 0, 0)).shown == "2001:4860::8888"
     assert Place(socket.AF_INET, ("8.8.8.8", 80)).shown == "8.8.8.8"
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+async def test_a_host_that_cannot_be_a_name_is_not_known(host: str) -> None:
+    with pytest.raises(NoConnection, match="name is not known"):
+        await fetch(f"http://{host}/", Egress(guarded=False))

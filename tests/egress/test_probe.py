@@ -1,7 +1,9 @@
 """Probes: whether a server accepts connections, without a request."""
 
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
+from typing import Any
 
 import anyio
 import pytest
@@ -65,3 +67,63 @@ async def test_a_lookup_that_hangs_ends_in_time() -> None:
 
 async def test_a_forbidden_address_is_left_to_the_request() -> None:
     await Probe(URL("http://169.254.1.1/mcp"), Egress(guarded=True)).connect(5.0)
+
+
+@pytest.mark.parametrize("host", ["a..b", ".a", f"{'a' * 64}.example"])
+async def test_a_host_that_cannot_be_a_name_is_reported(host: str) -> None:
+    with pytest.raises(NoConnection, match="name is not known"):
+        await Probe(URL(f"http://{host}/mcp"), FREE).connect(5.0)
+
+
+class Resolver:
+    """A name server that answers when the test says so; counts the lookups."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lookups = 0
+        self.answer = threading.Event()
+        self._real = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self._look)
+
+    def _look(self, _: Any, *more: Any, **options: Any) -> Any:
+        self.lookups += 1
+        self.answer.wait(30)
+        return self._real("127.0.0.1", *more, **options)
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Generator[Resolver]:
+    made = Resolver(monkeypatch)
+    yield made
+    made.answer.set()
+
+
+@pytest.mark.parametrize("joined, threads", [(60.0, 1), (-1.0, 2)])
+async def test_lookups_given_up_leave_no_threads_behind(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch, joined: float, threads: int
+) -> None:
+    monkeypatch.setattr("toolcrib.egress.lookup._JOINED_SECONDS", joined)
+    for _ in range(6):
+        with pytest.raises(NoConnection, match="within"):
+            await Probe(URL("http://hangs.example:1/mcp"), FREE).connect(0.05)
+    assert resolver.lookups == threads
+
+
+async def test_one_who_gives_up_leaves_the_lookup_to_others(
+    resolver: Resolver, listening: socket.socket
+) -> None:
+    url, given_up = URL(f"http://shared.example:{listening.getsockname()[1]}/mcp"), anyio.Event()
+
+    async def give_up() -> None:
+        with pytest.raises(NoConnection, match="within"):
+            await Probe(url, FREE).connect(0.05)
+        given_up.set()
+
+    with listening:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Probe(url, FREE).connect, 30.0)
+            tasks.start_soon(give_up)
+            await given_up.wait()
+            resolver.answer.set()
+        assert resolver.lookups == 1
+        await Probe(url, FREE).connect(30.0)
+        assert resolver.lookups == 2, "what has ended is not joined"

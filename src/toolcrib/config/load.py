@@ -15,6 +15,7 @@ from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed,
 from toolcrib.config.report import Report
 from toolcrib.config.secrets import gather
 from toolcrib.config.sections import Context, Sections
+from toolcrib.config.servers import unusable_hosts
 from toolcrib.config.yaml import LARGEST, Reading, read
 from toolcrib.model import AddressGiver, JsonObject
 
@@ -120,6 +121,7 @@ def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     report.add(findings)
     sections = _completed(sections, merged, env)
     report.add(conflicts(sections, merged))
+    report.add(unusable_hosts(sections, added(written, overlay)))
     report.close()
     servers = {server_id(name): server for name, server in sections.mcp.servers.items()}
     sections = replace(sections, mcp=replace(sections.mcp, servers=servers))

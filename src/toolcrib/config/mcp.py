@@ -15,8 +15,8 @@ from toolcrib.config.values import (
     HeaderValue,
     Milliseconds,
     SafeName,
+    ServerAddress,
     Text,
-    WebAddress,
     Whole,
 )
 from toolcrib.names import snake
@@ -136,7 +136,7 @@ class McpServer:
     transport: Annotated[Literal["stdio", "http", "sse"], "how to talk to it"]
     enabled: Annotated[bool, "uses the server; one that is not is checked, and not started"] = True
     command: Annotated[Command, "program and arguments as a list, for stdio"] = field(default=(), repr=False)
-    url: Annotated[WebAddress | None, BLANK, "address, for http and sse"] = field(default=None, repr=False)
+    url: Annotated[ServerAddress | None, BLANK, "address, for http and sse"] = field(default=None, repr=False)
     headers: Annotated[Mapping[HeaderName, HeaderValue], "headers to send, for http and sse"] = field(
         default_factory=dict[str, str], repr=False
     )

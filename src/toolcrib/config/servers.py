@@ -1,6 +1,6 @@
 """What the settings of MCP servers must have together: one way to be reached, ids and names of their own."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -8,6 +8,7 @@ from toolcrib.config.faults import Finding, Where, spell
 from toolcrib.config.mcp import RESERVED, McpProcessLimits, McpServer, server_id
 from toolcrib.config.sections import Sections
 from toolcrib.config.tree import at
+from toolcrib.config.values import host_fault
 from toolcrib.names import fold, snake
 
 SERVERS: tuple[str, str] = ("mcp", "servers")
@@ -29,6 +30,13 @@ def server_conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterato
         for keys, message in (*_reach(server, where, document), *_headers(server), *_tools(server)):
             yield (*where, *keys), message
     yield from _exposed(sections)
+
+
+def unusable_hosts(sections: Sections, added: Collection[str]) -> Iterator[Finding]:
+    """Find the servers of the file whose host can never be looked up; an added one is barred instead."""
+    for name, server in sections.mcp.servers.items():
+        if server.url is not None and name not in added and (fault := host_fault(server.url)):
+            yield (*SERVERS, name, "url"), fault
 
 
 def limit_remarks(sections: Sections) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from toolcrib.egress import UNNAMEABLE, Egress, can_be_looked_up
 from toolcrib.model import Category, RateLimit
 
 RATE = "must be a rate, such as 600/min, 10/s or {maxCalls: 600, windowMs: 60000}"
@@ -26,6 +27,7 @@ _MILLISECONDS = {
 }
 _LONGEST = 200
 
+_PLAIN_HOST = re.compile(r"[A-Za-z0-9._-]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _OWN_HEADERS = frozenset(
     {
@@ -130,6 +132,23 @@ def _entry(text: str) -> str:
     if kind == "category" and what not in get_args(Category):
         raise ValueError(f"must name a category: {', '.join(get_args(Category))}")
     return text
+
+
+def host_fault(address: str) -> str | None:
+    """Say why a web address can never be connected to, whatever its host means; None where it may be."""
+    host = urlsplit(address).hostname or ""
+    # The parser of URLs takes a while to load, and only hosts of another spelling need it.
+    if _PLAIN_HOST.fullmatch(host):
+        reason = None if can_be_looked_up(host) else UNNAMEABLE
+    else:
+        reason = Egress(guarded=False).refusal(address)
+    return None if reason is None else f"cannot be used: {reason}"
+
+
+def _named(address: str) -> str:
+    if fault := host_fault(address):
+        raise ValueError(fault)
+    return address
 
 
 def _web_address(text: str) -> str:
@@ -270,7 +289,9 @@ StoreAddress = Annotated[
 ]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Entry = Annotated[str, AfterValidator(_entry)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
+ServerAddress = Annotated[str, AfterValidator(_web_address)]
+"""Of an MCP server: its host is judged later, since one that was stored must not stop a start."""
+WebAddress = Annotated[ServerAddress, AfterValidator(_named)]
 ToolName = Annotated[str, AfterValidator(_tool_name)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_one_line)]

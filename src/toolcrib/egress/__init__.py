@@ -3,7 +3,7 @@
 `client` makes requests over connections that obey an Egress.
 """
 
-from toolcrib.egress.egress import Egress
+from toolcrib.egress.egress import UNNAMEABLE, Egress, can_be_looked_up
 from toolcrib.egress.rules import AddressRules
 
-__all__ = ["AddressRules", "Egress"]
+__all__ = ["UNNAMEABLE", "AddressRules", "Egress", "can_be_looked_up"]

@@ -19,7 +19,7 @@ from yarl import URL
 
 from toolcrib.egress.dial import dial
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.lookup import Blocked, Look, Lookup, judged
+from toolcrib.egress.lookup import Blocked, Look, judged, look_up
 from toolcrib.egress.response import HungUp, NoConnection, Response
 from toolcrib.egress.wire import Wire
 
@@ -50,7 +50,7 @@ class Client:
         look: Look | None = None,
     ) -> None:
         self._origin, self._egress, self._seconds = url.origin(), egress, connect_seconds
-        self._look = look or Lookup()
+        self._look = look or look_up
         self._content_type = {"Content-Type": content_type}
         self._always = _merged({"Host": url.host_port_subcomponent or "", **_credentials(url)}, headers)
         self._rendered = lru_cache(maxsize=_MOST_HEADS)(self._render)

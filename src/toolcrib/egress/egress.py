@@ -16,6 +16,10 @@ _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z", re.IGNORECASE)
 _QUAD = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})\Z")
 
+LONGEST_LABEL = 63
+"""Characters between two dots of a name, by the standard for names; looking up a longer one is an error."""
+UNNAMEABLE = f"its host has an empty part or one of more than {LONGEST_LABEL} characters between the dots"
+
 
 @dataclass(frozen=True, slots=True)
 class Egress:
@@ -47,6 +51,8 @@ class Egress:
             return "only http and https are spoken"
         if not parsed.raw_host:
             return "it names no host"
+        if not can_be_looked_up(parsed.raw_host):
+            return UNNAMEABLE
         return self._suspicion(url, parsed, parsed.raw_host) if self.guarded else None
 
     def _suspicion(self, url: str, parsed: "URL", host: str) -> str | None:
@@ -64,6 +70,11 @@ class Egress:
         if not _QUAD.match(host):
             return "its host is an address in an unusual spelling"
         return self.fault(host)
+
+
+def can_be_looked_up(host: str) -> bool:
+    """Whether every label of a host, in ASCII, has a length that a lookup takes; one dot may end it."""
+    return all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
 
 
 def literal_address(url: str) -> str | None:

@@ -99,8 +99,6 @@ class Post:
                 if isinstance(error.__cause__, Blocked):
                     raise Forbidden(str(error)) from error
                 raise
-            except UnicodeError as error:
-                raise NoConnection("its name is not one") from error
             try:
                 return await _read(response, most_bytes)
             finally:

@@ -9,7 +9,7 @@ from yarl import URL
 from toolcrib.egress.client import why_no_connection
 from toolcrib.egress.dial import connect, dial
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.lookup import Blocked, Look, Lookup, Place, judged
+from toolcrib.egress.lookup import Blocked, Look, Place, judged, look_up
 from toolcrib.egress.response import NoConnection
 
 
@@ -18,7 +18,7 @@ class Probe:
 
     def __init__(self, url: URL, egress: Egress, look: Look | None = None) -> None:
         self._host, self._port = url.raw_host or "", url.port or 0
-        self._egress, self._look = egress, look or Lookup()
+        self._egress, self._look = egress, look or look_up
 
     async def connect(self, within: float) -> None:
         """Raise NoConnection unless the server accepts a connection in so many seconds.

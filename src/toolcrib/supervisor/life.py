@@ -27,7 +27,7 @@ from toolcrib.supervisor.backoff import Backoff
 from toolcrib.supervisor.display import Display
 from toolcrib.supervisor.flights import Flight, Flights, lost
 from toolcrib.supervisor.home import Home, RunLink
-from toolcrib.supervisor.reasons import one_line, reason
+from toolcrib.supervisor.reasons import outcome, reason
 from toolcrib.supervisor.reconnect import Reconnect
 
 log = logging.getLogger(__name__)
@@ -227,10 +227,10 @@ class Life:
         reconnect = self._reconnect
         if reconnect is None:
             return True
-        why_not = await reconnect.probe(_now())
-        if why_not is None:
+        error = await outcome(reconnect.probe(_now()))
+        if error is None:
             return True
-        self._died(one_line(why_not), away=True)
+        self._died(reason(error), away=isinstance(error, ServerUnreachable))
         reconnect.concluded()
         return False
 
@@ -254,17 +254,11 @@ class Life:
 
     async def _lived(self, link: RunLink) -> tuple[str, bool]:
         """Run the source until it dies; say of what, and whether its server just cannot be reached."""
-        try:
-            await self.source.run(link)
-        except Exception as error:  # noqa: BLE001 - the boundary: whatever a source raises is its death
-            self._backoff.misbehaved = isinstance(error, ServerMisbehaved)
-            return reason(error), self._reconnect is not None and isinstance(error, ServerUnreachable)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return "it broke off from within", False
-        return "it stopped", False
+        error = await outcome(self.source.run(link))
+        if error is None:
+            return "it stopped", False
+        self._backoff.misbehaved = isinstance(error, ServerMisbehaved)
+        return reason(error), self._reconnect is not None and isinstance(error, ServerUnreachable)
 
     def _start_now(self) -> None:
         """Start without a pause; a run that has lost its server is given up for it."""
@@ -322,7 +316,7 @@ class Life:
         if not self._dead:
             self._report(reason)
         if self._reconnect is not None:
-            self._reconnect.begin(_now())
+            self._reconnect.begin(_now(), probed=state == "down" and self._backoff.away)
         self._dead = True
         self._move(state)
         self._stop_dozing()

@@ -1,5 +1,7 @@
 """Why a source died, in one line an operator can read."""
 
+import asyncio
+from collections.abc import Awaitable
 from typing import cast
 
 from toolcrib.errors import ToolcribError
@@ -23,3 +25,17 @@ def reason(error: BaseException) -> str:
     if said and isinstance(error, _PLAIN):
         return one_line(said)
     return one_line(f"{kind}: {said}" if said else kind)
+
+
+async def outcome(work: Awaitable[object]) -> Exception | None:
+    """Wait for what a source does; return what it died of, None where it ended in good order."""
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - the boundary: whatever a source raises is its death
+        return error
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return ConnectionError("it broke off from within")
+    return None

@@ -4,7 +4,7 @@ from random import uniform
 
 import anyio
 
-from toolcrib.interfaces import Reachable, ServerUnreachable
+from toolcrib.interfaces import Reachable
 
 FIRST_PAUSE = 0.1
 """Seconds between the first probes of an outage."""
@@ -17,7 +17,7 @@ OUTAGE_SHARE = 1 / 4
 LONG_OUTAGE_SHARE = 1 / 240
 """The same for long outages: 0.5 s after two minutes, 10 s after forty."""
 MAX_PROBES_PER_SECOND = 20
-"""Of all servers together: the more of them are away, the longer each of them waits."""
+"""Of all servers together: where they want more, each of them waits longer by the same factor."""
 DEMAND_PAUSE = 0.25
 """Seconds between two probes of one server that calls ask for."""
 PROBE_SECONDS, FIRST_PROBE_SECONDS = 1.0, 3.0
@@ -27,11 +27,13 @@ SLOW_PROBES_AFTER = 10.0
 
 
 class Reconnect:
-    """The outage of one server. `away` holds those of all servers that are away now."""
+    """The outage of one server. `away` holds those of all servers that are probed for now."""
 
     def __init__(self, source: Reachable, away: "set[Reconnect]") -> None:
         self._source, self._away = source, away
         self._since: float | None = None
+        self.rate = 0.0
+        """The probes a second that it would have if it were the only server away."""
         self._demanded_at = float("-inf")
         self._probing = False
         self.tried = anyio.Event()
@@ -44,11 +46,17 @@ class Reconnect:
         """Whether the server is away."""
         return self._since is not None
 
-    def begin(self, now: float) -> None:
-        """The server is away, from now on if it was not before."""
+    def begin(self, now: float, *, probed: bool = True) -> None:
+        """The server is away, from now on if it was not before.
+
+        One that is not `probed`, being stopped or failing otherwise, takes no share of the probes.
+        """
         if self._since is None:
             self._since = now
-        self._away.add(self)
+        if probed:
+            self._away.add(self)
+        else:
+            self._away.discard(self)
 
     def end(self) -> None:
         """The server is there, or not wanted any more."""
@@ -60,20 +68,19 @@ class Reconnect:
         outage = self._lasted(now)
         most = min(max(SHORT_OUTAGE_PAUSE, outage * LONG_OUTAGE_SHARE), LONG_OUTAGE_PAUSE)
         pause = max(FIRST_PAUSE, min(outage * OUTAGE_SHARE, most))
-        shared = len(self._away) / MAX_PROBES_PER_SECOND
-        return max(pause, shared) * uniform(0.75, 1.25)  # noqa: S311 - spreads probes, hides nothing
+        self.rate = 1 / pause
+        probes = self.rate + sum(each.rate for each in self._away if each is not self)
+        longer = max(1.0, probes / MAX_PROBES_PER_SECOND)
+        return pause * longer * uniform(0.75, 1.25)  # noqa: S311 - spreads probes, hides nothing
 
-    async def probe(self, now: float) -> str | None:
-        """Try to connect; return why that failed, or None."""
+    async def probe(self, now: float) -> None:
+        """Try to connect; raise ServerUnreachable where that fails."""
         short = self.lasting and self._lasted(now) < SLOW_PROBES_AFTER
         self._probing = True
         try:
             await self._source.reach(PROBE_SECONDS if short else FIRST_PROBE_SECONDS)
-        except ServerUnreachable as error:
-            return str(error)
         finally:
             self._probing = False
-        return None
 
     def _lasted(self, now: float) -> float:
         return 0.0 if self._since is None else now - self._since
