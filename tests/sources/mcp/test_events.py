@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from toolcrib.sources.mcp.events import Event, Events
 from toolcrib.sources.mcp.faults import TooLarge
+from toolcrib.sources.mcp.unasked import BYTES_PER_MESSAGE
 
 
 def read(data: bytes, size: int | None = None) -> list[Event]:
@@ -92,3 +93,24 @@ def test_a_large_event_in_tiny_pieces_is_put_together_once() -> None:
         events.feed(piece)
     (event,) = events.feed(b"\n\n")
     assert event.data == piece * 250_000
+
+
+@pytest.mark.parametrize(
+    "stream, idle",
+    [
+        (b": ping\n\n", 1),
+        (b"id: 1\nevent: message\ndata: {}\n\n", 0),
+        (b"id: 1\ndata: {}\n\n" * 1_000, 0),
+        (b"data: " + b"x" * 100_000 + b"\n\n", 0),
+        (b"\n" * 1_000, 1_000),
+        (b": x\n" * 1_000, 992),
+        (b"event: x\n" * 1_000 + b"\n", 993 + 7_999 // BYTES_PER_MESSAGE),
+        (b":" + b"x" * 100_000 + b"\n\n", 1 + 100_001 // BYTES_PER_MESSAGE),
+        (b":" + b"x" * 100_000 + b"\ndata: {}\n\n", 100_001 // BYTES_PER_MESSAGE),
+    ],
+)
+def test_what_leads_to_no_event_is_counted(stream: bytes, idle: int) -> None:
+    events = Events()
+    for at in range(0, len(stream), 4096):
+        events.feed(stream[at : at + 4096])
+    assert events.idle == idle

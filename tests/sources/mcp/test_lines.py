@@ -77,3 +77,9 @@ def test_what_is_skipped_is_not_kept() -> None:
     assert kept < 64 << 10
     assert most < 24 << 20
     assert lines.feed(b"\n") == [Overlong(b"x" * ENDS, b"x" * ENDS)]
+
+
+def test_empty_lines_are_counted_however_they_are_cut() -> None:
+    lines = Lines()
+    assert taken(lines, b"\n\r\n", b"\r", b"\n", b"a\n\n") == [b"a"]
+    assert lines.blank == 4

@@ -97,3 +97,15 @@ def test_a_flood_after_a_silence_is_a_new_one() -> None:
         it.say(2 * MAX_PER_SECOND)
         it.now += 10.0
     assert not it.cuts
+
+
+def test_what_is_no_message_counts_and_is_not_said_to_be_dropped() -> None:
+    it = Limited()
+    it.limit.charge(MAX_PER_SECOND - 1, BYTES_PER_MESSAGE)
+    assert it.limit.over is False
+    it.limit.charge(1)
+    assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (True, THROTTLE_PAUSE, 0)
+    for _ in range(FLOOD_SECONDS):
+        it.now += 1.0
+        it.limit.charge(2 * MAX_PER_SECOND)
+    assert it.cuts == [FLOODED]

@@ -268,32 +268,6 @@ async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
     assert not server.asked
 
 
-async def test_a_flood_of_changes_brings_ever_fewer_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    naps: list[float] = []
-    real = anyio.sleep
-
-    async def nap(seconds: float) -> None:
-        if seconds < module.POLL:
-            naps.append(seconds)
-            if len(naps) < 10:
-                server.heard(CHANGED, {})
-            seconds = 0
-        await real(seconds)
-
-    monkeypatch.setattr(anyio, "sleep", nap)
-    refresh = Refreshes()
-    async with watched(server := Scripted(), LEGACY, refresh):
-        server.heard(CHANGED, {})
-        with anyio.fail_after(10):
-            while len(naps) < 10:
-                await anyio.lowlevel.checkpoint()
-            await anyio.wait_all_tasks_blocked()
-            server.heard(CHANGED, {})
-            await anyio.wait_all_tasks_blocked()
-    assert naps == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 10.0, 0.1]
-    assert refresh.count == len(naps)
-
-
 # --- what is no tool ---
 
 ALL = Greeting(

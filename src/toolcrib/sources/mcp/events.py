@@ -4,8 +4,11 @@ from typing import NamedTuple
 
 from toolcrib.sources.mcp.connection import LARGEST
 from toolcrib.sources.mcp.faults import TooLarge
+from toolcrib.sources.mcp.unasked import BYTES_PER_MESSAGE
 
 _LONGEST_ID = 512
+_MOST_FIELDS = 8
+"""Lines beside its data that an event has at most: its type, its id, a comment. The rest leads nowhere."""
 _SHORTEST_PAUSE, _LONGEST_RETRY = 0.1, 30.0
 _END = (b"\n", b"\r")
 _BOM = b"\xef\xbb\xbf"
@@ -22,18 +25,21 @@ class Events:
     """One event stream, as the HTML standard defines it.
 
     `last_id` and `retry` are what the stream said last: where to go on after a break, and how many seconds
-    to wait before that.
+    to wait before that. `idle` counts what led to no event, in messages, for whoever bounds that.
     """
 
     def __init__(self, largest: int = LARGEST) -> None:
         self.last_id = ""
         self.retry: float | None = None
+        self.idle = 0
         self._largest = largest
         self._type = ""
         self._data = bytearray()
         """The lines of data so far, each with its newline."""
         self._size = 0
         """Bytes of this event so far, whatever they are."""
+        self._fields = 0
+        """Lines of this event so far that are no data."""
         self._line = bytearray()
         """The beginning of a line whose end has not come."""
         self._after_return = False
@@ -59,6 +65,8 @@ class Events:
                 self._field(line)
             elif (event := self._dispatched()) is not None:
                 events.append(event)
+            else:
+                self.idle += 1
         if rest:
             self._grow(len(rest))
             self._line += rest
@@ -92,7 +100,10 @@ class Events:
         if name == b"data":
             self._data += value
             self._data += b"\n"
-        elif name == b"event":
+            return
+        self._fields += 1
+        self.idle += self._fields > _MOST_FIELDS
+        if name == b"event":
             self._type = value.decode(errors="replace")
         elif name == b"id":
             # Only what fits into a header again: it is sent back as Last-Event-ID.
@@ -103,5 +114,6 @@ class Events:
 
     def _dispatched(self) -> Event | None:
         data, kind = self._data, self._type
-        self._data, self._type, self._size, self._first = bytearray(), "", 0, False
+        self.idle += (self._size - len(data)) // BYTES_PER_MESSAGE
+        self._data, self._type, self._size, self._fields, self._first = bytearray(), "", 0, 0, False
         return Event(kind or "message", bytes(data[:-1])) if data else None

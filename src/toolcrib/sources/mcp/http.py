@@ -33,6 +33,7 @@ from toolcrib.sources.mcp.web import (
     check_coding,
     drain,
     ends_session,
+    messages,
     modern_head,
     refusal_in,
     send,
@@ -366,11 +367,8 @@ class _Connection:
     async def _read(self, response: Response, events: Events, asked: Asked | None) -> Outcome:
         slices = Slices(response)
         while data := await slices.next():
-            for event in events.feed(data):
-                # An event without data only says where to go on.
-                if event.type != "message" or not event.data:
-                    continue
-                found = await self._inbox.take(event.data, asked)
+            for message in messages(events.feed(data), events, self._limit):
+                found = await self._inbox.take(message, asked)
                 if found is not None:
                     return found
             if self._limit.over:

@@ -22,7 +22,7 @@ class EndlessLine(Exception):
 
 
 class Lines:
-    """Takes chunks, gives whole lines without their newline; empty ones are left out."""
+    """Takes chunks, gives whole lines without their newline; empty ones are left out, and counted."""
 
     def __init__(self, largest: int = LARGEST, endless: int = ENDLESS) -> None:
         self._largest, self._endless = largest, endless
@@ -30,6 +30,8 @@ class Lines:
         self._begun = bytearray()
         self._head: bytes | None = None
         self._skipped = 0
+        self.blank = 0
+        """How many empty lines came since this was last set to nothing."""
 
     def feed(self, chunk: bytes) -> list[bytes | Overlong]:
         """Return the lines that end in this chunk; raise EndlessLine."""
@@ -41,6 +43,8 @@ class Lines:
                 self._finish(found)
             elif end and end != b"\r":
                 found.append(end)
+            else:
+                self.blank += 1
         if rest:
             self._add(rest, found)
         return found
@@ -64,4 +68,6 @@ class Lines:
             found.append(Overlong(self._head, line))
         elif line and line != b"\r":
             found.append(line)
+        else:
+            self.blank += 1
         self._begun, self._head, self._skipped = bytearray(), None, 0

@@ -123,11 +123,12 @@ class Output(_Reading):
         ended: Callable[[], None],
         endless: Callable[[], None],
         throttle: Callable[[], float] = float,
+        charge: Callable[[int], object] = int,
     ) -> None:
         super().__init__()
         self._take, self._ended, self._endless = take, ended, endless
-        self._throttle = throttle
-        """How long not to listen now, in seconds."""
+        self._throttle, self._charge = throttle, charge
+        """How long not to listen now, in seconds; and who is told how many lines were empty."""
         self._resting = False
         self._lines = Lines()
         self._waiting: deque[bytes | Overlong] = deque()
@@ -142,6 +143,9 @@ class Output(_Reading):
             if self._transport is not None:
                 self._transport.close()
             return
+        if self._lines.blank:
+            self._charge(self._lines.blank)
+            self._lines.blank = 0
         if len(lines) <= _SLICE and not self._waiting and not self._resting:
             for line in lines:
                 self._take(line)

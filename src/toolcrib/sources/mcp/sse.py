@@ -21,7 +21,16 @@ from toolcrib.sources.mcp.events import Event, Events
 from toolcrib.sources.mcp.exchange import Exchange
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, TooLarge, Unsent
 from toolcrib.sources.mcp.unasked import UnaskedLimit
-from toolcrib.sources.mcp.web import STREAM, Slices, check_coding, drain, send, session, status_fault
+from toolcrib.sources.mcp.web import (
+    STREAM,
+    Slices,
+    check_coding,
+    drain,
+    messages,
+    send,
+    session,
+    status_fault,
+)
 from toolcrib.sources.mcp.wire import ENDS, decode, encode_notification, guess_id
 
 log = logging.getLogger(__name__)
@@ -82,6 +91,10 @@ class _Connection:
                     self._post_url = _endpoint(url, event.data)
                     self._waiting = events[at + 1 :]
                     return
+            self._limit.charge(len(messages(events, self._events, self._limit)))
+            await self._limit.throttle()
+            if self._why:
+                raise Cut(self._why)
         raise Garbled("the server ended its event stream before it said where to post to")
 
     async def run(self) -> None:
@@ -148,11 +161,9 @@ class _Connection:
         self.lose(Cut(why))
 
     def _take(self, events: list[Event]) -> None:
-        for event in events:
-            if event.type != "message" or not event.data:
-                continue
+        for message in messages(events, self._events, self._limit):
             try:
-                self._exchange.feed(event.data)
+                self._exchange.feed(message)
             except Garbled as fault:
                 self._garbled += 1
                 log.debug("a message was skipped: %s", fault)

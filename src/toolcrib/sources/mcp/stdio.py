@@ -101,7 +101,7 @@ class _Connection:
         self._limit = limit = UnaskedLimit(self._end)
         self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
         self._input = Input(self._input_ended)
-        self._output = Output(self._take, self._output_ended, self._endless, limit.pause)
+        self._output = Output(self._take, self._output_ended, self._endless, limit.pause, limit.charge)
         self._tail = Tail(redact, server)
         self._errors = Errors(self._tail)
         self._stray_log = Rationed("%s wrote to its standard output what is no message: %s", redact, server)

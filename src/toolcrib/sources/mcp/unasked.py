@@ -57,18 +57,24 @@ class UnaskedLimit:
 
     def admit(self, method: str, size: int) -> bool:
         """Count a message that answers nothing; whether it is to be passed on."""
+        if self._is_within(1 + size // BYTES_PER_MESSAGE) or method in KEPT:
+            return True
+        self.dropped += 1
+        return False
+
+    def charge(self, pieces: int, size: int = 0) -> None:
+        """Count what is no message, such as comments and blank lines: so many pieces, of so many bytes."""
+        self._is_within(pieces + size // BYTES_PER_MESSAGE)
+
+    def _is_within(self, cost: int) -> bool:
         now = self._clock()
         if now >= self._ends:
             self._next_second(now)
-        cost = 1 + size // BYTES_PER_MESSAGE
         if cost <= self._allowance:
             self._allowance -= cost
             return True
         self._seen += cost
-        if self._seen <= MAX_PER_SECOND or method in KEPT:
-            return True
-        self.dropped += 1
-        return False
+        return self._seen <= MAX_PER_SECOND
 
     def pause(self) -> float:
         """Return how long not to listen to the server now, in seconds."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from math import inf
+from time import thread_time
 from typing import Any, Protocol, cast
 
 import anyio
@@ -27,6 +28,10 @@ MOST_MISSES = 3
 """Failed lists in a row after which a server that is only an address to us counts as dead."""
 LULL, LONGEST_LULL = 0.1, 10.0
 """The least time between two lists, in seconds; twice as long each time while there is ever more to tell."""
+QUIET_LULLS = 10
+"""So many lulls without a change make the next one half as long."""
+REST_SHARE = 9
+"""So many times as long as a list kept the event loop busy, none follows: others get nine tenths of it."""
 
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """How long to wait before what failed is tried again, in seconds: at first, and after ever more failures."""
@@ -78,9 +83,9 @@ class Watch:
         if method == _LISTENED:
             self._agreed(params)
         elif method == _TOOLS_CHANGED:
-            self._tools.stir()
+            self._tools.tell()
         elif method in _PART_CHANGED:
-            self._stir(_PART_CHANGED[method])
+            self._tell(_PART_CHANGED[method])
         elif method == _UPDATED and self._following is not None:
             self._following.heard(params)
 
@@ -112,6 +117,10 @@ class Watch:
             self._due.update(parts)
             self._besides.stir()
 
+    def _tell(self, *parts: Part) -> None:
+        self._due.update(parts)
+        self._besides.tell()
+
     def _agreed(self, params: JsonObject) -> None:
         """Hear that the server will tell from now on; what changed before is asked for."""
         said: Any = params.get("notifications")
@@ -120,8 +129,8 @@ class Watch:
                 self._following.agreed(params)
             return
         self._hears = True
-        self._tools.stir()
-        self._stir(*PARTS)
+        self._tools.tell()
+        self._tell(*PARTS)
 
     async def _hear(self, connection: Connection) -> None:
         try:
@@ -212,22 +221,43 @@ class _Round:
 
     def __init__(self) -> None:
         self._stale = anyio.Event()
+        self._told = False
+        self._told_at, self._lull = -inf, LULL
 
     def stir(self) -> None:
-        """Give a reason."""
+        """Give a reason of our own."""
+        self._stale.set()
+
+    def tell(self) -> None:
+        """Give a reason that the server gave; many of those make the lulls longer."""
+        self._told = True
         self._stale.set()
 
     async def run(self, do: Callable[[], Awaitable[float]]) -> None:
         """Do it, and again; what failed returns after how many seconds it is tried without a reason."""
-        pause, lull = inf, LULL
+        pause = inf
         while True:
             with anyio.move_on_after(pause):
                 await self._stale.wait()
             self._stale = anyio.Event()
+            if self._told:
+                self._told = False
+                self._reckon()
+            begun = thread_time()
             pause = await do()
-            await anyio.sleep(lull)
             # A flood of changes may cost us, and all who hear of them, only so much.
-            lull = min(2 * lull, LONGEST_LULL) if self._stale.is_set() else LULL
+            busy = thread_time() - begun
+            await anyio.sleep(max(self._lull, min(REST_SHARE * busy, LONGEST_LULL)))
+
+    def _reckon(self) -> None:
+        """Lengthen the lull where the last change was just before; shorten it by the quiet in between."""
+        now = anyio.current_time()
+        quiet, self._told_at = now - self._told_at, now
+        if quiet < QUIET_LULLS * self._lull:
+            self._lull = min(2 * self._lull, LONGEST_LULL)
+        while self._lull > LULL and quiet >= QUIET_LULLS * self._lull:
+            quiet -= QUIET_LULLS * self._lull
+            self._lull = max(self._lull / 2, LULL)
 
 
 _Tells = dict[str, str]

@@ -1,7 +1,7 @@
 """HTTP for both web transports: one session per server, bounded bodies, faults that say what was sent."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,9 +16,11 @@ from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
 from toolcrib.formats.mirrors import header_value
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LARGEST
+from toolcrib.sources.mcp.events import Event, Events
 from toolcrib.sources.mcp.faults import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
 from toolcrib.sources.mcp.messages import refusal
 from toolcrib.sources.mcp.turns import Turns
+from toolcrib.sources.mcp.unasked import UnaskedLimit
 from toolcrib.sources.mcp.wire import parse
 from toolcrib.version import VERSION
 
@@ -117,6 +119,19 @@ class Slices:
         await self._turns.rest()
         begin, self._at = self._at, self._at + _SLICE
         return self._data[begin : self._at]
+
+
+def messages(found: Sequence[Event], events: Events, limit: UnaskedLimit) -> list[bytes]:
+    """Return the messages among events; comments and events of no use count as what is said unasked."""
+    if events.idle:
+        limit.charge(events.idle)
+        events.idle = 0
+    # An event without data only says where to go on.
+    taken = [event.data for event in found if event.type == "message" and event.data]
+    if len(taken) != len(found):
+        skipped = [len(event.data) for event in found if event.type != "message" or not event.data]
+        limit.charge(len(skipped), sum(skipped))
+    return taken
 
 
 async def whole(response: Response, most: int = LARGEST) -> bytes:
