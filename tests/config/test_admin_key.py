@@ -27,6 +27,9 @@ WEAK = [
     "admin",
     "secret",
     "password-password-password-password1",
+    "zq7",
+    "hunter2hunter2",
+    "fifteen-letters",
 ]
 
 
@@ -39,11 +42,22 @@ def test_a_weak_key_is_refused_everywhere(key: str, host: str) -> None:
         assert not any(key in each for each in found if key.strip() and len(key) > 8)
 
 
-@pytest.mark.parametrize("key", ["short", "from-the-file", "correct-horse-battery-staple", "hunter2hunter2"])
-def test_a_short_key_that_is_not_weak_serves_on_loopback(key: str) -> None:
+REACHED = ["host: 0.0.0.0", "public_url: https://tools.example", "trusted_proxies: [127.0.0.1]"]
+
+
+@pytest.mark.parametrize("server", REACHED)
+@pytest.mark.parametrize("key", ["sixteen-letters1", "correct-horse-battery-staple"])
+def test_a_key_of_16_characters_serves_on_loopback_alone(key: str, server: str) -> None:
     assert parse(f"auth: {{admin_key: {key}}}", "toolcrib.yaml", {}).auth.admin_key == key
-    (fault,) = faults(f"server: {{host: 0.0.0.0}}\nauth: {{admin_key: {key}}}\n")
+    (fault,) = faults(f"server: {{{server}}}\nauth: {{admin_key: {key}}}\n")
+    assert "auth.admin_key: " in fault
     assert "32 characters" in fault
+
+
+@pytest.mark.parametrize("server", REACHED)
+def test_a_key_of_32_characters_serves_everywhere(server: str) -> None:
+    text = f"server: {{{server}}}\nauth: {{admin_key: {token_hex(16)}}}\n"
+    assert len(parse(text, "toolcrib.yaml", {}).auth.admin_key or "") == 32
 
 
 def test_random_keys_are_not_weak() -> None:
@@ -51,7 +65,7 @@ def test_random_keys_are_not_weak() -> None:
     assert [key for key in made if weakness(key) is not None] == []
 
 
-@pytest.mark.parametrize("key", [*WEAK, "", "short-but-not-weak"])
+@pytest.mark.parametrize("key", [*WEAK, "", "short-but-not-weak-here"])
 async def test_a_weak_key_in_the_file_is_refused(tmp_path: Path, key: str) -> None:
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     (tmp_path / FILE).write_text(f"{key}\n")

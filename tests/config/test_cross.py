@@ -26,7 +26,7 @@ def test_all_else_is_not(host: str) -> None:
     [
         ("mode: trust_header", "auth.mode"),
         ("anonymous: {context: default}", "auth.anonymous"),
-        ("admin_key: short", "auth.admin_key"),
+        ("admin_key: a-key-for-loopback", "auth.admin_key"),
     ],
 )
 @pytest.mark.check(17)

@@ -3,7 +3,9 @@
 from toolcrib.config.faults import ConfigError, Fault
 
 SHORTEST_ADMIN_KEY = 32
-"""Characters a given admin key needs where others can reach the gateway."""
+"""Characters a given admin key needs where others can reach the gateway, directly or through a proxy."""
+SHORTEST_ANYWHERE = 16
+"""Characters it needs on loopback too: it also wraps the key of the secrets in the store."""
 MIN_DISTINCT_SHARE = 4
 """One in so many characters must be different from all others, up to `MAX_DISTINCT_NEEDED`."""
 MAX_DISTINCT_NEEDED = 8
@@ -28,14 +30,19 @@ def weakness(key: str) -> str | None:
         return f"has too few different characters, {needed} are needed"
     if _is_a_word(key):
         return "is a well-known word"
-    return None
+    return too_short(key, SHORTEST_ANYWHERE)
+
+
+def too_short(key: str, shortest: int) -> str | None:
+    """Say that a key has fewer characters than this; None where it has not."""
+    return f"is too short, {shortest} characters are needed" if len(key) < shortest else None
 
 
 def check_admin_key(key: str, *, given: bool) -> None:
     """Refuse a weak key in force; one that was not given is from our file, and as long as we make them."""
     reason = weakness(key)
-    if reason is None and not given and len(key) < SHORTEST_ADMIN_KEY:
-        reason = f"is too short, {SHORTEST_ADMIN_KEY} characters are needed"
+    if reason is None and not given:
+        reason = too_short(key, SHORTEST_ADMIN_KEY)
     if reason is not None:
         message = f"{reason}; {ADVICE}"
         raise ConfigError([Fault(message=message, where=("auth", "admin_key"), file="" if given else FILE)])

@@ -7,7 +7,7 @@ from typing import Any
 from toolcrib.config.admin_key import ADVICE, SHORTEST_ADMIN_KEY, weakness
 from toolcrib.config.faults import Finding
 from toolcrib.config.later import LATER
-from toolcrib.config.sections import Context, Override, Sections
+from toolcrib.config.sections import Context, Override, Sections, Server
 from toolcrib.config.servers import limit_remarks, server_conflicts
 from toolcrib.config.tree import holds, present
 from toolcrib.config.values import is_day
@@ -17,9 +17,7 @@ from toolcrib.formats import FORMATS
 def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
     """Find what does not fit together. The document still has what is too broken to be in the sections."""
     yield from exposed(sections)
-    weak = None if sections.auth.admin_key is None else weakness(sections.auth.admin_key)
-    if weak is not None:
-        yield ("auth", "admin_key"), f"or $TOOLCRIB_ADMIN_KEY {weak}; {ADVICE}"
+    yield from _weak_admin_key(sections)
     if sections.traces.endpoint is not None:
         yield from _traces()
     anonymous = sections.auth.anonymous
@@ -36,6 +34,10 @@ def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Findi
 
 def exposed(sections: Sections) -> Iterator[Finding]:
     """Find what must not be reachable from other machines, and is."""
+    way = _way_in(sections.server)
+    if way is not None and _is_short(sections.auth.admin_key):
+        needed = f"it or $TOOLCRIB_ADMIN_KEY needs {SHORTEST_ADMIN_KEY} characters or more"
+        yield ("auth", "admin_key"), f"is too short for {way}: {needed}"
     if loopback(sections.server.host):
         return
     auth = sections.auth
@@ -43,9 +45,28 @@ def exposed(sections: Sections) -> Iterator[Finding]:
         yield ("auth", "mode"), "believes whoever connects, so it needs a loopback server.host; use keys"
     if auth.anonymous is not None:
         yield ("auth", "anonymous"), "lets anyone in, so it needs a loopback server.host, such as 127.0.0.1"
-    if auth.admin_key is not None and len(auth.admin_key) < SHORTEST_ADMIN_KEY:
-        needed = f"it or $TOOLCRIB_ADMIN_KEY needs {SHORTEST_ADMIN_KEY} characters or more"
-        yield ("auth", "admin_key"), f"is too short for a server.host that others can reach: {needed}"
+
+
+def _way_in(server: Server) -> str | None:
+    """Say how others reach the gateway, a proxy in front of a loopback address included; None if not."""
+    if not loopback(server.host):
+        return "a server.host that others can reach"
+    if server.public_url is not None:
+        return "a server.public_url, by which others reach the gateway"
+    return "server.trusted_proxies, by which others reach the gateway" if server.trusted_proxies else None
+
+
+def _is_short(key: str | None) -> bool:
+    return key is not None and len(key) < SHORTEST_ADMIN_KEY
+
+
+def _weak_admin_key(sections: Sections) -> Iterator[Finding]:
+    key = sections.auth.admin_key
+    if key is None or (_is_short(key) and _way_in(sections.server) is not None):
+        return  # `exposed` has said that it is too short
+    weak = weakness(key)
+    if weak is not None:
+        yield ("auth", "admin_key"), f"or $TOOLCRIB_ADMIN_KEY {weak}; {ADVICE}"
 
 
 def loopback(host: str) -> bool:
