@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.config import export, parse
-from toolcrib.config.secrets import gather, mask
+from toolcrib.config.secrets import audited_server, gather, mask
 
 
 def server(**settings: Any) -> dict[str, Any]:
@@ -115,6 +115,27 @@ mcp:
 )
 def test_only_references_are_left_of_secrets(document: dict[str, Any], shown: dict[str, Any]) -> None:
     assert mask(document) == shown
+
+
+@pytest.mark.requirement("I8")
+@pytest.mark.parametrize(
+    "settings, kept",
+    [
+        ({"command": ["npx", "srv", "ghp_x"]}, {"program": "npx", "arguments": 2}),
+        ({"command": ["/opt/bin/run", "-p", "hunter2"]}, {"program": "run", "arguments": 2}),
+        ({"command": ["C:\\bin\\run.exe", "-H", "X-Custom: s"]}, {"program": "run.exe", "arguments": 2}),
+        ({"command": ["run --token s3cr3t"]}, {"program": "run", "arguments": 0}),
+        ({"command": []}, {}),
+        ({"url": "https://u:p@h.example:8443/secret-path/mcp?k=v#f"}, {"url": "https://h.example:8443"}),
+        ({"url": "http://[::1]:80/"}, {"url": "http://[::1]:80"}),
+        ({"url": "https://h:x/"}, {"url": "***"}),
+        ({"env": {"B": "s", "A": "s"}, "cwd": "/s"}, {"env": ["A", "B"]}),
+        ({"headers": {"Authorization": "s"}}, {"headers": ["Authorization"]}),
+        ({"transport": "http", "pin": "off", "tools": ["a"]}, {"transport": "http", "pin": "off"}),
+    ],
+)
+def test_no_value_of_a_server_is_audited(settings: dict[str, Any], kept: dict[str, Any]) -> None:
+    assert audited_server(settings) == kept
 
 
 @pytest.mark.parametrize("text", ["token" * 100_000, "a" * 500_000, "/" + "?&" * 200_000, "://" * 150_000])

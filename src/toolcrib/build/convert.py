@@ -7,7 +7,7 @@ from toolcrib.catalog import Override, Overrides
 from toolcrib.config import Document
 from toolcrib.config.cross import loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
-from toolcrib.config.secrets import mask
+from toolcrib.config.secrets import audited_server
 from toolcrib.config.sections import Context as ContextSection
 from toolcrib.config.sections import Override as OverrideSection
 from toolcrib.egress import AddressRules
@@ -53,8 +53,9 @@ def overrides_of(document: Document) -> Overrides:
 
 
 def masked_server(server_id: str, settings: JsonObject) -> JsonObject:
-    """Return the settings of a server as they may be shown: without headers, variables and tokens."""
-    return mask({"mcp": {"servers": {server_id: settings}}})["mcp"]["servers"][server_id]
+    """Return what the audit keeps of the settings of a server."""
+    del server_id
+    return audited_server(settings)
 
 
 def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:

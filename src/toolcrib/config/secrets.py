@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from toolcrib.config.expand import REFERENCE
 from toolcrib.config.faults import Where
 from toolcrib.config.tree import rewrite, texts
+from toolcrib.model import JsonObject
 
 MASK = "***"
 
@@ -28,6 +29,9 @@ _TELLING = re.compile(
 _FLAG = re.compile(r"--?[\w.-]{1,100}")
 _WORD = re.compile(r"\S+")
 _BEFORE_PASSWORD = re.compile(r"://[^:/@\s]*:")
+_PATH = re.compile(r"[/\\]")
+_AUDITED = ("transport", "enabled", "start", "pin", "relay")
+"""Settings of a server that are one of a few words."""
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)?\s*", re.IGNORECASE)
 
 
@@ -84,6 +88,32 @@ def mask(raw: Any) -> Any:
         return text
 
     return rewrite(raw, masked)
+
+
+def audited_server(settings: Mapping[str, Any]) -> JsonObject:
+    """Return what the audit keeps of a server: which program or host it is, and never a value it was given.
+
+    Records stay for good, and an argument or a part of an address may be a secret without looking like one.
+    """
+    kept: JsonObject = {name: settings[name] for name in _AUDITED if name in settings}
+    program, *arguments = settings.get("command") or ("",)
+    if program:
+        # Cut at a blank: a whole command line is no name.
+        kept |= {"program": _PATH.split(program)[-1].partition(" ")[0], "arguments": len(arguments)}
+    if settings.get("url"):
+        kept["url"] = _host_alone(settings["url"])
+    return kept | {name: sorted(settings[name]) for name in ("env", "headers") if settings.get(name)}
+
+
+def _host_alone(url: str) -> str:
+    """Return the scheme, host and port of an address, without what may be a token."""
+    try:
+        parts = urlsplit(url)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return MASK
+    host = parts.hostname or ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
 def _covered(text: str, find: Finder) -> str:

@@ -30,7 +30,7 @@ class Servers:
     config: Reload
     audit: Audit
     masked: Callable[[str, JsonObject], JsonObject]
-    """Returns the settings of a server without secrets: header and variable values, tokens in addresses."""
+    """Returns what the audit keeps of a server's settings: no argument, value or path of an address."""
 
     def status(self) -> dict[str, Any]:
         """Say how every server is, and where each exposed name leads."""
