@@ -76,6 +76,19 @@ def test_a_date_has_come_by_the_wall_after_a_long_stop() -> None:
     assert clock.is_past(ends)
 
 
+def test_time_that_was_not_counted_once_is_not_counted_later() -> None:
+    machine = Machine()
+    last = machine.clock().reading()
+    machine.reboots(off=30 * DAY)
+    behind = machine.clock()
+    behind.resume(last)
+    began, last = behind.now(), behind.reading()
+    machine.reboots("third", off=60.0)
+    after = machine.clock()
+    after.resume(last)
+    assert after.now() - began == pytest.approx(60.0)
+
+
 STEPS = st.lists(
     st.tuples(st.sampled_from(["passes", "jumps", "restart", "reboot"]), st.floats(-1e8, 1e8)), max_size=20
 )

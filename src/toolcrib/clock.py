@@ -36,6 +36,8 @@ class ClockReading:
     """Which start of the machine this was in; empty where that is unknown."""
     elapsed: float
     """What `elapsed_seconds` returned at that moment."""
+    wall: float
+    """What the wall clock showed at that moment; `seen` may be far behind it."""
 
 
 class Clock:
@@ -67,12 +69,17 @@ class Clock:
 
         For rights that end, such as keys with a date: setting the wall clock back prolongs none.
         """
-        return moment <= max(self._wall(), self._elapsed() + self._latest_ahead)
+        return moment <= self.latest()
+
+    def latest(self) -> float:
+        """Return the latest time that it may be, by which dates that an operator set have come."""
+        return max(self._wall(), self._elapsed() + self._latest_ahead)
 
     def reading(self) -> ClockReading:
         """Return what to store for a later process."""
         elapsed = self._elapsed()
-        return ClockReading(seen=elapsed + self._ahead, boot=self._boot, elapsed=elapsed)
+        seen = elapsed + self._ahead
+        return ClockReading(seen=seen, boot=self._boot, elapsed=elapsed, wall=self._wall())
 
     def resume(self, last: ClockReading) -> None:
         """Go on from the last stored reading."""
@@ -80,6 +87,6 @@ class Clock:
         if self._boot and last.boot == self._boot and elapsed >= last.elapsed:
             passed = elapsed - last.elapsed
         else:
-            passed = min(max(self._wall() - last.seen, 0.0), MAX_UNPROVEN_SECONDS)
+            passed = min(max(self._wall() - last.wall, 0.0), MAX_UNPROVEN_SECONDS)
         self._ahead = last.seen + passed - elapsed
         self._latest_ahead = max(self._ahead, self._wall() - elapsed)

@@ -170,7 +170,7 @@ async def test_ended_keys_are_purged_and_their_names_kept() -> None:
         follower = reader(ring, store.keys)
         await follower.read()
         with anyio.move_on_after(0.2):
-            await purge_keys(store.keys, 90)
+            await purge_keys(store, 90, every=0.02)
         await follower.read()
         assert [each.name for each in await store.keys.all()] == ["live", "revoked-lately"]
         assert set(ring.names) == {"live", "revoked-lately"}

@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from time import time
 
 import anyio
 from anyio.abc import TaskGroup
 
+from toolcrib.background_tasks import keep_running
 from toolcrib.build.keepers import store_key_use
 from toolcrib.config import Document, check_admin_key, home
 from toolcrib.errors import ToolcribError
@@ -74,15 +74,15 @@ async def make_identity(
 ) -> tuple[Identity, Callable[[], Awaitable[None]]]:
     """Make the identity with all keys there are; return it, and what reads the changes of keys."""
     auth = document.auth
-    ring = KeyRing(deny=auth.default == "deny")
+    ring = KeyRing(now=store.clock.latest, deny=auth.default == "deny")
     admin = admin_key(auth.admin_key, home(env), new_key)
     check_admin_key(admin, given=bool(auth.admin_key))
     redactor.learn(admin)
     reader = KeyReader(ring, store.keys)
     await reader.read()
-    tasks.start_soon(ring.run)
-    tasks.start_soon(store_key_use, ring, store.keys)
-    tasks.start_soon(purge_keys, store.keys, auth.purge_keys_after_days)
+    tasks.start_soon(keep_running, ring.run)
+    tasks.start_soon(keep_running, store_key_use, ring, store.keys)
+    tasks.start_soon(keep_running, purge_keys, store, auth.purge_keys_after_days)
     identity = Identity(
         ring,
         admin,
@@ -93,12 +93,16 @@ async def make_identity(
     return identity, reader.read
 
 
-async def purge_keys(keys: Keys, days: float, every: float = PURGE_SECONDS) -> None:
-    """Forget keys that were revoked or expired so many days ago, until cancelled."""
+async def purge_keys(store: Store, days: float, every: float = PURGE_SECONDS) -> None:
+    """Forget keys that were revoked or expired so many days ago, until cancelled.
+
+    It cannot be undone, so only time that has passed for certain counts, and a wall clock that is
+    wrong at the start can be noticed before the first time.
+    """
     while True:
+        await anyio.sleep(every)
         try:
-            while await keys.purge(time() - days * _DAY_SECONDS, MAX_KEYS_AT_ONCE):
+            while await store.keys.purge(store.clock.now() - days * _DAY_SECONDS, MAX_KEYS_AT_ONCE):
                 pass
         except ToolcribError as error:
             log.warning("ended keys cannot be purged now: %s", error)
-        await anyio.sleep(every)

@@ -30,7 +30,10 @@ async def forget_replays(replays: BoundedReplays, every: float = 60.0) -> None:
 
 
 async def store_key_use(ring: KeyRing, keys: Keys, every: float = 60.0) -> None:
-    """Store when keys were last used, once a minute, until cancelled; then what is left."""
+    """Store when keys were last used, once a minute, until cancelled; then what is left.
+
+    What headers have turned out to be is forgotten each time, so that a key in use is noted every minute.
+    """
     try:
         while True:
             await anyio.sleep(every)
@@ -41,7 +44,7 @@ async def store_key_use(ring: KeyRing, keys: Keys, every: float = 60.0) -> None:
 
 
 async def _store_key_use(ring: KeyRing, keys: Keys) -> None:
-    used, ring.used = ring.used, {}
+    used, ring.used, ring.seen = ring.used, {}, {}
     try:
         await keys.used(used)
     except ToolcribError as error:

@@ -73,7 +73,7 @@ class KeyDesk:
             self._check_key(name, permissions, contexts, home)
             if user is not None:
                 check_user(user, "user")
-            if expires is not None and expires <= time():
+            if expires is not None and self.store.clock.is_past(expires):
                 raise Refused("INVALID_REQUEST", "expires must be in the future", path="expires")
             key = new_key()
             record = KeyRecord(
@@ -100,7 +100,7 @@ class KeyDesk:
         async with self.audit.action(actor, "keys.rotate", name) as action:
             check_overlap(overlap)
             action.before = await self._spelled(name)
-            key, now = new_key(), time()
+            key, now = new_key(), self.store.clock.latest()
             until = now + overlap if overlap else None
             if not await self.store.keys.rotate(name, digest(key), now, until):
                 raise _no_key(name)
@@ -143,10 +143,9 @@ class KeyDesk:
         if name in _OURS:
             raise Refused("INVALID_REQUEST", f"{name} is a name of ours; choose another one", path="name")
         for each in permissions:
-            if each != "*" and (each.count(":") != 1 or each.startswith(":") or each.endswith(":")):
-                raise Refused(
-                    "INVALID_REQUEST", f"{each} is no permission; write resource:action", path="permissions"
-                )
+            if each != "*" and not _is_permission(each):
+                message = f"{each} is no permission; write resource:action, resource:* or *"
+                raise Refused("INVALID_REQUEST", message, path="permissions")
         self._check_contexts(contexts, home)
 
     def _check_contexts(self, contexts: Sequence[str] | None, home: str) -> None:
@@ -157,6 +156,12 @@ class KeyDesk:
             raise Refused(
                 "INVALID_REQUEST", f"the home context {home} is not among the key's contexts", path="home"
             )
+
+
+def _is_permission(given: str) -> bool:
+    """Whether this is one action, or all of one resource; `*` as a resource would look like everything."""
+    resource, _, action = given.partition(":")
+    return bool(resource and action) and ":" not in action and resource != "*"
 
 
 def check_overlap(seconds: float) -> None:

@@ -25,6 +25,10 @@ INSERTED = """
     INSERT INTO toolcrib_audit SELECT 7, at, actor_kind, actor, "user", frontend, address, process, action,
     target, before, after, outcome, previous, hash FROM toolcrib_audit WHERE number = 6
 """
+REPLACED = """
+    INSERT OR REPLACE INTO toolcrib_audit SELECT {0}, at, actor_kind, 'eve', "user", frontend, address,
+    process, action, target, before, after, outcome, previous, hash FROM toolcrib_audit WHERE number = {0}
+"""
 TAMPERINGS = {
     "changed": ("UPDATE toolcrib_audit SET outcome = 'SCOPE_DENIED' WHERE number = 3", 3),
     "actor changed": ("UPDATE toolcrib_audit SET actor = 'somebody' WHERE number = 1", 1),
@@ -67,6 +71,8 @@ async def test_database_refuses_to_change_or_delete(kind: Kind, request: pytest.
     attempts = ["UPDATE toolcrib_audit SET outcome = 'x'", "DELETE FROM toolcrib_audit"]
     if database.engine.dialect.name == "postgresql":
         attempts.append("TRUNCATE toolcrib_audit")
+    else:
+        attempts += [REPLACED.format(number) for number in (1, 2)]
     for attempt in attempts:
         with pytest.raises(ToolcribError, match="cannot be changed or deleted"):
             await run(database, attempt)

@@ -1,11 +1,14 @@
 """Triggers by which each database refuses to change or delete audit records."""
 
 _SQLITE_BODY = "BEGIN SELECT RAISE(ABORT, 'audit records cannot be changed or deleted'); END"
+# INSERT OR REPLACE deletes without telling the trigger for that; Postgres has no such statement.
+_SQLITE_REPLACE = "INSERT ON toolcrib_audit WHEN NEW.number <= (SELECT max(number) FROM toolcrib_audit)"
 
 APPEND_ONLY: dict[str, tuple[str, ...]] = {
     "sqlite": (
         f"CREATE TRIGGER toolcrib_audit_update BEFORE UPDATE ON toolcrib_audit {_SQLITE_BODY}",
         f"CREATE TRIGGER toolcrib_audit_delete BEFORE DELETE ON toolcrib_audit {_SQLITE_BODY}",
+        f"CREATE TRIGGER toolcrib_audit_replace BEFORE {_SQLITE_REPLACE} {_SQLITE_BODY}",
     ),
     "postgresql": (
         """

@@ -2,7 +2,7 @@
 
 import logging
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import anyio
 from sqlalchemy import select
@@ -18,13 +18,15 @@ log = logging.getLogger(__name__)
 SAVE_SECONDS = 60.0
 """Between two stored readings."""
 _ROW = 1
+_READING = tuple(each.name for each in fields(ClockReading))
 
 
 async def resume(database: Database, clock: Clock) -> None:
     """Let a clock go on from the last reading, where there is one."""
     async with database.read() as connection:
-        columns = select(table.c.seen, table.c.boot, table.c.elapsed).where(table.c.id == _ROW)
-        found = (await connection.execute(columns)).mappings().one_or_none()
+        columns = (table.c[name] for name in _READING)
+        query = select(*columns).where(table.c.id == _ROW)
+        found = (await connection.execute(query)).mappings().one_or_none()
     if found is not None:
         clock.resume(ClockReading(**found))
 
@@ -32,7 +34,7 @@ async def resume(database: Database, clock: Clock) -> None:
 async def save(database: Database, clock: Clock) -> None:
     """Store a reading; one that is behind the stored one, as of a replica, changes nothing."""
     insert = database.insert(table).values(id=_ROW, **asdict(clock.reading()))
-    new = {name: insert.excluded[name] for name in ("seen", "boot", "elapsed")}
+    new = {name: insert.excluded[name] for name in _READING}
     later = insert.excluded["seen"] > table.c.seen
     async with database.write(wait=MAX_LOCK_SECONDS) as connection:
         place = [table.c.id]

@@ -290,6 +290,7 @@ clock = Table(
     Column("seen", Double, nullable=False),
     Column("boot", Words, nullable=False),
     Column("elapsed", Double, nullable=False),
+    Column("wall", Double, nullable=False),
 )
 """One row: the latest reading of any process's clock."""
 

@@ -18,6 +18,7 @@ def upgrade() -> None:
         sa.Column("seen", sa.Double, nullable=False),
         sa.Column("boot", WORDS, nullable=False),
         sa.Column("elapsed", sa.Double, nullable=False),
+        sa.Column("wall", sa.Double, nullable=False),
     )
     op.create_table(
         "toolcrib_mcp_sessions",
