@@ -40,7 +40,7 @@ from toolcrib.faces.page import Page, Sessions
 from toolcrib.faces.page.session import SECRET
 from toolcrib.faces.rest import Rest, describe
 from toolcrib.formats.rest import encode
-from toolcrib.identity import Failure, PageSession, require_fresh, require_whole
+from toolcrib.identity import Failure, PageSession, Untried, require_fresh, require_whole
 from toolcrib.model import SIGNAL, Actor, Caller, Credential, Problem
 from toolcrib.observe import new_id
 from toolcrib.observe.loop_lag import LoopLag
@@ -198,10 +198,9 @@ class Server:
             return
         headers = request.headers
         authorization = headers.get(b"authorization")
-        if authorization is not None and b"x-user-id" not in headers:
-            caller = self._identity.bearer(authorization)
-        else:
-            caller = self._identity.caller(self._credential(request, route))
+        caller = None if authorization is None else self._identity.ring.seen.get(authorization)
+        if caller is None or b"x-user-id" in headers:
+            caller = self._identified(request, route)
         request.caller = caller
         if route.action is not None:
             request.actor = self._actor(request, route)
@@ -209,6 +208,19 @@ class Server:
             request.scope["toolcrib.outlives"] = True
         if route.needs is not None:
             _check_permission(caller, route)
+
+    def _identified(self, request: Request, route: Route) -> Caller:
+        """Find out who asks; a key that is new here is not tried where a wrong one would not be slowed."""
+        authorization, named = request.headers.get(b"authorization"), request.headers.get(b"x-user-id")
+        user = None if named is None else _text(named)
+        if authorization is None:
+            session = self._sessions.verified(request) if route.cookie else None
+            cookie, local = None if session is None else session.cookie, self._clients.is_local(request)
+            return self._identity.caller(Credential(user=user, session=cookie, loopback=local))
+        if not self._identity.was_accepted(authorization):
+            self._failed_logins.refuse_untried(self._clients.address(request))
+        caller = self._identity.bearer(authorization)
+        return caller if user is None else self._identity.acting_for(caller, user)
 
     def _actor(self, request: Request, route: Route) -> Actor:
         """Return the caller as the audit names it; the page sends its session's secret, and no key."""
@@ -221,6 +233,9 @@ class Server:
         unknown = request.actor.kind == "unknown"
         if route is not None and unknown and error.problem.code == "UNAUTHENTICATED":
             return await self._unauthenticated(error.problem, request, route)
+        if route is not None and isinstance(error, Untried):
+            await self._failed_logins.count(Failure(route.face, self._clients.address(request), "key", ""))
+            return error.problem
         if action is not None and not error.recorded:
             actor = request.actor
             if unknown:
@@ -290,16 +305,6 @@ class Server:
         people = self._identity.people
         meet = people.here if route.present else people.present
         request.caller = await meet(request.caller)
-
-    def _credential(self, request: Request, route: Route) -> Credential:
-        headers = request.headers
-        authorization, user = headers.get(b"authorization"), headers.get(b"x-user-id")
-        named = None if user is None else _text(user)
-        if authorization is not None:
-            return Credential(authorization=authorization.decode("latin-1"), user=named)
-        session = self._sessions.verified(request) if route.cookie else None
-        cookie = None if session is None else session.cookie
-        return Credential(user=named, session=cookie, loopback=self._clients.is_local(request))
 
     def _refused(self, problem: Problem, request: Request) -> Answer:
         origin = request.origin

@@ -1,16 +1,19 @@
 """Every method the parser knows, with the headers that change how a message is read, in bounded time."""
 
+import asyncio
 import re
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import combinations, pairwise
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.asgi.test_cycle import App, connected, settle
+from toolcrib.asgi import intake
+from toolcrib.asgi.intake import ClientConnection, Intake
 from toolcrib.asgi.protocol import BoundedProtocol
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
@@ -105,3 +108,13 @@ async def test_a_head_that_asks_again_is_not_read_for_ever(monkeypatch: pytest.M
 
     monkeypatch.setattr(BoundedProtocol, "_head_without_upgrade", unchanged)
     assert await answers(words + SECOND, 1 << 16) == ([400], True)
+
+
+async def test_malformed_requests_are_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    limits = Intake()
+    transport = cast("asyncio.Transport", None)
+    connection = ClientConnection(transport, "address 192.0.2.1", limits, is_proxied=False, is_spare=False)
+    for _ in range(1000):
+        limits.count_malformed(connection)
+    assert limits.malformed == 1000
+    assert [each.levelname for each in caplog.records if each.name == intake.__name__] == ["WARNING"]

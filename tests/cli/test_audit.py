@@ -58,8 +58,6 @@ def test_list_is_filtered(shell: Shell) -> None:
 
 
 def test_verify_prints_the_head_and_finds_a_noted_one(shell: Shell) -> None:
-    empty = shell("audit", "verify")
-    assert (empty.code, empty.out) == (0, "none\n")
     shell("keys", "create", "a")
     first = shell("audit", "verify")
     assert first.code == 0
@@ -69,6 +67,29 @@ def test_verify_prints_the_head_and_finds_a_noted_one(shell: Shell) -> None:
     assert (second.json["headFound"], second.json["broken"]) == (True, None)
     assert second.json["head"] != first.out.strip()
     assert shell("audit", "verify", "--head", "0" * 64).code == 1
+
+
+def test_verify_does_not_pass_without_a_store(shell: Shell, tmp_path: Path) -> None:
+    for options in ((), ("--allow-empty",)):
+        absent = shell("audit", "verify", *options)
+        assert (absent.code, absent.out, "there is no store at" in absent.err) == (1, "", True)
+    assert shell("audit", "verify", "--json").json["error"]["code"] == "NOT_FOUND"
+    shell("keys", "create", "a")
+    head = shell("audit", "verify").out.strip()
+    (tmp_path / ".toolcrib" / "toolcrib.db").unlink()
+    assert shell("audit", "verify", "--head", head).code == 1
+
+
+def test_verify_passes_without_records_only_where_told(shell: Shell, tmp_path: Path) -> None:
+    shell("keys", "create", "a")
+    tamper(tmp_path, "DELETE FROM toolcrib_audit")
+    empty = shell("audit", "verify")
+    assert (empty.code, empty.out, "holds no records" in empty.err) == (1, "", True)
+    told = shell("audit", "verify", "--json")
+    assert (told.code, told.json["intact"], told.json["records"]) == (1, False, 0)
+    allowed = shell("audit", "verify", "--allow-empty")
+    assert (allowed.code, allowed.out) == (0, "none\n")
+    assert shell("audit", "verify", "--allow-empty", "--head", "0" * 64).code == 1
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,22 @@
 """The limit of calls in the whole process: excess is refused, and no key can keep the operator out."""
 
+from collections.abc import Awaitable, Callable
+from typing import cast
+
 import anyio
 import pytest
 
 from tests.doors import Doors, doors
 from tests.gateway.asking import booth, seat, state_of
-from toolcrib.gateway import ProcessSlots
+from tests.gateway.holdings import materials
+from toolcrib.catalog import Catalog
+from toolcrib.gateway import Completion, Gateway, ProcessSlots
 from toolcrib.gateway.talk import Places
-from toolcrib.model import Call, JsonObject, Result, Unanswered
+from toolcrib.interfaces import Handler, Offer
+from toolcrib.model import Call, Channel, JsonObject, Result, Tool, Unanswered
+from toolcrib.policy import Permissions, Policy
 from toolcrib.sdk import AnyTool, create_tool
-from toolcrib.testing import a_caller
+from toolcrib.testing import Recordings, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I10")]
 YES: JsonObject = {"action": "accept", "content": {"seat": "12A"}}
@@ -83,6 +90,36 @@ async def test_call_that_waits_for_an_answer_holds_no_slot() -> None:
         for state in states:
             assert (await open_.say(state, {"q1": YES})).data == YES
         assert (slots.used, slots.by_principal) == (0, {})
+
+
+ASKED: dict[str, Callable[[Gateway], Awaitable[Result]]] = {
+    "call": lambda gateway: gateway.call("x:a", {}, a_caller()),
+    "asked": lambda gateway: gateway.call("x:a", {}, a_caller(), channel=cast("Channel", object())),
+    "resource": lambda gateway: gateway.library.read("x://1", a_caller(), {}),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+async def test_tool_without_a_chain_takes_no_slot(ask: Callable[[Gateway], Awaitable[Result]]) -> None:
+    def compose(tool: Tool) -> Handler:
+        raise LookupError(tool.name)
+
+    slots, ids = ProcessSlots(4), iter(range(100))
+    gateway = Gateway(
+        Policy([Permissions()]),
+        compose,
+        Completion(lambda _tool: (1.0, 0.0, 0)),
+        Recordings(),
+        new_id=lambda: f"id-{next(ids)}",
+        contexts=dict,
+        slots=slots,
+    )
+    catalog = Catalog(["x"])
+    catalog.listen(gateway.adopt)
+    catalog.replace("x", Offer(tools=[a_tool("x:a")], materials=materials(["x://1"])))
+    with pytest.raises(LookupError):
+        await ask(gateway)
+    assert (slots.used, slots.by_principal) == (0, {})
 
 
 async def test_one_principal_parks_no_more_than_its_share() -> None:

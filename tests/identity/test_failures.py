@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.stores import opened
 from toolcrib.errors import Refused
 from toolcrib.identity import failures
-from toolcrib.identity.failures import OTHERS, FailedLogins, Failure
+from toolcrib.identity.failures import OTHERS, FailedLogins, Failure, Untried
 from toolcrib.interfaces import AuditEntry, AuditRecord, Store
 from toolcrib.observe import Audit, Redactor
 
@@ -113,6 +113,26 @@ async def test_too_many_held_back_are_refused_at_once(bench: Bench) -> None:
     assert sum(count for _, _, count in await bench.counts()) == 19
 
 
+async def test_a_new_key_is_not_tried_while_too_many_are_held_back(bench: Bench) -> None:
+    await bench.fail(count=10)
+    bench.logins.refuse_untried("192.0.2.1")
+    bench.held = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        for number in range(failures.MAX_DELAYED_PER_ADDRESS):
+            assert len(bench.delays) == number
+            bench.logins.refuse_untried("192.0.2.1")
+            tasks.start_soon(bench.fail)
+            await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Untried) as refused:
+            bench.logins.refuse_untried("192.0.2.1")
+        problem = refused.value.problem
+        assert (problem.code, problem.retry_after) == ("RATE_LIMITED", 3.0)
+        bench.logins.refuse_untried("192.0.2.2")
+        bench.now = failures.WINDOW_SECONDS + 1
+        bench.logins.refuse_untried("192.0.2.1")
+        bench.held.set()
+
+
 async def test_held_back_answers_are_bounded_over_all_addresses(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,8 +144,11 @@ async def test_held_back_answers_are_bounded_over_all_addresses(
         for address in "ab":
             tasks.start_soon(bench.fail, address)
         await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Untried):
+            bench.logins.refuse_untried("c")
         with pytest.raises(Refused):
             await bench.fail("c")
+        bench.logins.refuse_untried("d")
         bench.held.set()
 
 

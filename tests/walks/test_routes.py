@@ -291,7 +291,8 @@ async def test_users_and_who_acts_for_them_may_what_is_theirs_and_nothing_of_oth
         assert ((await house.ask(route, "bob")).status == 403) is (route not in APPS_READ), route
 
 
-WHOLE = NEEDS["crib:servers"] | {("GET", "/api/audit"), ("GET", "/mcp/status")}
+USERS = {route for route in TABLE if route[1].startswith("/api/users")}
+WHOLE = NEEDS["crib:servers"] | USERS | {("GET", "/api/audit"), ("GET", "/mcp/status")}
 """What concerns the gateway as a whole, and no key that is confined to contexts."""
 
 

@@ -2,6 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
 from time import perf_counter
 
 import anyio
@@ -11,6 +14,7 @@ from websockets.asyncio.client import connect
 from tests.doors import ADMIN, Doors, Reply, doors, listening
 from tests.faces.page.test_sessions import OWN
 from tests.walks.test_routes import APP, INITIALIZE, MCP, STORAGE
+from toolcrib.identity.failures import FREE_FAILURES, MAX_DELAYED_PER_ADDRESS
 from toolcrib.model import JsonObject
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8"), pytest.mark.requirement("I1")]
@@ -28,6 +32,7 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
     statuses: Counter[int] = Counter()
     slow, valid = list[float](), list[float]()
     async with doors(slowing=True) as crib:
+        assert (await crib.ask("GET", "/api/tools", client=ATTACKER)).status == 200
 
         async def guess(number: int) -> None:
             started = perf_counter()
@@ -62,6 +67,55 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
     assert max(valid) < max(slow) / 2
     assert {each["origin"]["address"] for each in found} == {ATTACKER}
     assert "tc_guess" not in str(found)
+
+
+@asynccontextmanager
+async def held_back(crib: Doors) -> AsyncGenerator[None]:
+    """Hold back as many answers to wrong keys of the attacker's address as may be, until the end."""
+    ended, guess = anyio.Event(), partial(crib.ask, "GET", "/api/tools", key="tc_wrong", client=ATTACKER)
+
+    async def hold(seconds: float) -> None:
+        del seconds
+        await ended.wait()
+
+    crib.house.failed_logins.sleep = hold
+    for _ in range(FREE_FAILURES):
+        await guess()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(MAX_DELAYED_PER_ADDRESS):
+            tasks.start_soon(guess)
+        await anyio.wait_all_tasks_blocked()
+        yield
+        ended.set()
+
+
+@pytest.mark.parametrize("headers", [None, {"x-user-id": "ann"}], ids=["itself", "for a user"])
+async def test_a_guess_among_many_learns_nothing(headers: dict[str, str] | None) -> None:
+    async with doors() as crib:
+        await crib.begin("ann")
+        right = await crib.key("right", actAs=True)
+        asked = partial(crib.ask, "GET", "/api/tools", key=right, headers=headers)
+        async with held_back(crib):
+            guessed = await asked(client=ATTACKER)
+            elsewhere = await asked(client="192.0.2.7")
+            again = await asked(client=ATTACKER)
+        found = await failures(crib)
+    assert (guessed.status, guessed.code, guessed.headers["retry-after"]) == (429, "RATE_LIMITED", "3")
+    assert (elsewhere.status, again.status) == (200, 200), "a key that was accepted before is not refused"
+    assert sum(each["after"]["count"] for each in found) == FREE_FAILURES + MAX_DELAYED_PER_ADDRESS + 1
+
+
+async def test_a_known_key_is_not_refused_after_another_changes() -> None:
+    async with doors() as crib:
+        known = await crib.key("known")
+        assert (await crib.ask("GET", "/api/tools", key=known, client=ATTACKER)).status == 200
+        async with held_back(crib):
+            await crib.key("another")
+            crib.house.identity.ring.seen = {}
+            statuses = [(await crib.ask("GET", "/api/tools", key=known, client=ATTACKER)).status]
+            await crib.ask("DELETE", "/api/keys/known")
+            statuses.append((await crib.ask("GET", "/api/tools", key=known, client=ATTACKER)).status)
+    assert statuses == [200, 429], "once it has ended, it fails as any other"
 
 
 async def test_revoked_key_is_recorded_by_its_name() -> None:

@@ -1,8 +1,10 @@
 """Divides connections and unfinished request bodies among principals, so that no one of them holds all."""
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Collection
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.asgi.clients import Clients
@@ -24,9 +26,13 @@ MIN_WAITING_BLOCKS = 16
 MAX_UNDECIDED = 32
 """Bodies over the limit that are kept for one turn of the event loop: each is one read at most."""
 RETRY_SECONDS = 2.0
+LOG_SECONDS = 60.0
+"""Between two warnings of malformed requests: anybody can send them, and must not fill the log."""
 _NO_PRINCIPAL = "-"
 OTHER_DESCRIPTORS = 256
 """File descriptors that are left for everything but connections of clients."""
+
+log = logging.getLogger(__name__)
 
 
 class ClientConnection:
@@ -106,7 +112,8 @@ class Intake:
         self.blocks = Slots(max(1, body_bytes // BLOCK_BYTES), share)
         self.waiting_blocks = Slots(max(MIN_WAITING_BLOCKS, self.blocks.total // 2), share)
         self.unread_blocks = Slots(max(1, unread_bytes // BLOCK_BYTES), share)
-        self.trailers_dropped = self.unread_dropped = self.undecided = 0
+        self.trailers_dropped = self.unread_dropped = self.undecided = self.malformed = 0
+        self._warned = -LOG_SECONDS
         self._max_surplus = min(MAX_SURPLUS, max(1, connections // 4))
         # The operator's request may need further descriptors.
         self._max_spare = max(1, spare_descriptors() // 2)
@@ -212,6 +219,14 @@ class Intake:
         if principal != EXEMPT and not count(connection):
             connection.holder = _NO_PRINCIPAL
             raise overloaded("connections")
+
+    def count_malformed(self, connection: ClientConnection) -> None:
+        """Count what was no HTTP request, and warn of it now and then."""
+        self.malformed += 1
+        if monotonic() - self._warned >= LOG_SECONDS:
+            self._warned = monotonic()
+            total = f"{self.malformed} since the start; further ones are counted in the metrics"
+            log.warning("no HTTP request, from %s (%s)", connection.holder, total)
 
     def unfinished_bytes(self) -> int:
         """Return how much has come and is not whole, or was not looked at yet."""

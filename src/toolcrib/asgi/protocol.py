@@ -344,7 +344,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
         A request before it keeps its answer, and the connection is closed after that.
         """
-        self.logger.warning(_NOT_HTTP)
+        self._intake.count_malformed(self._connection)
         self.parser = cast("Any", _Discard())
         last = self.cycle
         if own and last is not None:

@@ -39,6 +39,8 @@ def watch_intake(journal: Journal, intake: Intake) -> None:
     watch, memory = journal.watch, intake.memory
     what = "Trailer fields of requests, which are ignored."
     watch("http_trailer_fields_dropped_total", "counter", what, lambda: intake.trailers_dropped)
+    what = "What was sent and is no HTTP request."
+    watch("http_malformed_requests_total", "counter", what, lambda: intake.malformed)
     watch("http_connections", "gauge", "Open connections.", lambda: intake.connections.used)
     what = "Requests whose body is still arriving."
     watch("http_unfinished_bodies", "gauge", what, lambda: intake.bodies.used)

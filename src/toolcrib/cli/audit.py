@@ -9,6 +9,7 @@ import click
 from toolcrib.cli.desk import AuditFilters, Desk, at_desk
 from toolcrib.cli.place import Place, at_place, json_option
 from toolcrib.cli.screen import complain, hint, say, show_json, show_table
+from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
@@ -71,12 +72,14 @@ def command(
 @command.command("verify")
 @at_place
 @click.option("--head", metavar="HASH", help="A head printed earlier: nothing up to it may be missing.")
+@click.option("--allow-empty", is_flag=True, help="Accept a store that holds no records, as a new one does.")
 @json_option
-def verify(place: Place, *, head: str | None, as_json: bool) -> int:
+def verify(place: Place, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
     """Check that no record was changed, removed or inserted, and print the newest record's hash.
 
     Keep that hash elsewhere: with --head it proves later that no records were cut off the end. Exits with
-    status 1 where the chain is broken, and names its first broken record.
+    status 1 where the chain is broken, and names its first broken record; also where there is no store, or
+    no record in it.
     """
 
     async def work(desk: Desk) -> "ChainCheck":
@@ -84,25 +87,40 @@ def verify(place: Place, *, head: str | None, as_json: bool) -> int:
 
         return await check_chain(_all(desk), head)
 
+    _check_store(place)
     found = at_desk(place, work)
-    missing = head is not None and not found.head_found
+    faults = _faults(found, head, allow_empty=allow_empty)
     if as_json:
         broken = None if found.intact else {"number": found.broken, "reason": found.reason}
-        shown = {"intact": found.intact and not missing, "records": found.records, "head": found.head}
+        shown = {"intact": not faults, "records": found.records, "head": found.head}
         show_json({**shown, "broken": broken, "headFound": None if head is None else found.head_found})
-    else:
-        _show(found, missing=missing)
-    return 0 if found.intact and not missing else 1
-
-
-def _show(found: "ChainCheck", *, missing: bool) -> None:
-    if not found.intact:
-        complain(f"record {found.broken} {found.reason}")
-    if missing:
-        complain("the given head is not in the chain: records were removed from its end, or all replaced")
-    if found.intact and not missing:
+    elif not faults:
         say(found.head or "none")
         hint(f"{found.records} records, unbroken; the hash above is the head.")
+    for fault in faults:
+        complain(fault)
+    return 1 if faults else 0
+
+
+def _check_store(place: Place) -> None:
+    """Refuse to verify a store that is not there: an empty one in its place would be unbroken."""
+    from toolcrib.cli.local import missing_store
+
+    absent = None if place.url is not None else missing_store(place)
+    if absent is not None:
+        raise Refused("NOT_FOUND", f"there is no store at {absent}; name another with --config or --url")
+
+
+def _faults(found: "ChainCheck", head: str | None, *, allow_empty: bool) -> list[str]:
+    """Say what is wrong with the chain, in the order of its weight."""
+    faults: list[str] = []
+    if not found.intact:
+        faults.append(f"record {found.broken} {found.reason}")
+    if head is not None and not found.head_found:
+        faults.append("the given head is not in the chain: records were cut off its end, or all replaced")
+    if not found.records and not allow_empty:
+        faults.append("the store holds no records; --allow-empty accepts that of a new one")
+    return faults
 
 
 async def _all(desk: Desk) -> AsyncGenerator[JsonObject]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from toolcrib.cli.actor import command_line
 from toolcrib.cli.desk import AuditFilters, OnProgress
-from toolcrib.cli.document import read_document, traceless
+from toolcrib.cli.document import has_store, read_document, traceless
 from toolcrib.cli.place import Place, View
 from toolcrib.cli.quiet import quiet
 from toolcrib.console.apps import spell_app
@@ -26,6 +26,12 @@ async def local_desk(place: Place, *, lasting: bool) -> AsyncGenerator["LocalDes
     with quiet(document):
         async with Crib(document=document if lasting else traceless(document), demo=place.demo) as crib:
             yield LocalDesk(crib)
+
+
+def missing_store(place: Place) -> str | None:
+    """Return the address of the store that a desk here would read, where nobody has made it."""
+    document = read_document(place.config)
+    return None if has_store(document) else document.store
 
 
 class LocalDesk:

@@ -163,7 +163,7 @@ class AppDesk:
         if self.taken(package):
             message = f"{package} is the id of another source of tools; choose another name"
             raise Refused("ALREADY_EXISTS", message, path="package")
-        if len(self._all_of(caller.key)) >= MOST_APPS and not caller.may(ADMIN):
+        if len(self._all_of(caller.key)) >= MOST_APPS and not _is_admin(caller):
             too_many = f"is one too many: a developer has {MOST_APPS} apps at most"
             _refuse(f"{package} is not stored", [Fault("package", too_many)])
         key = _PREFIX + token_urlsafe(32)
@@ -188,7 +188,7 @@ class AppDesk:
 
     async def _wait_their_turn(self, caller: Caller) -> None:
         """Bound how often a developer changes something: each time all apps are read again."""
-        if caller.may(ADMIN):
+        if _is_admin(caller):
             return
         wait = await self.shared.take((Demand(f"key:{caller.key}:apps", *CHANGES),))
         if wait > 0:
@@ -204,7 +204,7 @@ class AppDesk:
         if more > max(0, self.room()):
             return (Fault("tools", "do not all fit: the catalog is full; the operator must make room"),)
         others = sum(len(each.tools) for each in self._all_of(app.owner) if each.package != app.package)
-        if more > 0 and others + count > MOST_TOOLS and not caller.may(ADMIN):
+        if more > 0 and others + count > MOST_TOOLS and not _is_admin(caller):
             return (Fault("tools", f"are too many: a developer has {MOST_TOOLS:,} at most, in all apps"),)
         return ()
 
@@ -265,7 +265,12 @@ def oddities(app: AppRecord) -> list[str]:
 
 def may_change(app: AppRecord, caller: Caller) -> bool:
     """Whether an app is this caller's own, or everything is."""
-    return (caller.may(ADMIN) and not caller.narrowed) or (app.owner == caller.key and caller.may(APPS))
+    return _is_admin(caller) or (app.owner == caller.key and caller.may(APPS))
+
+
+def _is_admin(caller: Caller) -> bool:
+    """Whether a caller is no developer like others: an admin key that is confined to contexts is one."""
+    return caller.may(ADMIN) and not caller.narrowed
 
 
 def no_app(package: str) -> Refused:

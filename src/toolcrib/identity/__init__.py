@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from toolcrib.errors import Refused
 from toolcrib.identity.admin import admin_key, derive
 from toolcrib.identity.anonymous import Anonymous
-from toolcrib.identity.failures import FailedLogins, Failure
+from toolcrib.identity.failures import FailedLogins, Failure, Untried
 from toolcrib.identity.keys import KeyRing, digest, new_key
 from toolcrib.identity.people import People
 from toolcrib.identity.sign_in import PageSession, SignIn, require_fresh
@@ -24,6 +24,7 @@ __all__ = [
     "People",
     "SignIn",
     "TrustHeader",
+    "Untried",
     "admin_key",
     "check_user",
     "derive",
@@ -55,6 +56,7 @@ class Identity:
         """What is known of the users that callers act for."""
         self._admin, self._derive = digest(admin), partial(derive, admin)
         self._trust_header, self._anonymous = trust_header, anonymous
+        self._accepted: set[bytes] = set()
 
     def secret(self, purpose: str) -> bytes:
         """Return a key for one purpose, which every gateway with the same admin key has."""
@@ -75,8 +77,16 @@ class Identity:
             caller = self._by_key(authorization.decode("latin-1"))
             if len(seen) >= _MOST_SEEN:
                 seen.clear()
+            if len(self._accepted) >= _MOST_SEEN:
+                self._accepted.clear()
             seen[authorization] = caller
+            self._accepted.add(authorization)
         return caller
+
+    def was_accepted(self, authorization: bytes) -> bool:
+        """Whether an `Authorization` header has held a valid key before; the key may have ended since."""
+        # Kept apart from `seen`, which every change of any key empties.
+        return authorization in self._accepted
 
     def _found(self, credential: Credential) -> Caller | None:
         if credential.authorization is not None:

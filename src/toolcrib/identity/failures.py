@@ -2,7 +2,6 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv6Address, ip_address, ip_network
 from time import monotonic, time
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import anyio
 
 from toolcrib.errors import Refused
 from toolcrib.model import Actor
+from toolcrib.networks import client_network
 from toolcrib.observe import Action, Audit
 from toolcrib.observe.floods import Flood, Floods
 
@@ -27,6 +27,7 @@ MAX_ADDRESSES = 4096
 FLUSH_SECONDS = 5.0
 LAST_WRITE_SECONDS = 3.0
 ACTION = "auth.failed"
+_TOO_MANY = "too many failed authentications from this address; check the key, then try again"
 
 
 class Failure(NamedTuple):
@@ -44,6 +45,10 @@ OTHERS = Failure("gateway", "other addresses", "key", "")
 """Failures of further addresses, when too many fail at the same time to count each apart."""
 
 
+class Untried(Refused):
+    """A key was not even looked up: a guess must learn nothing while its answer cannot be held back."""
+
+
 class _Address:
     """The failures of one address: when the last ones were, and how many answers are held back now."""
 
@@ -54,16 +59,19 @@ class _Address:
         self.delayed = 0
 
     def delay(self, now: float) -> float:
-        """Count a failure; return how long its answer is to wait."""
+        """Return how long the answer to one more failure is to wait."""
         while self.times and self.times[0] < now - WINDOW_SECONDS:
             self.times.popleft()
-        self.times.append(now)
-        beyond = len(self.times) - FREE_FAILURES - 1
+        beyond = len(self.times) - FREE_FAILURES
         return 0.0 if beyond < 0 else min(FIRST_DELAY_SECONDS * 2**beyond, MAX_DELAY_SECONDS)
 
 
 class FailedLogins:
-    """Told of every failed authentication, and of nothing else: a valid key is never slowed or refused."""
+    """Told of every failed authentication, whose answers it holds back.
+
+    A valid key that was accepted before is never slowed or refused. One that is new here may be asked to
+    try again, while its address has as many answers held back as it may have: it could be a guess.
+    """
 
     def __init__(
         self,
@@ -85,10 +93,22 @@ class FailedLogins:
 
     async def failed(self, failure: Failure) -> None:
         """Record a failure and hold its answer back; refuse where too many are held back already."""
-        failure = failure._replace(address=_network(failure.address))
+        await self.count(failure)
+        await self._slow_down(client_network(failure.address))
+
+    async def count(self, failure: Failure) -> None:
+        """Record a failure, the first of a minute at once."""
+        failure = failure._replace(address=client_network(failure.address))
         if self._floods.admit(failure):
             await self._record(Flood(failure, since=time(), until=0.0, count=1))
-        await self._slow_down(failure.address)
+
+    def refuse_untried(self, address: str) -> None:
+        """Refuse a key that is not known yet where it could fail without its answer being held back."""
+        if not self._delayed:
+            return
+        known = self._addresses.get(client_network(address))
+        if known is not None and self._is_full(known) and (delay := known.delay(self._clock())):
+            raise Untried("RATE_LIMITED", _TOO_MANY, retry_after=delay)
 
     async def run(self) -> None:
         """Write the counts of failures whose minute is over, until cancelled; then all that are left."""
@@ -116,12 +136,13 @@ class FailedLogins:
 
     async def _slow_down(self, address: str) -> None:
         known = self._known(address)
-        delay = known.delay(self._clock())
+        now = self._clock()
+        delay = known.delay(now)
+        known.times.append(now)
         if not delay:
             return
-        if self._delayed >= MAX_DELAYED or known.delayed >= MAX_DELAYED_PER_ADDRESS:
-            message = "too many failed authentications from this address; check the key, then try again"
-            raise Refused("RATE_LIMITED", message, retry_after=delay)
+        if self._is_full(known):
+            raise Refused("RATE_LIMITED", _TOO_MANY, retry_after=delay)
         self._delayed += 1
         known.delayed += 1
         try:
@@ -129,6 +150,10 @@ class FailedLogins:
         finally:
             self._delayed -= 1
             known.delayed -= 1
+
+    def _is_full(self, known: _Address) -> bool:
+        """Whether no more answers may be held back, to this address or at all."""
+        return self._delayed >= MAX_DELAYED or known.delayed >= MAX_DELAYED_PER_ADDRESS
 
     def _known(self, address: str) -> _Address:
         known = self._addresses.get(address)
@@ -138,12 +163,3 @@ class FailedLogins:
             known = self._addresses[address] = _Address()
         self._addresses.move_to_end(address)
         return known
-
-
-def _network(address: str) -> str:
-    """Return what one client can choose its address from: of IPv6, the first 64 bits."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else address

@@ -71,7 +71,7 @@ class KeyRing:
         """Whose own keys are, by name, of those that are somebody's."""
         self._known_grants: dict[_Grant, _Grant] = {}
         self._callers: dict[str, Caller] = {}
-        """Keys in use as callers, by name: always the same object, by which others know it."""
+        """Keys in use as callers, by hash: always the same object, by which others know it."""
         self._digests: dict[str, tuple[str, ...]] = {}
         """The hashes that each name has here, live or not."""
         self._ends: dict[str, float] = {}
@@ -134,7 +134,7 @@ class KeyRing:
             self._end(hashed)
             return None
         self.used[name] = time()
-        return self._callers.get(name) or self._made(name)
+        return self._callers.get(hashed) or self._made(name, hashed)
 
     def ended_name(self, hashed: str) -> str:
         """Return the name of a key that was revoked or has expired; empty where a hash belongs to none."""
@@ -200,12 +200,12 @@ class KeyRing:
         if record.user is not None:
             self._users[record.name] = record.user
 
-    def _made(self, name: str) -> Caller:
-        """Make the caller of a key that is used for the first time."""
+    def _made(self, name: str, hashed: str) -> Caller:
+        """Make the caller of a secret that is used for the first time."""
         grant, user = self._grants[name], self._users.get(name)
         if len(self._callers) >= _MAX_CALLERS:
             self._callers.clear()
-        caller = self._callers[name] = Caller(
+        caller = self._callers[hashed] = Caller(
             id=f"key:{name}" if user is None else f"user:{user}",
             user=user,
             key=name,
@@ -213,6 +213,7 @@ class KeyRing:
             contexts=grant.contexts,
             permissions=grant.permissions,
             act_as=grant.act_as,
+            retiring=None if hashed == self._digests[name][0] else self._ends.get(hashed),
         )
         return caller
 
@@ -226,8 +227,8 @@ class KeyRing:
             self._ends.pop(hashed, None)
             self._ended.pop(hashed, None)
             self._expired.discard(hashed)
+            self._callers.pop(hashed, None)
         self._users.pop(name, None)
-        self._callers.pop(name, None)
         if self.seen:
             self.seen = {}
         return valid
@@ -236,6 +237,7 @@ class KeyRing:
         """End a hash whose time is over."""
         name = self._live.pop(hashed)
         del self._ends[hashed]
+        self._callers.pop(hashed, None)
         if hashed == self._digests[name][0]:
             self._ended[hashed] = name
             self._expired.add(hashed)

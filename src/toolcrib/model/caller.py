@@ -47,6 +47,8 @@ class Caller:
     """What its user wears; None where nothing is connected."""
     stale: bool = False
     """Whether it is a session of the web page whose sign-in is too old for what hands out power."""
+    retiring: float | None = None
+    """When the secret it showed ends, if its key has got another one since; None for the newest secret."""
     principal: str = field(init=False, repr=False, compare=False)
     """Whom shared limits are divided by: its credential, or itself where a trusted proxy names it."""
 
@@ -90,6 +92,7 @@ class Credential:
 
 def permits(held: Iterable[str], wanted: str) -> bool:
     """Say whether `held` grants `wanted`: by name, `resource:*` or `*`, or by `crib:admin` what is ours."""
-    resource = wanted.partition(":")[0]
-    granting = ("*", wanted, f"{resource}:*", "crib:admin" if resource == "crib" else wanted)
+    resource, colon, _ = wanted.partition(":")
+    # `*` has no colon: otherwise `*:*`, which opens nothing, would grant everything.
+    granting = ("*", wanted, f"{resource}{colon}*", "crib:admin" if resource == "crib" else wanted)
     return any(each in granting for each in held)

@@ -67,7 +67,9 @@ class KeyRoutes:
         record = await self._console.key(name)
         if record is not None:
             _check_owner(request.actor, record)
-            if name != request.caller.key:
+            if name == request.caller.key:
+                _check_newest_secret(request.caller)
+            else:
                 _check_within(request.caller, record, await self._lifetime(request.caller))
                 _check_not_a_developers(request.caller, record.permissions)
         return json_answer(await self._console.rotate_key(name, overlap=overlap, actor=request.actor))
@@ -83,7 +85,9 @@ class KeyRoutes:
         return json_answer({"name": name, "revoked": True})
 
     async def _lifetime(self, caller: Caller) -> float | None:
-        """Return when the caller's own key expires; what it makes is never valid for longer."""
+        """Return when the caller's own secret ends; what it makes is never valid for longer."""
+        if caller.retiring is not None:
+            return caller.retiring
         own = None if caller.operator else await self._console.key(caller.key)
         return None if own is None else own.expires
 
@@ -215,6 +219,16 @@ def _check_owner(actor: Actor, key: KeyRecord) -> None:
 
 def _check_not_a_developers(caller: Caller, permissions: frozenset[str]) -> None:
     """Refuse to hand out the key of a developer: their apps belong to whoever has it."""
-    if not caller.may(ADMIN) and permits(permissions, APPS):
-        message = f"this is a developer's key, and their apps go with it; it takes the permission {ADMIN}"
+    if (caller.narrowed or not caller.may(ADMIN)) and permits(permissions, APPS):
+        message = (
+            f"this is a developer's key, and their apps go with it; it takes the permission {ADMIN}, "
+            "and a key that is confined to no contexts"
+        )
+        raise _denied(message, "name")
+
+
+def _check_newest_secret(caller: Caller) -> None:
+    """Refuse to let a secret that has been replaced replace its successor, and so outlive its end."""
+    if caller.retiring is not None:
+        message = "this secret of the key has been replaced and ends soon; rotate the key with its new one"
         raise _denied(message, "name")

@@ -24,6 +24,7 @@ def _themselves(users: UserRoutes) -> tuple[Route, ...]:
             handler=users.list,
             summary="The users there are.",
             needs=USERS,
+            whole=True,
             document={"parameters": page, **gives("Users")},
         ),
         Route(

@@ -8,6 +8,7 @@ from toolcrib.console.users import SETTINGS_BYTES
 from toolcrib.errors import Refused
 from toolcrib.faces.rest.apps import USERS
 from toolcrib.faces.rest.fields import count, flag, only, refused, text
+from toolcrib.identity import require_whole
 from toolcrib.model import JsonObject
 
 MOST_LISTED = 1000
@@ -119,9 +120,13 @@ def managed(request: Request) -> str:
     """Return the user a request is about; whoever may not speak for them is refused."""
     request.query()
     user, caller = request.params["id"], request.caller
-    if caller.user != user and not caller.may(USERS):
+    if caller.user == user:
+        return user
+    if not caller.may(USERS):
         message = f"this needs a key of this user, one that acts for them, or the permission {USERS}"
         raise Refused("SCOPE_DENIED", message, path="id")
+    # Users are in no context: who is confined to some has no say about those of others.
+    require_whole(caller)
     return user
 
 
