@@ -7,10 +7,8 @@
   x Failed                 it was tried, and the tool or its source says no
     x BusinessRuleError    what tool authors raise: a rule of their domain forbids it
   x Broken                 the answer breaks the contract or the cap
-* NotBegun                 cancelled before anything was done
 """
 
-from asyncio import CancelledError
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -136,10 +134,6 @@ class ToolcribError(Exception):
     def __init__(self, code: str, message: str, **more: Any) -> None:
         super().__init__(message)
         self.problem = problem(code, message, **more)
-
-
-class NotBegun(CancelledError):
-    """A call was cancelled while it still waited, so it has had no effect and may be made again."""
 
 
 class Refused(ToolcribError):

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from tests.steps.keyed import code, counter, keyed
-from toolcrib.errors import NotBegun, Refused
-from toolcrib.interfaces import Step
+from toolcrib.errors import Refused
+from toolcrib.interfaces import NotBegun, Step
 from toolcrib.model import Call, Result
 from toolcrib.sdk import create_tool, threads
 from toolcrib.sdk.threads import Threads

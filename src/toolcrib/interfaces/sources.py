@@ -1,5 +1,6 @@
 """The seam to where tools come from: a source, what it offers, how it is kept alive."""
 
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -104,6 +105,10 @@ class Source(Protocol):
     def details(self) -> Mapping[str, Any]:
         """Say what operators should know of it besides its state. Never holds a secret."""
         ...
+
+
+class NotBegun(CancelledError):
+    """A call was cancelled while it still waited for its turn, so nothing was done and it may be repeated."""
 
 
 class ServerUnreachable(ConnectionError):

@@ -11,7 +11,8 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from toolcrib.errors import NotBegun, Refused
+from toolcrib.errors import Refused
+from toolcrib.interfaces import NotBegun
 from toolcrib.slots import FairSlots
 
 MOST_THREADS = 64

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import cast
 
-from toolcrib.errors import Lost, NotBegun, Refused
-from toolcrib.interfaces import Handler, Stage
+from toolcrib.errors import Lost, Refused
+from toolcrib.interfaces import Handler, NotBegun, Stage
 from toolcrib.model import Call, Overheard, Result, Tool
 
 BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}

@@ -10,9 +10,9 @@ from time import time
 import anyio
 
 from toolcrib.clock import Clock
-from toolcrib.errors import Lost, NotBegun, Refused, ToolcribError, Unavailable, problem
+from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
 from toolcrib.formats import kept
-from toolcrib.interfaces import Handler, Outcome, ReplayRow, Replays, Stage
+from toolcrib.interfaces import Handler, NotBegun, Outcome, ReplayRow, Replays, Stage
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
 from toolcrib.quotas import BoundedReplays, ReplayQuota
 
