@@ -44,13 +44,14 @@ def set_up(stage: Stage, other: Path) -> None:
     pythons = {NOW: sys.executable, OTHER: str(other.resolve() / ".venv/bin/python")}
     core = "" if stage.cores.load is None else str(stage.cores.load)
     server = {"PYTHON": sys.executable, "UPSTREAM": str(UPSTREAM), "CORE": core, "TOOLS": "1"}
+    keys = {name: stage.crib(name, "small.yaml", rest_call(), python=each) for name, each in pythons.items()}
+    # Both of a kind come right after each other, so that they find the machine alike.
+    for kind, call in (("rest", rest_call()), ("mcp", mcp_call())):
+        for name, key in keys.items():
+            stage.add(kind, name, call.signed(key))
     for name, python in pythons.items():
-        key = stage.crib(name, "small.yaml", rest_call(), python=python)
-        stage.add("rest", name, rest_call().signed(key))
-        stage.add("mcp", name, mcp_call().signed(key))
-        piped = f"{name}, stdio"
-        key = stage.crib(piped, "pipe.yaml", mcp_call("pipe:echo"), server, python=python)
-        stage.add("pipe", piped, mcp_call("pipe:echo").signed(key))
+        piped, call = f"{name}, stdio", mcp_call("pipe:echo")
+        stage.add("pipe", piped, call.signed(stage.crib(piped, "pipe.yaml", call, server, python=python)))
 
 
 def comparisons(measured: Mapping[Place, Measured]) -> Iterator[Comparison]:

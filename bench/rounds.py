@@ -27,7 +27,7 @@ class Plan:
         return _USUAL if _USUAL in self.connections else max(self.connections)
 
     def counts(self, case: Case) -> list[int]:
-        """Return the numbers of connections a case is measured with."""
+        """Return the numbers of connections a case is measured with, all of them among `connections`."""
         return [count for count in self.connections if count <= case.most] or [min(self.connections)]
 
 
@@ -86,11 +86,13 @@ def measure(cases: Mapping[Key, Case], drive: Drive, plan: Plan) -> dict[Place, 
         drive(case.peer.port, case.request, max(plan.counts(case)), warm)
     for number in range(plan.rounds):
         print(f"round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
-        # There and back: no case always comes after the same one.
-        for key in _turned(list(cases), number):
-            for count in plan.counts(cases[key]):
-                seconds = max(plan.seconds, cases[key].seconds)
-                rows[key, count].append(_one(cases[key], drive, count, seconds))
+        # There and back: no case always comes after the same one. Cases that are compared come right
+        # after each other, since the speed of a shared machine changes within seconds.
+        for count in plan.connections:
+            for key in _turned(list(cases), number):
+                if (key, count) in rows:
+                    seconds = max(plan.seconds, cases[key].seconds)
+                    rows[key, count].append(_one(cases[key], drive, count, seconds))
     return {place: Measured(tuple(found)) for place, found in rows.items()}
 
 
