@@ -217,7 +217,7 @@ class Server:
             session = self._sessions.verified(request) if route.cookie else None
             cookie, local = None if session is None else session.cookie, self._clients.is_local(request)
             return self._identity.caller(Credential(user=user, session=cookie, loopback=local))
-        if not self._identity.was_accepted(authorization):
+        if self._identity.may_be_a_guess(authorization):
             self._failed_logins.refuse_untried(self._clients.address(request))
         caller = self._identity.bearer(authorization)
         return caller if user is None else self._identity.acting_for(caller, user)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.steps.keyed import code, counter, keyed
 from toolcrib.errors import Refused
-from toolcrib.interfaces import NotBegun, Step
+from toolcrib.interfaces import Step, is_not_begun, note_not_begun
 from toolcrib.model import Call, Result
 from toolcrib.sdk import create_tool, threads
 from toolcrib.sdk.threads import Threads
@@ -115,11 +115,13 @@ async def test_call_that_ends_before_it_began_frees_its_key() -> None:
     async def wait(call: Call) -> Result:
         calls.append(call.id)
         if len(calls) == 1:
-            raise NotBegun
+            error = asyncio.CancelledError()
+            note_not_begun(error)
+            raise error
         return Result(data={})
 
     async with counter() as desk:
-        with pytest.raises(NotBegun):
+        with pytest.raises(asyncio.CancelledError):
             await desk.chain(wait)(keyed())
         assert code(await desk.chain(wait)(keyed())) is None
     assert len(calls) == 2
@@ -134,8 +136,12 @@ async def test_a_caller_that_leaves_the_wait_is_not_kept() -> None:
         with anyio.fail_after(5):
             await asyncio.wait((waiting,))
         assert waiting.cancelled()
-        with pytest.raises(NotBegun):
-            waiting.result()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await waiting
+        assert is_not_begun(cancelled.value)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await places.run("eve", hung.count)
         with anyio.move_on_after(0.01) as scope:
             await places.run("eve", hung.count)
         assert scope.cancelled_caught

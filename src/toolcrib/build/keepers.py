@@ -47,9 +47,11 @@ async def _store_key_use(ring: KeyRing, keys: Keys) -> None:
     used, ring.used, ring.seen = ring.used, {}, {}
     try:
         await keys.used(used)
-    except ToolcribError as error:
-        log.warning("the last use of keys cannot be stored now, and is tried again: %s", error)
+    except BaseException as error:
         ring.used = {**used, **ring.used}
+        if not isinstance(error, ToolcribError):
+            raise
+        log.warning("the last use of keys cannot be stored now, and is tried again: %s", error)
 
 
 class Watch:
@@ -120,6 +122,8 @@ class Keeper(Generic[T]):
                 await self._drop(stale)
             if fresh:
                 await self._put(fresh)
-        except ToolcribError as error:
-            log.warning("%s cannot be stored now, and are tried again with the next: %s", self._what, error)
+        except BaseException as error:
             self._fresh, self._stale = {**fresh, **self._fresh}, stale | self._stale
+            if not isinstance(error, ToolcribError):
+                raise
+            log.warning("%s cannot be stored now, and are tried again with the next: %s", self._what, error)

@@ -7,7 +7,7 @@ from toolcrib.errors import Refused
 from toolcrib.identity.admin import admin_key, derive
 from toolcrib.identity.anonymous import Anonymous
 from toolcrib.identity.failures import FailedLogins, Failure, Untried
-from toolcrib.identity.keys import KeyRing, digest, new_key
+from toolcrib.identity.keys import KeyRing, digest, is_generated, new_key
 from toolcrib.identity.people import People
 from toolcrib.identity.sign_in import PageSession, SignIn, require_fresh
 from toolcrib.identity.trust_header import TrustHeader
@@ -83,10 +83,10 @@ class Identity:
             self._accepted.add(authorization)
         return caller
 
-    def was_accepted(self, authorization: bytes) -> bool:
-        """Whether an `Authorization` header has held a valid key before; the key may have ended since."""
+    def may_be_a_guess(self, authorization: bytes) -> bool:
+        """Whether a header holds a key that was not accepted before, and that somebody may have made up."""
         # Kept apart from `seen`, which every change of any key empties.
-        return authorization in self._accepted
+        return authorization not in self._accepted and not is_generated(authorization)
 
     def _found(self, credential: Credential) -> Caller | None:
         if credential.authorization is not None:

@@ -69,8 +69,9 @@ class _Address:
 class FailedLogins:
     """Told of every failed authentication, whose answers it holds back.
 
-    A valid key that was accepted before is never slowed or refused. One that is new here may be asked to
-    try again, while its address has as many answers held back as it may have: it could be a guess.
+    A valid key that was accepted before is never slowed or refused, nor is one that we have generated. An
+    admin key of the operator's own making may be asked to try again, while its address has as many answers
+    held back as it may have: it could be a guess.
     """
 
     def __init__(

@@ -1,5 +1,6 @@
 """API keys: random, shown once, stored as a hash, looked up by it."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
 from heapq import heappop, heappush
@@ -25,11 +26,17 @@ _MAX_CALLERS = 8192
 _MAX_KNOWN_GRANTS = 4096
 _RETRY_AFTER = 2.0
 _EXPIRED_PAUSE = 1.0
+_GENERATED = re.compile(rb"[Bb]earer +tc_[A-Za-z0-9_-]{43}")
 
 
 def new_key() -> str:
     """Make a key of 256 random bits."""
     return PREFIX + token_urlsafe(32)
+
+
+def is_generated(authorization: bytes) -> bool:
+    """Whether a header holds a key of the form of ours, whose 256 random bits nobody can guess."""
+    return _GENERATED.fullmatch(authorization) is not None
 
 
 def digest(key: str) -> str:

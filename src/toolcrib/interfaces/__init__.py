@@ -29,7 +29,6 @@ from toolcrib.interfaces.sources import (
     KeepsConnections,
     Link,
     Materials,
-    NotBegun,
     Offer,
     Reachable,
     ServerMisbehaved,
@@ -39,6 +38,8 @@ from toolcrib.interfaces.sources import (
     State,
     Upkeep,
     Withheld,
+    is_not_begun,
+    note_not_begun,
 )
 from toolcrib.interfaces.store import (
     GIVERS,
@@ -94,7 +95,6 @@ __all__ = [
     "Materials",
     "McpSessionRow",
     "McpSessions",
-    "NotBegun",
     "Offer",
     "Outcome",
     "Overlay",
@@ -127,4 +127,6 @@ __all__ = [
     "Users",
     "Withheld",
     "digest_of",
+    "is_not_begun",
+    "note_not_begun",
 ]

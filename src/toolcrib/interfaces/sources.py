@@ -107,8 +107,20 @@ class Source(Protocol):
         ...
 
 
-class NotBegun(CancelledError):
-    """A call was cancelled while it still waited for its turn, so nothing was done and it may be repeated."""
+_NOT_BEGUN = "toolcrib: the call was cancelled before it had begun"
+
+
+def note_not_begun(error: CancelledError) -> None:
+    """Note that a call was cancelled while it still waited: nothing was done, so it may be repeated.
+
+    A note, not another class: `asyncio.timeout` takes no other than CancelledError for its own.
+    """
+    error.add_note(_NOT_BEGUN)
+
+
+def is_not_begun(error: BaseException) -> bool:
+    """Whether a call was cancelled before it had begun."""
+    return _NOT_BEGUN in getattr(error, "__notes__", ())
 
 
 class ServerUnreachable(ConnectionError):

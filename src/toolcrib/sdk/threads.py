@@ -12,12 +12,12 @@ import anyio
 from anyio import to_thread
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import NotBegun
+from toolcrib.interfaces import note_not_begun
 from toolcrib.slots import FairSlots
 
 MOST_THREADS = 64
-WAIT_SECONDS = 5.0
-"""How long a call waits for a thread: where functions hang, none may ever become free."""
+WAIT_SECONDS = 60.0
+"""How long a call without a time limit of its own waits: where functions hang, no thread may become free."""
 RETRY_SECONDS = 2.0
 _MAX_WAITING = 1 << 30
 """How many calls wait for a thread is limited before they come here."""
@@ -38,7 +38,7 @@ class Threads:
         """Call a function in a thread; where that gives something to await, await it here.
 
         Threads are divided among principals: one whose functions hang leaves threads to others. A call that
-        gets none is refused; one that is cancelled before its function has begun raises `NotBegun`.
+        gets none is refused; the error of one that is cancelled before its function has begun says so.
         """
         slots = self._slots
         if not slots.take(principal):
@@ -66,7 +66,8 @@ class Threads:
             if not begun.acquire(blocking=False):
                 raise
             slots.release(principal)
-            raise _not_begun(error) from error
+            _not_begun(error)
+            raise
         return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _wait(self, principal: str) -> None:
@@ -74,15 +75,17 @@ class Threads:
             if await self._slots.wait(principal, "", WAIT_SECONDS):
                 return
         except asyncio.CancelledError as error:
-            raise _not_begun(error) from error
+            _not_begun(error)
+            raise
         raise _no_thread()
 
 
-def _not_begun(error: BaseException) -> BaseException:
-    """Return what to raise where a function has not begun."""
+def _not_begun(error: BaseException) -> None:
+    """Refuse where the system has no thread; note it where the call was cancelled."""
+    if isinstance(error, Exception):
+        raise _no_thread() from error
     if isinstance(error, asyncio.CancelledError):
-        return NotBegun(*error.args)
-    return _no_thread() if isinstance(error, Exception) else error
+        note_not_begun(error)
 
 
 def _no_thread() -> Refused:

@@ -7,7 +7,7 @@ from math import inf
 from typing import cast
 
 from toolcrib.errors import Lost, Refused
-from toolcrib.interfaces import Handler, NotBegun, Stage
+from toolcrib.interfaces import Handler, Stage, is_not_begun
 from toolcrib.model import Call, Overheard, Result, Tool
 
 BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
@@ -107,7 +107,7 @@ class Attempt:
                 return await proceed(call)
             except asyncio.CancelledError as error:
                 if try_.is_over():
-                    raise _not_begun(tool) if isinstance(error, NotBegun) else _too_late(tool) from None
+                    raise _not_begun(tool) if is_not_begun(error) else _too_late(tool) from None
                 raise
             finally:
                 watch.end(try_)

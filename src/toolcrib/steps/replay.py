@@ -12,7 +12,7 @@ import anyio
 from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
 from toolcrib.formats import kept
-from toolcrib.interfaces import Handler, NotBegun, Outcome, ReplayRow, Replays, Stage
+from toolcrib.interfaces import Handler, Outcome, ReplayRow, Replays, Stage, is_not_begun
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
 from toolcrib.quotas import BoundedReplays, ReplayQuota
 
@@ -74,10 +74,11 @@ class Endings:
             while True:
                 await anyio.sleep(RETRY_SECONDS)
                 await self._retry(MAX_INLINE_SECONDS)
-        finally:
+        except anyio.get_cancelled_exc_class():
             await self._retry(_LAST_TRY_SECONDS)
             for call in tuple(self._pending):
                 self._give_up(call)
+            raise
 
     async def _retry(self, seconds: float) -> None:
         for call, (row, answer) in tuple(self._pending.items()):
@@ -231,7 +232,7 @@ class Replay:
             await self._end(call, row, None if again else _ended(error, call.tool))
             raise
         except BaseException as error:  # the caller went away, or a fault of ours: noted, and let go on
-            again = not self._running[call.id] or call.tool.idempotent or isinstance(error, NotBegun)
+            again = not self._running[call.id] or call.tool.idempotent or is_not_begun(error)
             await self._end(call, row, None if again else _cut_short(call.tool))
             raise
         free = result.ask is not None or (result.problem is not None and result.problem.retryable)

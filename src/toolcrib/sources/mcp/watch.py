@@ -240,13 +240,14 @@ class _Round:
             with anyio.move_on_after(pause):
                 await self._stale.wait()
             self._stale = anyio.Event()
-            if self._told:
-                self._told = False
+            told, self._told = self._told, False
+            if told:
                 self._reckon()
             begun = thread_time()
             pause = await do()
-            # A flood of changes may cost us, and all who hear of them, only so much.
-            busy = thread_time() - begun
+            # A flood of changes may cost us, and all who hear of them, only so much. What others do with the
+            # loop meanwhile is in it, so it counts only where the server asked for the list.
+            busy = thread_time() - begun if told else 0.0
             await anyio.sleep(max(self._lull, min(REST_SHARE * busy, LONGEST_LULL)))
 
     def _reckon(self) -> None:
