@@ -43,7 +43,8 @@ forgotten. A session that may be one of the ended ones that were forgotten is re
 
 _ASKABLE = ("elicitation", "roots", "sampling")
 _MOST_TOKEN = 4096
-_MOST_ENDED = 100_000
+_MOST_ENDED = 4096
+"""Ends that are remembered here too, for requests that read the store just before; the store has them all."""
 _MAC = 16
 _FORGOTTEN = "forgotten"
 """Under this id, and with a principal after it, the store has until when it has forgotten ended sessions."""
