@@ -44,7 +44,7 @@ NOT_ADMINISTRATIVE = {
 READS = {
     Console: {"calls", "usage", "ready", "audit_records", "status", "explain", "metrics"}
     | {"keys", "keys_after", "key", "reachable", "confined_app"},
-    Servers: {"status", "pins", "masked"},
+    Servers: {"status", "pins"},
     AppDesk: {"page", "get", "owned", "holder", "remarks"},
     UserDesk: {"page", "get", "session", "transcribe", "listen", "use", "end_unused"},
 }

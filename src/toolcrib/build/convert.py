@@ -7,13 +7,12 @@ from toolcrib.catalog import Override, Overrides
 from toolcrib.config import Document
 from toolcrib.config.cross import loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
-from toolcrib.config.secrets import audited_server
 from toolcrib.config.sections import Context as ContextSection
 from toolcrib.config.sections import Override as OverrideSection
 from toolcrib.egress import AddressRules
 from toolcrib.egress.addresses import LOOPBACK
 from toolcrib.interfaces import Upkeep
-from toolcrib.model import JsonObject, Slow
+from toolcrib.model import Slow
 from toolcrib.policy import Context
 from toolcrib.quotas import ReplayQuota
 from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
@@ -50,12 +49,6 @@ def contexts_of(document: Document) -> dict[str, Context]:
 def overrides_of(document: Document) -> Overrides:
     """Return the overrides as the catalog applies them."""
     return Overrides({name: _override(each) for name, each in document.overrides.items()})
-
-
-def masked_server(server_id: str, settings: JsonObject) -> JsonObject:
-    """Return what the audit keeps of the settings of a server."""
-    del server_id
-    return audited_server(settings)
 
 
 def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:

@@ -12,7 +12,7 @@ from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.build.apps import AppRoom, ToolEvents, app_room, rereading
 from toolcrib.build.budget import Budget
 from toolcrib.build.catalog import make_catalog, watch_definition_changes
-from toolcrib.build.convert import contexts_of, masked_server, quota_of
+from toolcrib.build.convert import contexts_of, quota_of
 from toolcrib.build.demo import Demonstration
 from toolcrib.build.gateway import make_gateway, make_policy, own_id
 from toolcrib.build.identity import make_identity
@@ -24,6 +24,7 @@ from toolcrib.build.traces import exporting
 from toolcrib.build.watch import watch
 from toolcrib.catalog import MOST_TOOLS, Catalog
 from toolcrib.config import Document, again, home
+from toolcrib.config.secrets import audited_server
 from toolcrib.config.store import open_store_of
 from toolcrib.console import AppDesk, Console, Servers, UserDesk
 from toolcrib.core import AdminTools, core_source
@@ -266,7 +267,7 @@ class _Parts:
             breaker=breaker,
             config=config,
             audit=self.audit,
-            masked=masked_server,
+            audited=audited_server,
         )
 
     def _sinks(self) -> tuple[Sink, ...]:

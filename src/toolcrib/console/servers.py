@@ -29,7 +29,7 @@ class Servers:
     breaker: Breaker
     config: Reload
     audit: Audit
-    masked: Callable[[str, JsonObject], JsonObject]
+    audited: Callable[[JsonObject], JsonObject]
     """Returns what the audit keeps of a server's settings: no argument, value or path of an address."""
 
     def status(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Servers:
 
             def applied(plan: Plan) -> None:
                 del plan
-                action.after = self.masked(server_id, settings)
+                action.after = self.audited(settings)
                 action.applied()
 
             await self.config.amend(_with_server(server_id, settings, actor.caller.giver), applied)

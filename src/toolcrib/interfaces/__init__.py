@@ -21,7 +21,7 @@ from toolcrib.interfaces.audit import (
 from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
 from toolcrib.interfaces.formats import Answered, Asked, Bounds, Loss, Provider
 from toolcrib.interfaces.keys import KeyChanges, KeyPosition, KeyRecord, Keys
-from toolcrib.interfaces.mcp_sessions import McpSessionRow, McpSessions
+from toolcrib.interfaces.mcp_sessions import FORGOTTEN, McpSessionRow, McpSessions
 from toolcrib.interfaces.reload import Plan, Reload, ServerEntry
 from toolcrib.interfaces.shared import Change, Demand, Purse, Shared
 from toolcrib.interfaces.sources import (
@@ -60,6 +60,7 @@ from toolcrib.interfaces.store import (
 
 __all__ = [
     "FIRST_PREVIOUS",
+    "FORGOTTEN",
     "GIVERS",
     "LATENCY_BOUNDS",
     "Answered",

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+FORGOTTEN = "forgotten"
+"""Id of the row that says up to which time ends were dropped; that of one principal goes on with its name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSessionRow:

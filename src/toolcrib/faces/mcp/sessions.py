@@ -22,7 +22,7 @@ from toolcrib.faces.mcp.asked import Peer, Wire
 from toolcrib.faces.mcp.questions import Questions
 from toolcrib.faces.mcp.revisions import HANDSHAKES
 from toolcrib.faces.mcp.running import Running
-from toolcrib.interfaces import McpSessionRow, McpSessions
+from toolcrib.interfaces import FORGOTTEN, McpSessionRow, McpSessions
 from toolcrib.model import Caller, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
@@ -46,8 +46,6 @@ _MOST_TOKEN = 4096
 _MOST_ENDED = 4096
 """Ends that are remembered here too, for requests that read the store just before; the store has them all."""
 _MAC = 16
-_FORGOTTEN = "forgotten"
-"""Under this id, and with a principal after it, the store has until when it has forgotten ended sessions."""
 _BARE: JsonObject = {}
 
 
@@ -165,7 +163,7 @@ class Sessions:
 
     async def _may_have_ended(self, token: "_Token", principal: str) -> bool:
         """Whether a session of which nothing is stored is so old that its end may have been forgotten."""
-        rows = [await self._stored.get(each) for each in (_FORGOTTEN, f"{_FORGOTTEN} {principal}")]
+        rows = [await self._stored.get(each) for each in (FORGOTTEN, f"{FORGOTTEN} {principal}")]
         return any(row is not None and token.born <= row.used for row in rows)
 
     async def end(self, session: Session) -> None:

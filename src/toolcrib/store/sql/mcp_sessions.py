@@ -6,14 +6,12 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import ColumnElement, delete, func, not_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from toolcrib.interfaces import McpSessionRow
+from toolcrib.interfaces import FORGOTTEN, McpSessionRow
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import mcp_sessions as table
 
 _BATCH = 500
-_FORGOTTEN = "forgotten"
-"""Id of the row that says up to which time ends were dropped; that of one principal goes on with its name."""
-_IS_SESSION = not_(table.c.id.startswith(_FORGOTTEN))
+_IS_SESSION = not_(table.c.id.startswith(FORGOTTEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,9 @@ class SqlMcpSessions:
         async with self.database.write() as connection:
             gone = (await connection.execute(delete(table).where(table.c.used < before))).rowcount
             for principal, ended in (await connection.execute(many)).all():
-                which, noted = table.c.principal == principal, f"{_FORGOTTEN} {principal}"
+                which, noted = table.c.principal == principal, f"{FORGOTTEN} {principal}"
                 gone += await self._cut(connection, which, per_principal, noted if ended else "")
-            for noted in ("", _FORGOTTEN):
+            for noted in ("", FORGOTTEN):
                 gone += await self._cut(connection, true(), most, noted)
             return gone
 
