@@ -1,6 +1,6 @@
 """What callers do after what: which tools follow a tool, every caller having the same say."""
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 from toolcrib.interfaces import Followers
@@ -16,7 +16,7 @@ _TOGETHER = 600.0
 """What comes later than so many seconds does not follow, it begins."""
 _TOLD = 3
 
-_Voices = OrderedDict[str, deque[str]]
+_Voices = OrderedDict[str, tuple[str, ...]]
 
 
 class Sequences:
@@ -67,8 +67,8 @@ class Sequences:
             if len(self._votes) > MOST_TOOLS:
                 gone, _ = self._votes.popitem(last=False)
                 self._told.pop(gone, None)
-        steps = voices.setdefault(caller, deque(maxlen=_LAST))
-        steps.append(following)
+        # A tuple: a deque takes 600 bytes, for every caller of every tool, also of those long removed.
+        voices[caller] = (*voices.get(caller, ()), following)[-_LAST:]
         voices.move_to_end(caller)
         if len(voices) > _VOICES:
             voices.popitem(last=False)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.clocks import DAY, Machine
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.faces.mcp import sessions as module
-from toolcrib.faces.mcp.sessions import LONGEST_LIFE, RENEW_SECONDS, Session, Sessions
+from toolcrib.faces.mcp.sessions import LONGEST_LIFE, RELEASE_SECONDS, RENEW_SECONDS, Session, Sessions
 from toolcrib.interfaces import McpSessionRow, Store
 from toolcrib.store import open_store
 from toolcrib.testing import a_caller
@@ -233,6 +233,96 @@ async def test_what_is_not_used_is_forgotten_and_its_token_stays_good(
     assert gone == [idle]
     assert await sessions.find(busy.id, ALICE) is busy
     assert await sessions.find(idle.id, ALICE) is not idle
+
+
+def after(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = module.monotonic() + seconds
+    monkeypatch.setattr(module, "monotonic", lambda: later)
+
+
+async def test_unused_session_without_state_is_released_and_found_without_the_store(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone: list[Session] = []
+    sessions = make(gone=gone.append)
+    session = opened(sessions)
+    after(RELEASE_SECONDS - 1, monkeypatch)
+    await sessions.keep()
+    assert gone == []
+    after(2, monkeypatch)
+    await sessions.keep()
+    assert gone == [session]
+
+    async def away(_self: object, id: str) -> None:
+        raise Unavailable("SOURCE_DOWN", "the store is away")
+
+    monkeypatch.setattr(type(store.mcp_sessions), "get", away)
+    again = await sessions.find(session.id, ALICE)
+    assert again is not session
+    assert (again.at_home, again.renewed, again.peer) == (
+        True,
+        session.renewed,
+        session.peer._replace(session=again, capabilities=again.peer.capabilities),
+    )
+    assert not await found(sessions, session.id, id="key:mallory")
+
+
+@pytest.mark.parametrize("state", ["level", "watched", "found", "stream", "asked"])
+async def test_unused_session_with_state_is_not_released(
+    make: Make, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    sessions = make()
+    session = opened(sessions)
+    if state == "level":
+        session.level = "debug"
+    elif state == "watched":
+        session.watched.add("file:///a")
+    elif state == "found":
+        session.found["a_tool"] = None
+    elif state == "stream":
+        session.stream = anyio.CancelScope()
+    else:
+        session.questions._last = 1
+    after(RELEASE_SECONDS + 1, monkeypatch)
+    await sessions.keep()
+    assert await sessions.find(session.id, ALICE) is session
+
+
+async def test_released_session_that_ends_elsewhere_has_ended(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make(), make()
+    session = opened(one)
+    after(RELEASE_SECONDS + 1, monkeypatch)
+    await one.keep()
+    await other.end(await other.find(session.id, ALICE))
+    await one.keep()
+    assert not await found(one, session.id)
+
+
+async def test_released_session_lives_as_long_as_its_last_use_anywhere(
+    make: Make, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make(), make()
+    used, unused = opened(one), opened(one)
+    after(RELEASE_SECONDS + 1, monkeypatch)
+    await one.keep()
+    machine.passes(DAY)
+    await other.find(used.id, ALICE)
+    await other.keep()
+    machine.passes(LONGEST_LIFE - DAY / 2)
+    assert await found(one, used.id)
+    assert not await found(one, unused.id)
+
+
+async def test_released_sessions_are_bounded(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = make(most=3, share=1.0)
+    for _ in range(2):
+        for _ in range(3):
+            opened(sessions)
+        after(RELEASE_SECONDS + 1, monkeypatch)
+        await sessions.keep()
+    assert len(sessions._released) == 3
 
 
 async def test_there_is_room_for_so_many_that_are_busy(make: Make) -> None:

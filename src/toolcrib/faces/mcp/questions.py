@@ -26,6 +26,11 @@ class Questions:
         self._last = 0
         self._closed = ""
 
+    @property
+    def have_been_asked(self) -> bool:
+        """Whether any was asked, answered or not."""
+        return self._last > 0
+
     def __bool__(self) -> bool:
         return bool(self._waiting)
 

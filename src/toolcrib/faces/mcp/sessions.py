@@ -34,6 +34,8 @@ LONGEST_LIFE = 7 * 24 * 3600.0
 """A session that is not used for so many seconds has ended."""
 RENEW_SECONDS = 3600.0
 """The use of a session is stored where the stored one is older than this."""
+RELEASE_SECONDS = 60.0
+"""A session unused for this long is released from memory if its token holds all of its state."""
 KEEP_SECONDS = 30.0
 """Between two looks at whose use is to be stored, and at what has ended elsewhere."""
 MAX_STORED = 100_000
@@ -85,6 +87,11 @@ class Session:
         """Whether something is under way with it."""
         return bool(self.running or self.questions) or self.stream is not None
 
+    @property
+    def has_state(self) -> bool:
+        """Whether it has state beyond its token; ids of its questions must not be given out again."""
+        return bool(self.busy or self.level or self.watched or self.found or self.questions.have_been_asked)
+
     async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
         """Put a question to the client on the stream of a request."""
         return await self.questions.ask(method, params, wire)
@@ -118,6 +125,9 @@ class Sessions:
         # The longest unused come first.
         self._live: OrderedDict[str, Session] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
+        # By row: what the token does not hold of the sessions that were released, so that their next request
+        # does not depend on the store. A tenth of what a session takes.
+        self._released: OrderedDict[str, tuple[float, bool]] = OrderedDict()
 
     def open(
         self, caller: Caller, revision: str, capabilities: JsonObject, client: tuple[str, str]
@@ -140,10 +150,14 @@ class Sessions:
             token = _Token.read(id, self._key)
             if token is None or token.owner != _owner(caller):
                 raise _unknown()
-            used = await self._last_used(token, caller.principal)
+            released = self._released.pop(token.row, None)
+            # Another replica may have stored a later use of one that was released long ago.
+            if released is None or self._clock() - released[0] > LONGEST_LIFE:
+                released = await self._last_used(token, caller.principal), False
             session = self._live.get(id)
             if session is None:  # and not found by another request meanwhile
-                return self._enter(id, caller, token, at_home=False, renewed=used)
+                renewed, at_home = released
+                return self._enter(id, caller, token, at_home=at_home, renewed=renewed)
         if session.peer.caller is not caller:
             if _owner(session.peer.caller) != _owner(caller):
                 raise _unknown()
@@ -209,6 +223,9 @@ class Sessions:
         for session in tuple(self._live.values()) if ended else ():
             if session.row in ended:
                 self._end(session)
+        for row in ended:
+            self._released.pop(row, None)
+        self._release()
         self._looked = now
         before = now - LONGEST_LIFE
         await self._stored.prune(before, most=MAX_STORED, per_principal=MAX_STORED_PER_PRINCIPAL)
@@ -244,6 +261,18 @@ class Sessions:
                 return
             if not session.busy:
                 self._forget(session)
+
+    def _release(self) -> None:
+        """Release sessions without state of their own: most clients never come back to end theirs."""
+        limit = monotonic() - min(RELEASE_SECONDS, self._idle)
+        for session in tuple(self._live.values()):
+            if session.used > limit:
+                return
+            if not session.has_state:
+                self._forget(session)
+                self._released[session.row] = (session.renewed, session.at_home)
+                if len(self._released) > self._slots.total:
+                    self._released.popitem(last=False)
 
     def _make_room(self, principal: str) -> None:
         """Forget a session for a new one: the longest unused of the principal with the most, or of any."""
