@@ -11,10 +11,10 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from toolcrib.asgi.listen import listen
-from toolcrib.asgi.runner import run
-from toolcrib.build import House, build
 from toolcrib.config import parse
+from toolcrib.http.listen import listen
+from toolcrib.http.runner import run
+from toolcrib.runtime import House, build
 from toolcrib.sdk import AnyTool
 from toolcrib.server import Server
 

@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from tests.doors import ADMIN, Message, doors, listening
-from tests.faces.rest.bench import Waiting, add, who
+from tests.frontends.rest.bench import Waiting, add, who
 from tests.waiting import until
-from toolcrib.asgi import Answer, Request
-from toolcrib.asgi.listen import PortTaken, listen
 from toolcrib.config import ConfigError
+from toolcrib.http import Answer, Request
+from toolcrib.http.listen import PortTaken, listen
 from toolcrib.server import Server, serve
 
 pytestmark = pytest.mark.anyio

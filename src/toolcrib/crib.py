@@ -11,7 +11,6 @@ from typing import Any, Self, cast
 
 import anyio
 
-from toolcrib.build import House, build
 from toolcrib.config import Document, default_document, load
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
@@ -21,6 +20,7 @@ from toolcrib.identity import new_key
 from toolcrib.model import Caller, JsonObject, Origin, Progress, Result
 from toolcrib.names import Style
 from toolcrib.observe import ToolUsage
+from toolcrib.runtime import House, build
 from toolcrib.schemas import too_deep
 from toolcrib.sdk import AnyTool
 from toolcrib.sdk.signature import own

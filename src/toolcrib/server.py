@@ -7,7 +7,17 @@ from functools import partial
 
 import anyio
 
-from toolcrib.asgi import (
+from toolcrib.background_tasks import background_tasks, keep_running
+from toolcrib.config import listen as moved
+from toolcrib.errors import Refused, ToolcribError, problem
+from toolcrib.formats.rest import encode
+from toolcrib.frontends.apps import AppSockets
+from toolcrib.frontends.mcp import McpFace
+from toolcrib.frontends.mcp.description import DOCUMENT as MCP_DOCUMENT
+from toolcrib.frontends.rest import Rest, describe
+from toolcrib.frontends.web import Page, Sessions
+from toolcrib.frontends.web.session import SECRET
+from toolcrib.http import (
     Answer,
     Clients,
     Disconnected,
@@ -25,25 +35,15 @@ from toolcrib.asgi import (
     send_answer,
     sent_whole,
 )
-from toolcrib.asgi.listen import PortTaken, address_of, listen
-from toolcrib.asgi.request import Short
-from toolcrib.asgi.runner import DRAIN_SECONDS, Heard, run
-from toolcrib.background_tasks import background_tasks, keep_running
-from toolcrib.build import House
-from toolcrib.build.pressure import make_intake, memory_watch, watch_intake
-from toolcrib.config import listen as moved
-from toolcrib.errors import Refused, ToolcribError, problem
-from toolcrib.faces.apps import AppSockets
-from toolcrib.faces.mcp import McpFace
-from toolcrib.faces.mcp.description import DOCUMENT as MCP_DOCUMENT
-from toolcrib.faces.page import Page, Sessions
-from toolcrib.faces.page.session import SECRET
-from toolcrib.faces.rest import Rest, describe
-from toolcrib.formats.rest import encode
+from toolcrib.http.listen import PortTaken, address_of, listen
+from toolcrib.http.request import Short
+from toolcrib.http.runner import DRAIN_SECONDS, Heard, run
 from toolcrib.identity import Failure, PageSession, Untried, require_fresh, require_whole
 from toolcrib.model import SIGNAL, Actor, Caller, Credential, Problem
 from toolcrib.observe import new_id
 from toolcrib.observe.loop_lag import LoopLag
+from toolcrib.runtime import House
+from toolcrib.runtime.pressure import make_intake, memory_watch, watch_intake
 
 __all__ = ["PortTaken", "Server", "serve"]
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 START = """
 import os, sys, anyio
-from toolcrib.build import build
+from toolcrib.runtime import build
 from toolcrib.config import default_document
 
 async def start():
@@ -47,7 +47,7 @@ ASKED = (
     },
     {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
 )
-OF_A_SERVER = {"uvicorn", "httptools", "prometheus_client", "toolcrib.server", "toolcrib.asgi.runner"}
+OF_A_SERVER = {"uvicorn", "httptools", "prometheus_client", "toolcrib.server", "toolcrib.http.runner"}
 OF_OTHERS = {"aiohttp", "yarl", "toolcrib.egress.client", "toolcrib.sources.mcp.source"}
 OF_TERMINALS = {"rich", "alembic", "opentelemetry", "requests", "mcp", "starlette", "watchfiles"}
 

@@ -6,10 +6,10 @@ from secrets import token_hex, token_urlsafe
 import pytest
 
 from tests.config.faulty import faults
-from toolcrib.build import build
 from toolcrib.config import ConfigError, default_document, parse
 from toolcrib.config.admin_key import weakness
 from toolcrib.identity.admin import FILE
+from toolcrib.runtime import build
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
 

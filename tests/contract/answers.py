@@ -202,8 +202,8 @@ ANSWERS: tuple[Must, ...] = (
         "E5 E6",
         "tests/contract/test_metadata.py::"
         "test_a_trace_and_a_correlation_come_from_the_request_and_reach_handler_and_answer",
-        "tests/faces/rest/test_execute.py::test_who_calls_is_told_to_the_tool",
-        "tests/faces/mcp/test_tools.py::test_where_a_call_comes_from_reaches_the_tool",
+        "tests/frontends/rest/test_execute.py::test_who_calls_is_told_to_the_tool",
+        "tests/frontends/mcp/test_tools.py::test_where_a_call_comes_from_reaches_the_tool",
     ),
     must(
         "metadata-cached",

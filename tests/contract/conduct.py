@@ -84,7 +84,7 @@ CONDUCT: tuple[Must, ...] = (
         "E6 E11",
         "tests/contract/test_errors.py::"
         "test_every_error_is_structured_and_of_one_of_three_kinds_on_every_face",
-        "tests/faces/rest/test_codes.py::test_a_code_of_the_table",
+        "tests/frontends/rest/test_codes.py::test_a_code_of_the_table",
     ),
     must(
         "errors-helpful",
@@ -218,9 +218,9 @@ CONDUCT: tuple[Must, ...] = (
         "once-per-key",
         "A change under one key is made once, whatever comes under that key later, or crashes.",
         "E12",
-        "tests/faces/rest/test_idempotency.py::test_a_payment_that_is_sent_twice_is_made_once",
-        "tests/faces/rest/test_idempotency.py::test_another_body_under_the_same_key_is_422",
-        "tests/faces/rest/test_idempotency.py::test_while_it_runs_the_same_key_is_409",
+        "tests/frontends/rest/test_idempotency.py::test_a_payment_that_is_sent_twice_is_made_once",
+        "tests/frontends/rest/test_idempotency.py::test_another_body_under_the_same_key_is_422",
+        "tests/frontends/rest/test_idempotency.py::test_while_it_runs_the_same_key_is_409",
         "tests/walks/test_replay_kill.py::test_a_change_is_never_made_twice",
     ),
     must(

@@ -10,9 +10,9 @@ import pytest
 from tests.contract.asking import FACES, SERVED, Answer, asking
 from tests.doors import doors
 from tests.eleven import ELEVEN
-from tests.faces.rest.bench import CONFIG
-from tests.faces.rest.bench import TOOLS as BENCH
-from tests.faces.rest.test_codes import PROVOKED
+from tests.frontends.rest.bench import CONFIG
+from tests.frontends.rest.bench import TOOLS as BENCH
+from tests.frontends.rest.test_codes import PROVOKED
 from toolcrib import BusinessRuleError, Crib, ToolContext, create_tool
 from toolcrib.formats.rest import as_json
 from toolcrib.version import VERSION

@@ -12,10 +12,10 @@ import pytest
 
 from tests.doors import ADMIN, Doors
 from toolcrib import BusinessRuleError, ToolResult, create_tool
-from toolcrib.build import build
 from toolcrib.config import parse
 from toolcrib.observe import Redactor
 from toolcrib.observe.log import setup
+from toolcrib.runtime import build
 from toolcrib.sdk import AnyTool
 from toolcrib.server import Server
 

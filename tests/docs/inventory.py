@@ -13,9 +13,9 @@ import click
 
 import toolcrib as package
 from toolcrib import sources
-from toolcrib.asgi import Route
 from toolcrib.cli.commands import toolcrib
 from toolcrib.crib import Crib
+from toolcrib.http import Route
 from toolcrib.model import Caller, Origin, Tool
 from toolcrib.observe import Entry, Redactor
 from toolcrib.observe.arguments import Arguments
@@ -115,7 +115,7 @@ def log_fields() -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def rooms() -> tuple[str, ...]:
+def packages() -> tuple[str, ...]:
     """Name the modules and packages of the house."""
     return tuple(module.name for module in pkgutil.iter_modules(package.__path__))
 

@@ -3,16 +3,16 @@
 from dataclasses import fields
 from typing import cast
 
+from toolcrib.admin import storage, users
 from toolcrib.apps import definition
-from toolcrib.asgi import flow, framing, guard, intake, memory, origins, protocol
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
-from toolcrib.console import storage, users
 from toolcrib.descriptors import MAX_DESCRIPTORS
-from toolcrib.faces.mcp import http, listening, questions, sessions
-from toolcrib.faces.rest import users as said
+from toolcrib.frontends.mcp import http, listening, questions, sessions
+from toolcrib.frontends.rest import users as said
 from toolcrib.gateway import ARGUMENT_BYTES, conversations, seal, talk
+from toolcrib.http import flow, framing, guard, intake, memory, origins, protocol
 from toolcrib.quotas import KEPT_SECONDS
 from toolcrib.schemas import bounds, effort, patterns
 from toolcrib.schemas import guard as schemas

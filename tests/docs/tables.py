@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tests.docs import inventory, limits
 from tests.docs.pages import DOCS
-from toolcrib.asgi import Route
 from toolcrib.config import Setting, settings
 from toolcrib.config.later import LATER
 from toolcrib.errors import CODES
+from toolcrib.http import Route
 from toolcrib.sdk.checklist import ITEMS
 
 _BLOCK = re.compile(r"(<!-- generated: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -4,9 +4,9 @@ import pytest
 
 from tests.docs import inventory
 from tests.docs.pages import section, text_of, unmentioned
-from toolcrib.asgi import Request, Route
 from toolcrib.config import settings
 from toolcrib.errors import CODES
+from toolcrib.http import Request, Route
 from toolcrib.model import Kind
 
 
@@ -166,9 +166,9 @@ def test_every_field_of_a_result_a_status_and_an_explanation_is_documented() -> 
     assert unmentioned(headed("docs/http.md", "`GET /api/explain`"), found.explanation) == []
 
 
-def test_every_room_of_the_house_is_on_the_plan() -> None:
-    rooms = [name for name in inventory.rooms() if name != "__main__"]
-    assert unmentioned(headed("docs/architecture.md", "The rooms"), rooms) == []
+def test_every_package_is_in_the_architecture() -> None:
+    packages = [name for name in inventory.packages() if name != "__main__"]
+    assert unmentioned(headed("docs/architecture.md", "The packages"), packages) == []
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from tests.doors import Doors, doors
 from tests.doors import listening as served
 from tests.eras.server import EraServer
-from tests.faces.mcp.served import listening
+from tests.frontends.mcp.served import listening
 from tests.servers.settings import ROOT, config
-from toolcrib.asgi import Receive, Scope, Send
-from toolcrib.faces.mcp.revisions import LEGACY, MODERN
+from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
+from toolcrib.http import Receive, Scope, Send
 
 Era = Literal["legacy", "modern"]
 Question = Literal["elicit", "sample"]

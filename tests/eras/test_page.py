@@ -6,8 +6,8 @@ from tests.docs.pages import section, text_of
 from tests.eras.place import ERAS
 from tests.eras.walks import WALKS
 from toolcrib.config import default_document
-from toolcrib.faces.mcp.bridging import MOST_ROUNDS
-from toolcrib.faces.mcp.questions import ANSWER_SECONDS
+from toolcrib.frontends.mcp.bridging import MOST_ROUNDS
+from toolcrib.frontends.mcp.questions import ANSWER_SECONDS
 from toolcrib.gateway.conversations import STATE_SECONDS
 from toolcrib.gateway.talk import MOST_QUESTIONS
 from toolcrib.sources.mcp.settings import McpSettings

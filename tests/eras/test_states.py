@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.eras.place import ERAS, Era, Place, gateway, over_http
-from tests.faces.mcp.wire import ENVELOPE, message, modern_headers
+from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
 from tests.servers.settings import LIMITS
 from tests.waiting import until
 from toolcrib.gateway import Seal

@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolcrib.asgi.traceparent import joined
 from toolcrib.formats.traceparent import traceparent
+from toolcrib.http.traceparent import joined
 from toolcrib.model import Origin
 from toolcrib.testing import a_call
 

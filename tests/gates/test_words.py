@@ -51,4 +51,4 @@ def test_the_hole_gate_can_fail(path: str, text: str, complaint: str) -> None:
 @pytest.mark.check(19)
 def test_plain_code_passes() -> None:
     text = "c.execute(select(table).where(table.c.id == x))\nretrieval(x)\nyaml.safe_load(t)\nrequest.url\n"
-    assert words.holes(Path("src/faces/x.py"), text) == []
+    assert words.holes(Path("src/frontends/x.py"), text) == []

@@ -17,7 +17,7 @@ from anyio import (
 from anyio.abc import SocketAttribute, SocketStream
 
 from tests.doors import ADMIN, Doors, Reply, doors
-from tests.faces.page.test_sessions import signed_in
+from tests.frontends.web.test_sessions import signed_in
 from tests.walks.app_house import TOOL
 
 BINDS = ("127.0.0.1", "0.0.0.0")

@@ -11,7 +11,7 @@ from aiohttp import web
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.faces.mcp.served import ERAS
+from tests.frontends.mcp.served import ERAS
 from tests.waiting import until
 from tests.walks.app_house import QUICK, app_house, house_with
 from tests.walks.puppet import Puppet

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.doors import Doors, doors
-from tests.faces.mcp.wire import ENVELOPE, modern_headers
+from tests.frontends.mcp.wire import ENVELOPE, modern_headers
 from tests.servers.echo import ECHO
 from tests.servers.settings import PYTHON, config, stdio
 from tests.walks.app_house import house_with

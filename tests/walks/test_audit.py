@@ -14,15 +14,15 @@ import pytest
 from sqlalchemy import text
 
 from tests.doors import ADMIN, HOST, Doors, doors
-from tests.faces.page.test_sessions import exchanged, signed_in
+from tests.frontends.web.test_sessions import exchanged, signed_in
 from tests.waiting import until
 from tests.walks.test_routes import APP, MCP, TABLE, House, house
-from toolcrib.build import build
+from toolcrib.admin import AppDesk, Console, Servers, UserDesk
 from toolcrib.config import load
-from toolcrib.console import AppDesk, Console, Servers, UserDesk
 from toolcrib.crib import Crib
 from toolcrib.model import Actor, Caller, JsonObject
 from toolcrib.observe.chain import check_chain
+from toolcrib.runtime import build
 from toolcrib.server import hung_up
 from toolcrib.store.sql.store import SqlStore
 

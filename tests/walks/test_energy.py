@@ -11,7 +11,7 @@ from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
 from tests.doors import Doors, doors, listening
-from tests.faces.mcp.served import MODERN
+from tests.frontends.mcp.served import MODERN
 from tests.waiting import until
 from toolcrib.sdk import create_tool
 

@@ -20,7 +20,14 @@ import pytest
 from tests.servers.raw import Raw
 from tests.servers.settings import config
 from tests.servers.twelve import known, npm
-from toolcrib.faces.mcp.revisions import CAPABILITIES_KEY, CLIENT_KEY, LEGACY, LEVEL_KEY, MODERN, VERSION_KEY
+from toolcrib.frontends.mcp.revisions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LEGACY,
+    LEVEL_KEY,
+    MODERN,
+    VERSION_KEY,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("D14"), pytest.mark.needs("node", "npm_servers")]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.doors import Doors, doors
-from tests.faces.mcp.wire import ENVELOPE, message, modern_headers
+from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
 from toolcrib import Crib, create_tool
 from toolcrib.interfaces import Offer
 from toolcrib.model import Tool

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.doors import ADMIN, Client, Doors, Reply, doors, scope
-from tests.faces.page.test_sessions import signed_in
+from tests.frontends.web.test_sessions import signed_in
 from tests.walks.test_routes import INITIALIZE, MCP
 from toolcrib import create_tool
 from toolcrib.identity import digest

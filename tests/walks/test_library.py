@@ -23,14 +23,14 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from tests.build.servers import ROOT, running, write
-from tests.faces.mcp.served import listening
+from tests.frontends.mcp.served import listening
+from tests.runtime.servers import ROOT, running, write
 from tests.servers.twelve import npm
 from tests.waiting import until
-from toolcrib.asgi import Receive, Request, Scope, Send, send_answer
-from toolcrib.build import House
-from toolcrib.faces.mcp import McpFace
+from toolcrib.frontends.mcp import McpFace
+from toolcrib.http import Receive, Request, Scope, Send, send_answer
 from toolcrib.model import Caller
+from toolcrib.runtime import House
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.build.servers import ROOT, put
 from tests.doors import ADMIN, Doors, Reply, at_once
+from tests.runtime.servers import ROOT, put
 from tests.waiting import until
-from toolcrib.build import build
 from toolcrib.config import load
+from toolcrib.runtime import build
 from toolcrib.server import Server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B8", "I1")]

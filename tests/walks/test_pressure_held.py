@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.asgi.sockets import frame, handshake
+from tests.http.sockets import frame, handshake
 from tests.walks.pressing import Pressed, Wire, head, many, pressed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I5")]

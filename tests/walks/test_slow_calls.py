@@ -12,7 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.contracts.dialogues import DIALOGUES, Said
 from tests.doors import ADMIN, doors, listening
-from tests.faces.mcp.served import ERAS
+from tests.frontends.mcp.served import ERAS
 from toolcrib import Crib
 from toolcrib.config import parse
 from toolcrib.model import Progress

@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.doors import ADMIN, Doors, Reply, doors, listening
-from tests.faces.page.test_sessions import OWN
+from tests.frontends.web.test_sessions import OWN
 from tests.walks.test_routes import APP, INITIALIZE, MCP, STORAGE
 from toolcrib.identity.failures import FREE_FAILURES, MAX_DELAYED_PER_ADDRESS
 from toolcrib.model import JsonObject

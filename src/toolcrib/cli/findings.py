@@ -46,8 +46,8 @@ def of_config(config: str | None) -> tuple[Document | None, list[Found]]:
 
 def of_stored_apps(document: Document) -> list[Found]:
     """Name the apps in the store whose address is refused, or would be if it were given now."""
-    from toolcrib.build.convert import rules_of
     from toolcrib.config.store import open_store_of
+    from toolcrib.runtime.convert import rules_of
 
     async def read() -> "Sequence[AppRecord]":
         store = await open_store_of(document, os.environ)

@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+from toolcrib.admin.apps import spell_app
 from toolcrib.cli.actor import command_line
 from toolcrib.cli.desk import AuditFilters, OnProgress
 from toolcrib.cli.document import has_store, read_document, traceless
 from toolcrib.cli.place import Place, View
 from toolcrib.cli.quiet import quiet
-from toolcrib.console.apps import spell_app
 from toolcrib.crib import Crib
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.rest import Rest, as_json

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from toolcrib.build import House, build
 from toolcrib.cli import loading
 from toolcrib.config import Document
 from toolcrib.observe import Redactor
 from toolcrib.observe.log import setup
+from toolcrib.runtime import House, build
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
     import anyio
 
     from toolcrib.cli.running import running_house
-    from toolcrib.faces.mcp.stdio import serve_stdio
+    from toolcrib.frontends.mcp.stdio import serve_stdio
 
     async with anyio.create_task_group() as tasks:
         async with running_house(document, demo=demo) as house:

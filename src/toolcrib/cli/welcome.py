@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from toolcrib.build import House
 from toolcrib.cli.screen import console, in_terminal, may_show_secrets, plain, show_link
 from toolcrib.config import home
 from toolcrib.config.load import ADMIN_KEY
 from toolcrib.identity.admin import FILE
 from toolcrib.model import JsonObject
+from toolcrib.runtime import House
 from toolcrib.version import VERSION
 
 LINK_COMMAND = "toolcrib link"

@@ -6,12 +6,12 @@ from io import StringIO
 from json import loads
 from typing import Any, cast
 
-from toolcrib.build import House, build
 from toolcrib.config import default_document
 from toolcrib.identity import new_key
 from toolcrib.model import Caller, Hints, JsonObject, Origin, Result, Tool
 from toolcrib.observe import Log, Redactor
 from toolcrib.observe.writer import Writer
+from toolcrib.runtime import House, build
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import AnyTool, ToolResult
 from toolcrib.sdk.seen import Seen, Trial

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-import toolcrib.build.house
+import toolcrib.runtime.runtime
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Shared, Source, Store
 from toolcrib.supervisor import Supervisor
@@ -109,7 +109,7 @@ class WrappedSource(Wrapped):
 def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
     """Fault points in every gateway that is built from now on."""
     made = Faults()
-    open_store, open_shared = toolcrib.build.house.open_store_of, toolcrib.build.house.open_shared
+    open_store, open_shared = toolcrib.runtime.runtime.open_store_of, toolcrib.runtime.runtime.open_shared
     add = Supervisor.add
 
     async def store(*args: Any) -> Any:
@@ -122,7 +122,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
         wrapped: Any = WrappedSource(source, "source", made)
         add(self, wrapped, *args, **named)
 
-    monkeypatch.setattr(toolcrib.build.house, "open_store_of", store)
-    monkeypatch.setattr(toolcrib.build.house, "open_shared", shared)
+    monkeypatch.setattr(toolcrib.runtime.runtime, "open_store_of", store)
+    monkeypatch.setattr(toolcrib.runtime.runtime, "open_shared", shared)
     monkeypatch.setattr(Supervisor, "add", wrap)
     return made

@@ -1,0 +1,29 @@
+"""The gateway's own tools: for agents that look for tools, and for those that operate the gateway."""
+
+from toolcrib.admin import Servers
+from toolcrib.builtin.admin_tools import AdminTools
+from toolcrib.builtin.energy_tool import await_energy
+from toolcrib.builtin.mcp_server_tools import server_tools
+from toolcrib.builtin.source import Core, current_call
+from toolcrib.builtin.tool_search import search_tools
+from toolcrib.gateway import Gateway
+from toolcrib.gateway.energy import Meter
+from toolcrib.identity import require_fresh, require_whole
+from toolcrib.model import Actor
+
+__all__ = ["AdminTools", "Core", "core_source"]
+
+
+def core_source(servers: Servers, gateway: Gateway, meter: Meter, admin_tools: AdminTools) -> Core:
+    """Make the source `crib` over the operators' door to the servers and the callers' door to the tools."""
+
+    def actor() -> Actor:
+        call = current_call()
+        require_fresh(call.caller)
+        require_whole(call.caller)
+        return admin_tools.reaches_console(call)
+
+    def check_reader() -> None:
+        require_whole(current_call().caller)
+
+    return Core((search_tools(gateway), await_energy(meter), *server_tools(servers, actor, check_reader)))

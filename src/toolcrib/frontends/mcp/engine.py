@@ -1,0 +1,150 @@
+"""The gateway as one MCP server: a table of methods for each era, and no answer but a well-formed one."""
+
+import logging
+from typing import Any, cast
+
+from toolcrib.errors import ToolcribError
+from toolcrib.formats.mcp import meta
+from toolcrib.frontends.mcp.asked import SERVER, Asked, ProtocolError, Respond, finished
+from toolcrib.frontends.mcp.bridging import Bridge
+from toolcrib.frontends.mcp.calling import Calling
+from toolcrib.frontends.mcp.envelope import named
+from toolcrib.frontends.mcp.finding import Finds
+from toolcrib.frontends.mcp.listening import Changes
+from toolcrib.frontends.mcp.listing import Listing
+from toolcrib.frontends.mcp.materials import Materials
+from toolcrib.frontends.mcp.messages import Reply, answered, failed
+from toolcrib.frontends.mcp.paging import FRESH_MS
+from toolcrib.frontends.mcp.revisions import (
+    HANDSHAKES,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LEGACY,
+    LEVELS,
+    METHOD_NOT_FOUND,
+    MODERN,
+)
+from toolcrib.gateway import Conversations, Gateway
+from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
+from toolcrib.model.gateways import GATEWAY
+
+log = logging.getLogger(__name__)
+
+INSTRUCTIONS = (
+    "Toolcrib puts the tools of many sources behind one list. In `_meta` every result carries hints for the "
+    "next step (`toolcrib/agentHints`) and a sentence that can be spoken (`toolcrib/message`). A failed call "
+    "says in `toolcrib/error` what is wrong and whether trying again helps."
+)
+SEARCHED = " Not all tools are on the list: find others with `search_tools`, and call them by name."
+FAILED = "the gateway failed; the operator has the details"
+_CALLERS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
+"""What is wrong with the request, and not with us."""
+
+
+class Engine:
+    """Answers requests, whatever they came over. Tools are its own; what else servers have is `Materials`."""
+
+    def __init__(self, gateway: Gateway, conversations: Conversations) -> None:
+        self._gateway = gateway
+        self._introduced: JsonObject = {"_meta": {GATEWAY: gateway.id}} if gateway.id else {}
+        """What lets another gateway know us, or itself."""
+        bridge = Bridge(gateway, conversations)
+        self.materials = Materials(gateway, bridge.fetch)
+        self._finds = Finds(gateway)
+        self.changes = Changes(gateway, self.materials, self._finds)
+        both: dict[str, Respond] = {
+            "tools/call": Calling(gateway, bridge, self._finds, self.changes.found).answer,
+            "tools/list": Listing(gateway, self._finds).answer,
+            **self.materials.methods(),
+        }
+        self._legacy = {**both, "ping": _pong, "logging/setLevel": _set_level}
+        self._modern: dict[str, Respond] = {
+            **{method: respond for method, respond in both.items() if method not in Materials.legacy_only},
+            "server/discover": self._discover,
+            "subscriptions/listen": self.changes.listen,
+        }
+
+    async def answer(self, asked: Asked) -> Reply:
+        """Answer a request. Raises nothing but a cancellation."""
+        respond = (self._modern if asked.peer.modern else self._legacy).get(asked.method)
+        try:
+            if respond is None:
+                return refused(asked.id, unknown(asked.method))
+            return Reply(answered(asked.id, await respond(asked)))
+        except ProtocolError as error:
+            return refused(asked.id, error)
+        except ToolcribError as error:
+            return refused(asked.id, self.spelled(error.problem, asked.origin))
+        except Exception:  # the boundary to the wire: logged here, unnamed there
+            log.exception("the MCP face failed at %s", asked.method)
+            return refused(asked.id, ProtocolError(INTERNAL_ERROR, FAILED))
+
+    def spelled(self, problem: Problem, origin: Origin) -> ProtocolError:
+        """Spell what never became a call; its data says what `_meta` says of a result."""
+        code = INVALID_PARAMS if problem.kind in _CALLERS else INTERNAL_ERROR
+        if problem.code == "INVALID_REQUEST":
+            code = INVALID_REQUEST
+        return ProtocolError(code, problem.message, meta(self._gateway.refusal(problem, origin)))
+
+    def welcome(self, caller: Caller, revision: str) -> JsonObject:
+        """Return what a client of the handshake era is greeted with."""
+        return {
+            "protocolVersion": revision,
+            "capabilities": {**self._capabilities(caller), "logging": {}},
+            "serverInfo": SERVER,
+            "instructions": self._instructions(caller),
+            **self._introduced,
+        }
+
+    async def _discover(self, asked: Asked) -> bytes:
+        found: JsonObject = {
+            "supportedVersions": [MODERN],
+            "capabilities": {**self._capabilities(asked.peer.caller), "logging": {}},
+            "instructions": self._instructions(asked.peer.caller),
+            **self._introduced,
+        }
+        return finished(asked, found, ttl_ms=FRESH_MS)
+
+    def _instructions(self, caller: Caller) -> str:
+        return INSTRUCTIONS + SEARCHED if self._finds.on(caller) else INSTRUCTIONS
+
+    def _capabilities(self, caller: Caller) -> dict[str, Any]:
+        return {"tools": {"listChanged": True}, **self.materials.capabilities(caller)}
+
+
+def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
+    """Read how a client introduces itself: the revision to speak, what it can be asked, its name."""
+    wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
+    if type(wanted) is not str:
+        raise ProtocolError(INVALID_PARAMS, "protocolVersion must be the revision you speak")
+    if type(capabilities) is not dict:
+        raise ProtocolError(INVALID_PARAMS, "capabilities must be an object")
+    if params.get("clientInfo") is None:
+        raise ProtocolError(INVALID_PARAMS, "clientInfo must be an object with a name and a version")
+    revision = wanted if wanted in HANDSHAKES else LEGACY
+    return revision, cast("JsonObject", capabilities), named(params["clientInfo"])
+
+
+def refused(id: str | int | None, error: ProtocolError) -> Reply:
+    """Spell an error as the answer to a request."""
+    return Reply(failed(id, error.code, str(error), error.data), error.code)
+
+
+def unknown(method: str) -> ProtocolError:
+    """Return what a method is answered with that the client's revision, or this server, does not have."""
+    return ProtocolError(METHOD_NOT_FOUND, f"there is no method {method[:200]!r} here")
+
+
+async def _pong(asked: Asked) -> bytes:
+    del asked
+    return b"{}"
+
+
+async def _set_level(asked: Asked) -> bytes:
+    level = asked.params.get("level")
+    if level not in LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"level must be one of {', '.join(LEVELS)}")
+    if asked.peer.session is not None:
+        asked.peer.session.level = level
+    return b"{}"

@@ -1,0 +1,49 @@
+"""Lists in pages, as every list of the protocol comes: made once, each entry spelled for the revision."""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from toolcrib.frontends.mcp.asked import SERVER, Asked, ProtocolError
+from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, MODERN, SERVER_KEY
+from toolcrib.model import JsonObject
+
+PAGE = 1000
+"""How many entries a page holds; clients that do not turn pages see at least these."""
+
+FRESH_MS = 5_000
+"""How long a client may go by a list without asking again. Who wants to know sooner listens for changes."""
+
+SINCE = {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
+"""The revision a field of any definition came with."""
+
+Pages = Mapping[str, bytes]
+"""By cursor; the first page's is empty."""
+
+_COMPLETE: JsonObject = {
+    "resultType": "complete",
+    "ttlMs": FRESH_MS,
+    "cacheScope": "private",
+    "_meta": {SERVER_KEY: SERVER},
+}
+
+
+def cursor_of(asked: Asked) -> str:
+    """Return which page a request is for."""
+    cursor = asked.params.get("cursor")
+    if cursor is not None and type(cursor) is not str:
+        raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
+    return cursor or ""
+
+
+def paged(key: str, spelled: Sequence[bytes], revision: str) -> Pages:
+    """Put entries that are encoded already into pages."""
+    complete: JsonObject = _COMPLETE if revision == MODERN else {}
+    pages: dict[str, bytes] = {}
+    for start in range(0, max(len(spelled), 1), PAGE):
+        after = start + PAGE
+        more = {**complete, "nextCursor": str(after)} if after < len(spelled) else complete
+        head = b'{"%b":[%b]' % (key.encode(), b",".join(spelled[start:after]))
+        tail = b"," + orjson.dumps(more)[1:] if more else b"}"
+        pages[str(start) if start else ""] = head + tail
+    return pages

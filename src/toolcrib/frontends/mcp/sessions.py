@@ -1,0 +1,371 @@
+"""Sessions of the handshake era: the id is a signed token, so any replica can go on with one.
+
+Only what a client says once is in the token: who it is, which revision it speaks, what it can be asked. What
+lives in this process alone are its open streams and what is under way on them. The store has when a session
+was last used, once it is older than an hour, and which ones have ended.
+"""
+
+import hmac
+import logging
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b, sha256
+from secrets import token_urlsafe
+from time import monotonic
+
+import anyio
+import orjson
+
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.frontends.mcp.asked import Peer, Wire
+from toolcrib.frontends.mcp.questions import Questions
+from toolcrib.frontends.mcp.revisions import HANDSHAKES
+from toolcrib.frontends.mcp.running import Running
+from toolcrib.interfaces import FORGOTTEN, McpSessionRow, McpSessions
+from toolcrib.model import Caller, JsonObject
+from toolcrib.slots import DEFAULT_SHARE, Slots
+
+log = logging.getLogger(__name__)
+
+MOST_SESSIONS = 10_000
+IDLE_SECONDS = 30 * 60.0
+LONGEST_LIFE = 7 * 24 * 3600.0
+"""A session that is not used for so many seconds has ended."""
+RENEW_SECONDS = 3600.0
+"""The use of a session is stored where the stored one is older than this."""
+RELEASE_SECONDS = 60.0
+"""A session unused for this long is released from memory if its token holds all of its state."""
+KEEP_SECONDS = 30.0
+"""Between two looks at whose use is to be stored, and at what has ended elsewhere."""
+MAX_STORED = 100_000
+MAX_STORED_PER_PRINCIPAL = 10_000
+"""So many sessions have their last use stored, and as many their end; beyond that the longest unused are
+forgotten. A session that may be one of the ended ones that were forgotten is refused."""
+
+_ASKABLE = ("elicitation", "roots", "sampling")
+_MOST_TOKEN = 4096
+_MOST_ENDED = 4096
+"""Ends that are remembered here too, for requests that read the store just before; the store has them all."""
+_MAC = 16
+_BARE: JsonObject = {}
+
+
+class Session:
+    """One client that shook hands, and what is under way with it in this process."""
+
+    def __init__(
+        self,
+        id: str,
+        caller: Caller,
+        revision: str,
+        capabilities: JsonObject,
+        client: tuple[str, str],
+        *,
+        at_home: bool = True,
+        row: str = "",
+        renewed: float = 0.0,
+    ) -> None:
+        self.id, self.principal = id, caller.principal
+        self.row, self.renewed = row, renewed
+        """Where its end and last use are stored, and when the latter was."""
+        self.peer = Peer(
+            caller=caller, revision=revision, capabilities=capabilities, client=client, session=self
+        )
+        self.level: str | None = None
+        self.watched: set[str] = set()
+        self.found: dict[str, None] = {}
+        self.at_home = at_home
+        """Whether it was opened here; what one asked elsewhere is answered elsewhere."""
+        self.used = 0.0
+        self.stream: anyio.CancelScope | None = None
+        """The stream on which the client hears what belongs to no request, while it has one open."""
+        self.running, self.questions = Running(), Questions()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way with it."""
+        return bool(self.running or self.questions) or self.stream is not None
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it has state beyond its token; ids of its questions must not be given out again."""
+        return bool(self.busy or self.level or self.watched or self.found or self.questions.have_been_asked)
+
+    async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
+        """Put a question to the client on the stream of a request."""
+        return await self.questions.ask(method, params, wire)
+
+    def take(self, message: JsonObject) -> bool:
+        """Take an answer; False where only another replica can know the question."""
+        return self.questions.take(message) or self.at_home
+
+    def act_for(self, caller: Caller) -> None:
+        """Go by the rights of the request at hand, not of the one that opened the session."""
+        self.peer = self.peer._replace(caller=caller)
+
+
+class Sessions:
+    """Opens sessions and knows them again; one of another principal or context is none."""
+
+    def __init__(
+        self,
+        key: bytes,
+        stored: McpSessions,
+        clock: Callable[[], float],
+        *,
+        most: int = MOST_SESSIONS,
+        share: float = DEFAULT_SHARE,
+        idle_seconds: float = IDLE_SECONDS,
+        gone: Callable[[Session], None] = lambda _: None,
+    ) -> None:
+        self._key, self._stored, self._clock = key, stored, clock
+        self._slots, self._idle, self._gone = Slots(most, share), idle_seconds, gone
+        self._looked = clock()
+        # The longest unused come first.
+        self._live: OrderedDict[str, Session] = OrderedDict()
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        # By row: what the token does not hold of the sessions that were released, so that their next request
+        # does not depend on the store. A tenth of what a session takes.
+        self._released: OrderedDict[str, tuple[float, bool]] = OrderedDict()
+
+    @property
+    def released(self) -> int:
+        """How many sessions were released from memory and can still be used."""
+        return len(self._released)
+
+    def open(
+        self, caller: Caller, revision: str, capabilities: JsonObject, client: tuple[str, str]
+    ) -> Session:
+        """Open a session for a client that introduces itself."""
+        token = _Token(
+            nonce=token_urlsafe(16),
+            born=int(self._clock()),
+            owner=_owner(caller),
+            revision=revision,
+            capabilities={name: capabilities[name] for name in _ASKABLE if _given(capabilities, name)},
+            client=(client[0][:200], client[1][:200]),
+        )
+        return self._enter(token.signed(self._key), caller, token, at_home=True, renewed=token.born)
+
+    async def find(self, id: str, caller: Caller) -> Session:
+        """Return the session of an id; refuse an id that is not this caller's, as if there were no such."""
+        session = self._live.get(id)
+        if session is None:
+            token = _Token.read(id, self._key)
+            if token is None or token.owner != _owner(caller):
+                raise _unknown()
+            released = self._released.pop(token.row, None)
+            # Another replica may have stored a later use of one that was released long ago.
+            if released is None or self._clock() - released[0] > LONGEST_LIFE:
+                released = await self._last_used(token, caller.principal), False
+            session = self._live.get(id)
+            if session is None:  # and not found by another request meanwhile
+                renewed, at_home = released
+                return self._enter(id, caller, token, at_home=at_home, renewed=renewed)
+        if session.peer.caller is not caller:
+            if _owner(session.peer.caller) != _owner(caller):
+                raise _unknown()
+            session.act_for(caller)
+        session.used = monotonic()
+        self._live.move_to_end(id)
+        return session
+
+    async def _last_used(self, token: "_Token", principal: str) -> float:
+        """Return when a session was last used, as far as that is stored; one that has ended is unknown."""
+        found = await self._stored.get(token.row)
+        used = token.born if found is None else max(token.born, found.used)
+        ended = await self._may_have_ended(token, principal) if found is None else found.ended
+        if ended or token.row in self._ended or self._clock() - used > LONGEST_LIFE:
+            raise _unknown()
+        return used
+
+    async def _may_have_ended(self, token: "_Token", principal: str) -> bool:
+        """Whether a session of which nothing is stored is so old that its end may have been forgotten."""
+        rows = [await self._stored.get(each) for each in (FORGOTTEN, f"{FORGOTTEN} {principal}")]
+        return any(row is not None and token.born <= row.used for row in rows)
+
+    async def end(self, session: Session) -> None:
+        """End a session for good; it goes on where that cannot be stored."""
+        row = McpSessionRow(id=session.row, principal=session.principal, used=self._clock())
+        await self._stored.end(row)
+        self._end(session)
+
+    def _end(self, session: Session) -> None:
+        session.questions.close("the client has ended its session")
+        if session.stream is not None:
+            session.stream.cancel()
+        if self._live.get(session.id) is session:
+            self._forget(session)
+        # For a request that has read the store just before.
+        self._ended[session.row] = None
+        if len(self._ended) > _MOST_ENDED:
+            self._ended.popitem(last=False)
+
+    async def run(self, every: float = KEEP_SECONDS) -> None:
+        """Store which sessions are in use, and end those that were ended elsewhere, until cancelled."""
+        while True:
+            await anyio.sleep(every)
+            try:
+                await self.keep()
+            except ToolcribError as error:
+                log.warning("the use of MCP sessions cannot be stored now, and is tried again: %s", error)
+
+    async def keep(self) -> None:
+        """Store the use of sessions whose stored use is old, and look what was ended or is too old."""
+        now, idle = self._clock(), monotonic() - self._idle
+        due = [
+            session
+            for session in self._live.values()
+            if now - session.renewed > RENEW_SECONDS and (session.busy or session.used > idle)
+        ]
+        await self._stored.renew(
+            [McpSessionRow(id=each.row, principal=each.principal, used=now) for each in due]
+        )
+        for session in due:
+            session.renewed = now
+        ended = frozenset(await self._stored.ended_since(self._looked - RENEW_SECONDS))
+        for session in tuple(self._live.values()) if ended else ():
+            if session.row in ended:
+                self._end(session)
+        for row in ended:
+            self._released.pop(row, None)
+        self._release()
+        self._looked = now
+        before = now - LONGEST_LIFE
+        await self._stored.prune(before, most=MAX_STORED, per_principal=MAX_STORED_PER_PRINCIPAL)
+
+    def hush(self) -> None:
+        """Ask no client anything more: the answers would find nobody who takes them."""
+        for session in self._live.values():
+            session.questions.close("the gateway is stopping, and takes no more answers")
+
+    def _enter(self, id: str, caller: Caller, token: "_Token", *, at_home: bool, renewed: float) -> Session:
+        self._sweep()
+        if not self._slots.take(caller.principal):
+            self._make_room(caller.principal)
+        session = Session(
+            id,
+            caller,
+            token.revision,
+            token.capabilities,
+            token.client,
+            at_home=at_home,
+            row=token.row,
+            renewed=renewed,
+        )
+        session.used = monotonic()
+        self._live[id] = session
+        return session
+
+    def _sweep(self) -> None:
+        """Forget what has not been used for long and is not busy."""
+        limit = monotonic() - self._idle
+        for session in tuple(self._live.values()):
+            if session.used > limit:
+                return
+            if not session.busy:
+                self._forget(session)
+
+    def _release(self) -> None:
+        """Release sessions without state of their own: most clients never come back to end theirs."""
+        limit = monotonic() - min(RELEASE_SECONDS, self._idle)
+        for session in tuple(self._live.values()):
+            if session.used > limit:
+                return
+            if not session.has_state:
+                self._forget(session)
+                self._released[session.row] = (session.renewed, session.at_home)
+                if len(self._released) > self._slots.total:
+                    self._released.popitem(last=False)
+
+    def _make_room(self, principal: str) -> None:
+        """Forget a session for a new one: the longest unused of the principal with the most, or of any."""
+        held = self._slots.by_principal
+        own = held.get(principal, 0) >= self._slots.per_principal
+        most = principal if own else max(held, key=held.__getitem__)
+        idle = [session for session in self._live.values() if not session.busy]
+        found = next((each for each in idle if each.principal == most), None if own or not idle else idle[0])
+        if found is None:
+            message = "too many sessions are under way; end one, or try again shortly"
+            raise Refused("OVERLOADED", message, retry_after=5.0)
+        self._forget(found)
+        self._slots.take(principal)
+
+    def _forget(self, session: Session) -> None:
+        del self._live[session.id]
+        self._slots.release(session.principal)
+        self._gone(session)
+
+
+class _Token:
+    """What a session id says, under a signature."""
+
+    __slots__ = ("born", "capabilities", "client", "nonce", "owner", "revision")
+
+    def __init__(
+        self,
+        *,
+        nonce: str,
+        born: int,
+        owner: str,
+        revision: str,
+        capabilities: JsonObject,
+        client: tuple[str, str],
+    ) -> None:
+        self.nonce, self.born, self.owner = nonce, born, owner
+        self.revision, self.capabilities, self.client = revision, capabilities, client
+
+    @property
+    def row(self) -> str:
+        """Where the session's end and last use are stored."""
+        return sha256(self.nonce.encode()).hexdigest()
+
+    def signed(self, key: bytes) -> str:
+        """Write it as text that may stand in a header."""
+        fields = [self.nonce, self.born, self.owner, self.revision, self.capabilities, self.client]
+        body = urlsafe_b64encode(orjson.dumps(fields))
+        if len(body) > _MOST_TOKEN:
+            # Only capabilities can be that long, and only which of them there are counts for much.
+            self.capabilities = dict.fromkeys(self.capabilities, _BARE)
+            return self.signed(key)
+        return f"{body.decode()}.{urlsafe_b64encode(_mac(body, key)).decode()}"
+
+    @classmethod
+    def read(cls, text: str, key: bytes) -> "_Token | None":
+        """Read one we have signed; None where we have not."""
+        body, _, mac = text.partition(".")
+        if len(text) > 2 * _MOST_TOKEN or not text.isascii():
+            return None
+        expected = urlsafe_b64encode(_mac(body.encode(), key))
+        if not hmac.compare_digest(expected, mac.encode()):
+            return None
+        nonce, born, owner, revision, capabilities, client = orjson.loads(urlsafe_b64decode(body))
+        if revision not in HANDSHAKES:
+            return None
+        return cls(
+            nonce=nonce,
+            born=born,
+            owner=owner,
+            revision=revision,
+            capabilities=capabilities,
+            client=(client[0], client[1]),
+        )
+
+
+def _mac(body: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, body, "sha256")[:_MAC]
+
+
+def _owner(caller: Caller) -> str:
+    """Whom a session belongs to: a principal in a context, whatever it may do at the moment."""
+    named = orjson.dumps((caller.id, caller.user, caller.context))
+    return blake2b(named, digest_size=12).hexdigest()
+
+
+def _given(capabilities: JsonObject, name: str) -> bool:
+    return type(capabilities.get(name)) is dict
+
+
+def _unknown() -> Refused:
+    return Refused("NOT_FOUND", "there is no such session; introduce yourself again", path="Mcp-Session-Id")

@@ -1,0 +1,173 @@
+"""MCP over standard input and output: the same answers for a client that starts us as its child."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import orjson
+from anyio.abc import TaskGroup
+
+from toolcrib.errors import Refused
+from toolcrib.frontends.mcp.asked import NOBODY, Asked, Peer, ProtocolError, meta_of
+from toolcrib.frontends.mcp.engine import Engine, introduced, refused
+from toolcrib.frontends.mcp.envelope import peer_of
+from toolcrib.frontends.mcp.messages import FREE, Reply, answered, checked, failed, id_of, is_answer
+from toolcrib.frontends.mcp.origin import NOWHERE, origin_of
+from toolcrib.frontends.mcp.pipes import Lines, Output, Overlong
+from toolcrib.frontends.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
+from toolcrib.frontends.mcp.running import Running
+from toolcrib.frontends.mcp.sessions import Session
+from toolcrib.gateway import Conversations, Gateway
+from toolcrib.http.body import check_keys, parse
+from toolcrib.model import Caller, JsonObject
+
+_GREETINGS = frozenset({"ping", "server/discover", "logging/setLevel"})
+_PATIENCE = 1.0
+"""How many seconds the last answers may take once the client has closed our input."""
+
+
+async def serve_stdio(
+    gateway: Gateway, conversations: Conversations, caller: Caller, settled: Callable[[], Awaitable[object]]
+) -> None:
+    """Serve one client until it closes our input; what anything else prints meanwhile goes to stderr.
+
+    Greetings are answered at once, the rest once `settled` returns: clients list the tools right after they
+    have started us, and many never again.
+    """
+    async with Lines.of_stdin() as lines, Output.to_stdout() as output, anyio.create_task_group() as tasks:
+        client = _Client(Engine(gateway, conversations), caller, output, tasks)
+        tasks.start_soon(client.settle, settled)
+        async for line in lines:
+            client.take(line)
+        await client.finish()
+        tasks.cancel_scope.cancel()
+
+
+class _Client:
+    """The one client of this process. Each message says by itself which era it is of."""
+
+    streams = True
+
+    def __init__(self, engine: Engine, caller: Caller, output: Output, tasks: TaskGroup) -> None:
+        self._engine, self._caller, self._output, self._tasks = engine, caller, output, tasks
+        self._session: Session | None = None
+        self._unknown = Peer(caller=caller, revision=LEGACY, capabilities={})
+        self._running = Running()
+        self._open = 0
+        self._ready, self._answered = anyio.Event(), anyio.Event()
+
+    async def settle(self, settled: Callable[[], Awaitable[object]]) -> None:
+        """Hold requests back until there is something to answer them with."""
+        await settled()
+        self._ready.set()
+
+    async def send(self, message: bytes) -> None:
+        """Write one message."""
+        await self._output.line(message)
+
+    async def finish(self) -> None:
+        """Wait for the last answers, for a moment from when they can be found."""
+        if self._open:
+            await self._ready.wait()
+        with anyio.move_on_after(_PATIENCE):
+            while self._open:
+                await self._answered.wait()
+
+    def take(self, line: bytes | Overlong) -> None:
+        """Take one line: a message, or a fault of the client's that it is told of."""
+        if isinstance(line, Overlong):
+            self._start(self.send, failed(None, INVALID_REQUEST, f"the line is over {line.limit} bytes"))
+            return
+        message, code = None, PARSE_ERROR
+        try:
+            message = parse(line)
+            code = INVALID_REQUEST
+            check_keys(line, message, FREE)
+            self._taken(checked(message))
+        except Refused as error:
+            self._start(self.send, failed(id_of(message), code, str(error)))
+
+    def _taken(self, message: JsonObject) -> None:
+        if is_answer(message):
+            if self._session is not None:
+                self._session.take(message)
+        elif "id" not in message:
+            self._noted(message["method"], message.get("params", {}))
+        elif message["method"] == "initialize":
+            # At once, because what follows on it goes by what it says.
+            self._start(self.send, self._welcome(message["id"], message.get("params", {})).body)
+        elif message["method"] == "subscriptions/listen":
+            # It has no end, so nobody waits for that.
+            self._tasks.start_soon(self._answer, message)
+        else:
+            self._start(self._answer, message)
+
+    def _noted(self, method: str, params: JsonObject) -> None:
+        if method == "notifications/cancelled":
+            self._running.cancel(params.get("requestId"))
+        elif method == "notifications/initialized":
+            session = self._handshake()
+            if session.stream is None:
+                session.stream = anyio.CancelScope()
+                self._tasks.start_soon(self._engine.changes.tell, session, self._caller, self.send)
+
+    def _handshake(self) -> Session:
+        """Return the session; a client that only says that it is ready has said nothing of itself."""
+        if self._session is None:
+            self._session = Session("stdio", self._caller, LEGACY, {}, NOBODY)
+        return self._session
+
+    def _start(self, do: Callable[[Any], Awaitable[None]], what: Any) -> None:
+        self._open += 1
+        self._tasks.start_soon(self._done, do, what)
+
+    async def _done(self, do: Callable[[Any], Awaitable[None]], what: Any) -> None:
+        try:
+            await do(what)
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._answered.set()
+                self._answered = anyio.Event()
+
+    async def _answer(self, message: JsonObject) -> None:
+        reply = await self._running.run(message["id"], self._reply(message))
+        if reply is not None:
+            await self.send(reply.body)
+
+    def _welcome(self, id: str | int, params: JsonObject) -> Reply:
+        try:
+            revision, capabilities, client = introduced(params)
+        except ProtocolError as error:
+            return refused(id, error)
+        self._session = Session("stdio", self._caller, revision, capabilities, client)
+        return Reply(answered(id, orjson.dumps(self._engine.welcome(self._caller, revision))))
+
+    async def _reply(self, message: JsonObject) -> Reply:
+        params = message.get("params", {})
+        carried = meta_of(params)
+        try:
+            peer = self._peer(message, carried)
+        except ProtocolError as error:
+            return refused(message["id"], error)
+        asked = Asked(
+            id=message["id"],
+            method=message["method"],
+            params=params,
+            peer=peer,
+            wire=self,
+            origin=origin_of(NOWHERE, peer, carried),
+        )
+        if message["method"] not in _GREETINGS:
+            await self._ready.wait()
+        return await self._engine.answer(asked)
+
+    def _peer(self, message: JsonObject, carried: JsonObject) -> Peer:
+        if VERSION_KEY in carried or message["method"] == "server/discover":
+            return peer_of(message, self._caller, None)
+        if self._session is not None:
+            return self._session.peer
+        if message["method"] == "ping":
+            return self._unknown
+        said = f"introduce yourself with `initialize` first, or say in `_meta` that you speak {MODERN}"
+        raise ProtocolError(INVALID_REQUEST, said)

@@ -1,0 +1,148 @@
+"""One call: the whole result at once, or events while it runs."""
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import anyio
+
+from toolcrib.errors import Refused
+from toolcrib.formats.rest import encode
+from toolcrib.frontends.rest.fields import KEY, key_of, only, refused, text
+from toolcrib.frontends.rest.streaming import KEEP_ALIVE, stream, wants_events
+from toolcrib.gateway import Conversations, Gateway, oversized
+from toolcrib.http import Answer, Request, patience, read, result_answer
+from toolcrib.http.answer import EVENTS
+from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
+
+FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
+FREE = frozenset({"arguments", "answers"})
+"""Fields whose content is not ours to judge: what upstreams get is written again from what was read."""
+NOTHING: JsonObject = {}
+
+_KNOWN = frozenset(FIELDS)
+_USUAL = frozenset({"name", "arguments"})
+_REPLAYED = (b"idempotency-replayed", b"true")
+
+
+class _Asked(NamedTuple):
+    """A call as the body asks for it."""
+
+    name: str
+    arguments: JsonObject
+    caller: Caller
+    deadline: float | None
+    capabilities: JsonObject = NOTHING
+    answers: JsonObject = NOTHING
+    state: str = ""
+    key: str = ""
+
+
+class Execute:
+    """Answers `POST /api/tools/execute`."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        conversations: Conversations,
+        *,
+        body_bytes: int,
+        keep_alive: float = KEEP_ALIVE,
+    ) -> None:
+        self._gateway, self._conversations = gateway, conversations
+        self._body_bytes, self._keep_alive = body_bytes, keep_alive
+
+    async def execute(self, request: Request) -> Answer:
+        """Call a tool."""
+        asked = self._asked(request, await request.json(self._body_bytes, free=FREE))
+        if wants_events(request):
+            run = partial(self._encoded, request, asked)
+            return Answer(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
+        result = await self._call(request, asked)
+        answer = result_answer(result)
+        if REPLAYED in result.meta:
+            answer = answer._replace(headers=(*answer.headers, _REPLAYED))
+        return answer
+
+    def _asked(self, request: Request, body: Json) -> _Asked:
+        if not isinstance(body, dict) or not _KNOWN.issuperset(cast("dict[str, Any]", body)):
+            body = only(body, *FIELDS)
+        fields = cast("dict[str, Any]", body)
+        name = fields.get("name")
+        if not isinstance(name, str) or not name:
+            raise Refused("INVALID_REQUEST", "name must be the name of a tool", path="name")
+        given: Json = fields.get("arguments")
+        arguments = cast("JsonObject", given) if isinstance(given, dict) else _arguments(given)
+        _bound(request, arguments)
+        wait = patience(request)
+        deadline = None if wait is None else anyio.current_time() + wait
+        header = request.headers.get(KEY)
+        if header is None and _USUAL.issuperset(fields):
+            return _Asked(name, arguments, request.caller, deadline)
+        caller = self._gateway.enter(request.caller, text(fields, "context"))
+        key = key_of(fields.get("idempotencyKey"), header)
+        answers, state = _object(fields, "answers"), _state(fields)
+        return _Asked(name, arguments, caller, deadline, _capabilities(fields), answers, state, key)
+
+    async def _encoded(self, request: Request, asked: _Asked, report: Report) -> bytes:
+        return encode(await self._call(request, asked, report))
+
+    def _call(self, request: Request, asked: _Asked, report: Report | None = None) -> Awaitable[Result]:
+        return self._conversations.converse(
+            asked.name,
+            asked.arguments,
+            asked.caller,
+            origin=request.origin,
+            deadline=asked.deadline,
+            capabilities=asked.capabilities,
+            answers=asked.answers,
+            state=asked.state,
+            idempotency_key=asked.key,
+            report=report,
+        )
+
+
+def _arguments(given: Json) -> JsonObject:
+    """Read arguments that are no object: none at all, or a JSON text of one, as some models write them."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        given = read(given, "INVALID_ARGUMENTS", "the text in arguments", "arguments")
+    if not isinstance(given, dict):
+        message = "arguments must be an object, or a JSON text of one"
+        raise Refused("INVALID_ARGUMENTS", message, path="arguments")
+    return cast("JsonObject", given)
+
+
+def _bound(request: Request, arguments: JsonObject) -> None:
+    """Refuse arguments over their own limit; only a large body can hold some."""
+    length = request.headers.get(b"content-length")
+    if length is not None and len(length) < 7:
+        return
+    said = oversized(arguments)
+    if said is not None:
+        raise Refused("PAYLOAD_TOO_LARGE", said, path="arguments")
+
+
+def _object(fields: JsonObject, name: str) -> JsonObject:
+    given = fields.get(name)
+    if given is not None and not isinstance(given, dict):
+        raise refused(name, "must be an object")
+    return cast("JsonObject", given or NOTHING)
+
+
+def _capabilities(fields: JsonObject) -> JsonObject:
+    """Read what the caller can be asked for; what is not known here does no harm."""
+    given = _object(fields, "capabilities")
+    for name in given:
+        if not isinstance(given[name], dict):
+            raise refused(f"capabilities.{name[:100]}", 'must be an object, such as {"elicitation": {}}')
+    return given
+
+
+def _state(fields: JsonObject) -> str:
+    """Read a state; whether it is one of ours is seen when it is opened."""
+    given = fields.get("state")
+    if given is not None and not isinstance(given, str):
+        raise refused("state", "must be text, as inputRequired gave it")
+    return given or ""

@@ -1,0 +1,156 @@
+"""The old routes of app tools, in their old shapes, carried out as every other call; until switched off."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, cast
+from urllib.parse import quote
+
+import anyio
+import orjson
+
+from toolcrib.admin import Console
+from toolcrib.apps.definition import tool_of
+from toolcrib.apps.phrases import phrases
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.formats.rest import as_json
+from toolcrib.frontends.rest.apps import check_reader
+from toolcrib.frontends.rest.fields import needed, refused, text
+from toolcrib.frontends.rest.terms import gives, takes
+from toolcrib.gateway import Gateway
+from toolcrib.http import Answer, Request, Route, json_answer, patience, result_answer
+from toolcrib.http.answer import Header
+from toolcrib.identity import Identity
+from toolcrib.model import Caller, Json, JsonObject, Result, Tool
+
+SILENT = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE"
+"""The reply by which an app asked the assistant to keep silent."""
+_SINCE = b"@1794787200"
+"""16 November 2026, as RFC 9745 spells a date."""
+_TYPES = {"integer": "number"}
+_Old = Callable[[Request], Awaitable[Answer]]
+
+
+class Legacy:
+    """Answers as the routes of old did; every answer says that they are on their way out."""
+
+    def __init__(self, gateway: Gateway, identity: Identity, console: Console) -> None:
+        self._gateway, self._identity, self._console = gateway, identity, console
+
+    async def app_tools(self, request: Request) -> Answer:
+        """List an app's tools."""
+        request.query()
+        check_reader(request.caller)
+        found = await self._console.apps.get(request.params["package"])
+        app = self._console.confined_app(found, request.caller)
+        language = request.caller.language
+        return json_answer([_old(tool_of(app, each), language) for each in app.tools])
+
+    async def user_tools(self, request: Request) -> Answer:
+        """List the tools of all apps a user may use now."""
+        request.query()
+        caller = await self._present(request.caller, request.params["user"])
+        tools = [tool for tool in self._gateway.tools(caller) if tool.family == "app"]
+        return json_answer([{**_old(tool, caller.language), "appPackageName": tool.source} for tool in tools])
+
+    async def call(self, request: Request) -> Answer:
+        """Call a tool of an app."""
+        request.query()
+        fields = _object(await request.json(free=frozenset({"toolParameters"})))
+        given = fields.get("toolParameters")
+        if given is not None and not isinstance(given, dict):
+            raise refused("toolParameters", "must be an object")
+        name = f"{request.params['package']}:{needed(fields, 'toolId')}"
+        caller = await self._present(request.caller, text(fields, "userId"))
+        wait = patience(request)
+        deadline = None if wait is None else anyio.current_time() + wait
+        arguments = cast("JsonObject | None", given)
+        result = await self._gateway.call(name, arguments, caller, origin=request.origin, deadline=deadline)
+        return replied(result)
+
+    async def _present(self, caller: Caller, user: str | None) -> Caller:
+        """Return the caller as it acts for a user who is here."""
+        acting = caller if user is None else self._identity.acting_for(caller, user)
+        if acting.user is None:
+            raise refused("userId", "must say whom the tool is called for")
+        return await self._identity.people.here(acting)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the table of these routes."""
+        apps, users = "/api/tools/apps/{package}", "/api/tools/users/{user}"
+        return (
+            Route(
+                method="GET",
+                path=f"{apps}/tools",
+                handler=self._outgoing(self.app_tools, "/api/apps/{package}/tools"),
+                summary="An app's tools, in the old shape; use `GET /api/apps/{package}/tools`.",
+                document={"deprecated": True, **gives("OldTools")},
+            ),
+            Route(
+                method="GET",
+                path=f"{users}/tools",
+                handler=self._outgoing(self.user_tools, "/api/tools"),
+                summary="The tools of a user's apps, in the old shape; use `GET /api/tools`.",
+                document={"deprecated": True, **gives("OldTools")},
+            ),
+            Route(
+                method="POST",
+                path=f"{apps}/tool",
+                handler=self._outgoing(self.call, "/api/tools/execute"),
+                summary="Calls a tool of an app, in the old shape; use `POST /api/tools/execute`.",
+                calls=True,
+                document={"deprecated": True, **takes("OldCall"), **gives("OldAnswer")},
+            ),
+        )
+
+    def _outgoing(self, answer: _Old, successor: str) -> _Old:
+        """Say beside every answer that the route is on its way out, and what comes after it."""
+
+        async def answered(request: Request) -> Answer:
+            try:
+                given = await answer(request)
+            except ToolcribError as error:
+                given = replied(self._gateway.refusal(error.problem, request.origin))
+            package = quote(request.params.get("package", ""), safe="")
+            link = f'<{successor.replace("{package}", package)}>; rel="successor-version"'
+            marks: tuple[Header, ...] = ((b"deprecation", _SINCE), (b"link", link.encode()))
+            return given._replace(headers=(*given.headers, *marks))
+
+        return answered
+
+
+def replied(result: Result) -> Answer:
+    """Spell a result as the old routes did."""
+    problem, plain = result.problem, result_answer(result)
+    if problem is not None:
+        body: Json = {**as_json(result), "message": problem.message}
+    elif result.ask is not None:
+        body = {"status": "error", "message": "the tool asks first, which this route cannot pass on"}
+    else:
+        body = {"status": "success", "reply": SILENT if result.voice.suppress else as_json(result)["content"]}
+    return plain._replace(body=orjson.dumps(body))
+
+
+def _old(tool: Tool, language: str) -> dict[str, Any]:
+    """Spell a tool in the old shape, as far as that can say it."""
+    schema = tool.input_schema
+    required: Iterable[str] = schema.get("required", ())
+    said = list(phrases(tool.extensions, language))
+    properties: dict[str, JsonObject] = schema.get("properties", {})
+    parameters = {name: _parameter(each, required=name in required) for name, each in properties.items()}
+    spelled: dict[str, Any] = {"id": tool.local, "description": tool.description, "parameters": parameters}
+    return {**spelled, "activationPhrases": said} if said else spelled
+
+
+def _parameter(given: JsonObject, *, required: bool) -> JsonObject:
+    kind = given.get("type", "string")
+    spelled: JsonObject = {
+        "type": _TYPES.get(kind, kind) if isinstance(kind, str) else "string",
+        "description": given.get("description", ""),
+        "required": required,
+    }
+    return {**spelled, "enum": given["enum"]} if "enum" in given else spelled
+
+
+def _object(body: Json) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise Refused("INVALID_REQUEST", "the body must be a JSON object with toolId, toolParameters, userId")
+    return cast("dict[str, Any]", body)

@@ -1,0 +1,84 @@
+"""Describes the API from the table of routes itself, so that the description cannot fall behind."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from toolcrib.frontends.rest.shapes import SHAPES
+from toolcrib.frontends.rest.terms import TEXT, Schema, ref
+from toolcrib.http import Route
+from toolcrib.version import VERSION
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_KEY_SCHEME = {"type": "http", "scheme": "bearer", "description": "an API key; the admin key may all"}
+_APP_SCHEME = {"type": "http", "scheme": "bearer", "description": "an app: its package, a colon, its API key"}
+_COOKIE_SCHEME = {
+    "type": "apiKey",
+    "in": "cookie",
+    "name": "toolcrib_session",
+    "description": "the web page's own requests, which also carry the session's secret in X-Crib-Token",
+}
+_SCHEMES = {"key": _KEY_SCHEME, "page": _COOKIE_SCHEME, "app": _APP_SCHEME}
+
+
+def describe(routes: Iterable[Route]) -> dict[str, Any]:
+    """Return an OpenAPI 3.1 document of these routes."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Toolcrib",
+            "version": VERSION,
+            "summary": "A gateway between LLM agents and tools.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {"schemas": SHAPES, "securitySchemes": _SCHEMES},
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    document = dict(route.document)
+    responses = {"default": _failure(), **document.pop("responses", {"200": {"description": "done"}})}
+    operation: dict[str, Any] = {
+        "operationId": _id(route),
+        "summary": route.summary,
+        **document,
+        "parameters": [*_path_parameters(route), *document.get("parameters", [])],
+        "responses": responses,
+        "security": _security(route),
+    }
+    if route.needs is not None:
+        operation["description"] = f"Needs the permission `{route.needs}`."
+    return operation
+
+
+def _id(route: Route) -> str:
+    words = re.sub(r"[^A-Za-z0-9]+", " ", route.path).title().replace(" ", "")
+    return f"{route.method.lower()}{words}"
+
+
+def _path_parameters(route: Route) -> list[Schema]:
+    names = _PARAMETER.findall(route.path)
+    return [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+
+
+def _security(route: Route) -> list[dict[str, list[str]]]:
+    if route.access == "open":
+        return []
+    if route.access == "app":
+        return [{"app": []}]
+    ways: list[dict[str, list[str]]] = [{"key": []}]
+    if route.cookie:
+        ways.append({"page": []})
+    return [{}, *ways] if route.access == "loopback" else ways
+
+
+def _failure() -> Schema:
+    return {
+        "description": "an error; `error.code` says which, and the table of codes gives its status",
+        "content": {"application/json": {"schema": ref("Result")}},
+    }

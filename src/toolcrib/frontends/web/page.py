@@ -1,0 +1,197 @@
+"""Serves the page, its script and style, and signs its reader in and out."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import cast
+
+from toolcrib.errors import Refused
+from toolcrib.frontends.web.session import Sessions, from_own_page
+from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.http.answer import SAFE, Headers
+from toolcrib.identity import PageSession
+from toolcrib.model import Actor, Caller, Json
+
+_FOLDER = Path(__file__).parent
+# A script of this origin could read the secret of the session: none but the page's own may run, and no text
+# can become one.
+_POLICY = (
+    b"default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HARDENED: Headers = (
+    *SAFE,
+    (b"content-security-policy", _POLICY),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_TYPES = {
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
+ADMIN = "crib:admin"
+MAX_EXCHANGE_BYTES = 1024
+"""The body of an exchange is a token; it comes before any authentication."""
+Audited = Callable[[Actor, str], AbstractAsyncContextManager[object]]
+"""Records what a block does as an action of that name, when it ends."""
+
+
+class Page:
+    """One page, the same for everyone: what it shows it asks the API for, as any other client would."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        make_link: Callable[[Caller, str | None], str],
+        public_url: str | None,
+        *,
+        audited: Audited,
+        actor: Callable[[Request, PageSession], Actor],
+        link_failed: Callable[[Request], Awaitable[None]],
+    ) -> None:
+        self._sessions, self._make_link = sessions, make_link
+        self._audited, self._actor, self._link_failed = audited, actor, link_failed
+        self._public_url = public_url.rstrip("/") if public_url else None
+        html = (b"content-type", b"text/html; charset=utf-8")
+        self._index = Answer(200, (_FOLDER / "index.html").read_bytes(), (html, *_HARDENED))
+        self._assets = {
+            file.name: Answer(200, file.read_bytes(), ((b"content-type", _TYPES[file.suffix]), *_HARDENED))
+            for file in sorted((_FOLDER / "assets").iterdir())
+            if file.suffix in _TYPES
+        }
+
+    async def index(self, request: Request) -> Answer:
+        """Show the page. It holds no data and no secret, signed in or not."""
+        del request
+        return self._index
+
+    async def asset(self, request: Request) -> Answer:
+        """Give the page its parts."""
+        found = self._assets.get(request.params["file"])
+        if found is None:
+            raise Refused("NOT_FOUND", "the page has no such part", path="file")
+        return found
+
+    async def moved(self, request: Request) -> Answer:
+        """Lead to where the page is."""
+        del request
+        return Answer(303, b"", ((b"location", b"/"), *_HARDENED))
+
+    async def link(self, request: Request) -> Answer:
+        """Make a link that signs one reader in, once. Its token is in the fragment, which is never sent."""
+        own = f"{request.scope.get('scheme', 'http')}://{request.header(b'host')}"
+        async with self._audited(request.actor, "signin.link"):
+            token = self._make_link(request.caller, request.header(b"authorization"))
+        return json_answer({"url": f"{self._public_url or own}/#token={token}"})
+
+    async def exchange(self, request: Request) -> Answer:
+        """Use a link up: set the session's cookie, and give its secret to the page, this once."""
+        if not from_own_page(request):
+            message = "only the gateway's own page exchanges a link; open the link in a browser"
+            raise Refused("ORIGIN_REFUSED", message, path="Origin")
+        token = _token(await request.json(MAX_EXCHANGE_BYTES))
+        session = self._sessions.sign_in.exchange(token)
+        if session is None:
+            await self._link_failed(request)
+            message = "this link has been used or is too old; make another with `toolcrib link`"
+            raise Refused("UNAUTHENTICATED", message, path="token")
+        async with self._audited(self._actor(request, session), "signin.start"):
+            replaced = self._sessions.find(request)
+            if replaced is not None:
+                self._sessions.sign_in.end(replaced.cookie)
+        return json_answer({"secret": session.secret}, 200, self._sessions.cookie(request, session))
+
+    async def sign_out(self, request: Request) -> Answer:
+        """End the session, in every tab."""
+        session = self._sessions.verified(request)
+        if session is None:
+            message = "there is no session of the page to end; a key is ended by DELETE /api/keys"
+            raise Refused("INVALID_REQUEST", message)
+        async with self._audited(request.actor, "signin.end"):
+            self._sessions.sign_in.end(session.cookie)
+        return json_answer({"signedOut": True}, 200, self._sessions.cookie(request, None))
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return every route of this face."""
+        return (*self._shown(), *self._signing())
+
+    def _shown(self) -> tuple[Route, ...]:
+        html = {"text/html": {"schema": {"type": "string"}}}
+        return (
+            Route(
+                method="GET",
+                path="/",
+                handler=self.index,
+                summary="The web page.",
+                access="open",
+                document={"responses": {"200": {"description": "the page", "content": html}}},
+            ),
+            Route(
+                method="GET",
+                path="/assets/{file}",
+                handler=self.asset,
+                summary="The page's script, style and picture.",
+                access="open",
+            ),
+            Route(
+                method="GET",
+                path="/admin",
+                handler=self.moved,
+                summary="Leads to the web page.",
+                access="open",
+                document={"responses": {"303": {"description": "go to `/`"}}},
+            ),
+        )
+
+    def _signing(self) -> tuple[Route, ...]:
+        return (
+            Route(
+                method="POST",
+                path="/api/signin",
+                handler=self.link,
+                summary="Makes a link that signs one reader of the web page in, once.",
+                action="signin.link",
+                needs=ADMIN,
+                # A session must not make links: it could sign itself in anew for ever.
+                cookie=False,
+                document=_json("Link"),
+            ),
+            Route(
+                method="POST",
+                path="/api/signin/exchange",
+                handler=self.exchange,
+                summary="Uses a link up: sets the page's cookie and returns its secret, once.",
+                access="open",
+                document={**_body("LinkToken"), **_json("SignedIn")},
+            ),
+            Route(
+                method="POST",
+                path="/api/signout",
+                handler=self.sign_out,
+                summary="Ends the web page's session.",
+                action="signin.end",
+                document=_json("SignedOut"),
+            ),
+        )
+
+
+def _token(body: Json) -> str:
+    token = cast("dict[str, Json]", body).get("token") if isinstance(body, dict) else None
+    if not isinstance(token, str):
+        raise Refused("INVALID_REQUEST", 'send {"token": "…"}, the token of a link', path="token")
+    return token
+
+
+def _content(shape: str) -> dict[str, object]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
+
+
+def _body(shape: str) -> dict[str, object]:
+    return {"requestBody": {"required": True, "content": _content(shape)}}
+
+
+def _json(shape: str) -> dict[str, object]:
+    return {"responses": {"200": {"description": "done", "content": _content(shape)}}}

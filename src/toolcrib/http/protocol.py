@@ -1,0 +1,395 @@
+"""uvicorn's HTTP protocol with bounds: on the head, on the time to arrive, on work for nobody."""
+
+import asyncio
+from functools import partial
+from typing import Any, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from toolcrib.http.cycle import App, Cycle, Usual
+from toolcrib.http.flow import CountingFlow
+from toolcrib.http.framing import HEAD_END, ChunkedFraming, Malformed, coding_fault
+from toolcrib.http.intake import ClientConnection, Intake
+from toolcrib.http.switch import SOCKETS, Run
+from toolcrib.http.target import check_authority, parse_target
+from toolcrib.http.waiting import UNCOUNTED_BODY_BYTES, hold_body
+from toolcrib.http.websocket import WebSocket, shake
+
+HEAD_BYTES = 64 << 10
+"""Where the parser stops; the guard refuses less than this, but needs a head that is whole."""
+MAX_HEADERS = 256
+"""How many there may be in a head that is not whole; the guard refuses fewer, by name."""
+ARRIVAL_SECONDS = 60.0
+"""How long a request may take to arrive, head and body."""
+MAX_PIPELINED = 64
+"""Requests of one connection that wait for the one before; after the last of them it is closed."""
+UNCOUNTED_HEAD_BYTES = 4 << 10
+"""What may wait of an unfinished head before it is counted."""
+
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_NOTED_HEADERS = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
+_VERSIONS = frozenset({"1.0", "1.1"})
+_TUNNEL = b"CONNECT"
+"""The parser takes all that follows for another protocol, whatever the headers say."""
+_NOT_HTTP = "Invalid HTTP request received."
+
+
+class _Discard:
+    """In place of the parser once a connection has sent something that is no request."""
+
+    def feed_data(self, data: bytes) -> None:
+        """Ignore what else comes."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. What comes with every request is done here, more cheaply; what is rare is uvicorn's."""
+
+    cycle: Cycle | None
+    parser: Any
+    _arrived = False
+    _is_first = True
+    """Whether no message has ended within the current read yet."""
+    _head = _chunk = 0
+    _head_tail = b""
+    """The last bytes of a head that is not whole, of which its end may be a part."""
+    _late: asyncio.TimerHandle | None = None
+    _idle: asyncio.TimerHandle | None = None
+    _since = 0.0
+    _intake: Intake
+    _connection: ClientConnection
+    _running: Cycle | None = None
+    """The request that is being answered; those that came after it wait in the pipeline."""
+    _framing: ChunkedFraming | None = None
+    _noted = _upgrade_ignored = False
+    _usual: Usual = ([], b"")
+    is_spare = False
+    """Whether the connection has a descriptor that is kept for the operator."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Give the first request its time."""
+        super().connection_made(transport)
+        self._served, self.headers = cast("App", self.app), []
+        self._intake = getattr(self.config.app, "intake", None) or Intake()
+        peer = self.client[0] if self.client else ""
+        self._connection = self._intake.opened(transport, peer, is_spare=self.is_spare)
+        self.flow = CountingFlow(transport, self._connection)
+        self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the work for a client that left: nobody is there to hear the answer.
+
+        Some may not be cut short by that alone, and says so in its scope.
+        """
+        self._stop_timers()
+        self._intake.ended(self._connection)
+        super().connection_lost(exc)
+        running = self._running
+        if running is None or running.response_complete:
+            return
+        running.disconnected = True
+        running.message_event.set()
+        if "toolcrib.outlives" not in running.scope:
+            self._cancel(running)
+
+    def _cancel(self, cycle: Cycle) -> None:
+        if cycle.task is not None:
+            # One that has not begun will not, and cannot leave by itself.
+            cycle.task.add_done_callback(self.tasks.discard)
+            cycle.task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, and watch over a request that does not arrive in one piece."""
+        self._chunk, self._is_first = len(data), True
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._refuse(_reason(error), own=self._head < 0 and not self._arrived)
+            return
+        except httptools.HttpParserUpgrade as upgrade:
+            if not self._upgraded(data[upgrade.args[0] :]):
+                return
+        if self._framing is not None and self._framing.exceeds(data):
+            self._refuse("the trailers and chunk extensions are too large; leave them out", own=True)
+            return
+        if self._arrived:
+            if self._late is not None:
+                self._set_timer(running=False)
+        elif not self.transport.is_closing():
+            self._count(data)
+
+    # What the parser finds
+
+    def on_message_begin(self) -> None:
+        """Start anew."""
+        self.url, self.headers, self.expect_100_continue = b"", [], False
+        self._arrived, self._head = False, 0
+        self._noted, self._framing = False, None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note a header. After the head it is a trailer field, which the framing drops."""
+        name = name.lower()
+        if name in _NOTED_HEADERS:
+            self._noted = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, or wait until the request before has been answered."""
+        parser, before = self.parser, self.cycle
+        path, raw, query, _, authority = target = parse_target(self.url)
+        method, version = parser.get_method(), parser.get_http_version()
+        if authority:
+            check_authority(target, self.headers)
+        if version not in _VERSIONS or method == _TUNNEL:
+            raise Malformed("this is neither HTTP/1.1 nor HTTP/1.0, or it asks for a tunnel")
+        headers = self.headers
+        if self._noted and self._ignores_upgrade(path, version):
+            return
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": method.decode("ascii"),
+            "path": path,
+            "raw_path": raw,
+            "query_string": query,
+            "headers": headers,
+        }
+        cycle = Cycle(scope, self.transport, self.flow, self._headers(), self.on_response_complete)
+        cycle.keep_alive = version != "1.0" and parser.should_keep_alive()
+        cycle.waiting_for_100_continue = self.expect_100_continue
+        cycle.head, cycle.connection = self._head + self._chunk, self._connection
+        if self._head > UNCOUNTED_HEAD_BYTES:
+            self._connection.incoming.clear()
+        self._head = -1
+        self.cycle = cycle  # pyright: ignore[reportIncompatibleVariableOverride] - of ours, and None at first
+        if before is None or before.response_complete:
+            self._start(cycle)
+        else:
+            if len(self.pipeline) >= MAX_PIPELINED:
+                raise Malformed("too many requests wait on this connection; read the answers first")
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, cast("Any", self.app)))
+
+    def _ignores_upgrade(self, path: str, version: str) -> bool:
+        """Look at the headers that change how a message is read; whether its head is to be read again."""
+        fields = self.headers
+        codings = [value for name, value in fields if name == b"transfer-encoding"]
+        if codings:
+            has_length = any(name == b"content-length" for name, _ in fields)
+            fault = coding_fault(codings, version, has_length=has_length)
+            if fault is not None:
+                raise Malformed(fault)
+        self.expect_100_continue = any(
+            name == b"expect" and value.lower() == b"100-continue" for name, value in fields
+        )
+        if self.parser.should_upgrade() and path != SOCKETS:
+            self._upgrade_ignored = True
+            return True
+        if codings:
+            start = self._head_tail if self._head else b""
+            self._framing = ChunkedFraming(self._intake, start if self._is_first else None)
+            self.headers = cast("Any", self._framing)
+        return False
+
+    def on_chunk_complete(self) -> None:
+        """Note the end of a chunk."""
+        if self._framing is not None:
+            self._framing.end_chunk()
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a part of the body."""
+        cycle = self.cycle
+        if self._framing is not None:
+            self._framing.content += len(body)
+        if cycle is not None and not cycle.response_complete and cycle.refusal is None:
+            cycle.take(body)
+            if len(cycle.body) > UNCOUNTED_BODY_BYTES:
+                hold_body(cycle)
+
+    def on_message_complete(self) -> None:
+        """Note that the request is whole."""
+        if self._upgrade_ignored:
+            return
+        self._arrived, self._is_first, cycle = True, False, self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.end()
+
+    def on_response_complete(self) -> None:
+        """Go on to the request that waits, or rest."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused and self._running is not None:
+            # From here on it is not counted, and nobody asks for it.
+            self._running.body = b""
+            self.flow.resume_reading()
+        if self.pipeline:
+            cycle, _ = self.pipeline.pop()
+            self._start(cast("Cycle", cycle))
+            return
+        self._since = self.loop.time()
+        if self._idle is None:
+            self._idle = self.loop.call_later(self.timeout_keep_alive, self._rested)
+
+    # Time
+
+    def _rested(self) -> None:
+        """Hang up after a long rest. One timer serves all rests of a connection: it looks how long it was."""
+        left = self._since + self.timeout_keep_alive - self.loop.time()
+        resting = self._arrived and self.cycle is not None and self.cycle.response_complete
+        if resting and left <= 0 and not self.transport.is_closing():
+            self.transport.close()
+        else:
+            self._idle = self.loop.call_later(left if left > 0 else self.timeout_keep_alive, self._rested)
+
+    def _count(self, data: bytes) -> None:
+        if self._late is None:
+            self._set_timer(running=True)
+        if self._head >= 0:
+            self._head += self._chunk
+            kept = 1 - len(HEAD_END)
+            self._head_tail = (self._head_tail + data[kept:])[kept:]
+            if self._head > HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+                limit = f"{MAX_HEADERS} headers of {HEAD_BYTES} bytes"
+                self.send_400_response(f"the headers are over the limit of {limit}; send less")
+            elif self._head > UNCOUNTED_HEAD_BYTES and not self._connection.hold_incoming(self._head):
+                self.transport.abort()
+
+    def _set_timer(self, *, running: bool) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late) if running else None
+
+    def _stop_timers(self) -> None:
+        self._set_timer(running=False)
+        if self._idle is not None:
+            self._idle.cancel()
+        cast("CountingFlow", self.flow).stop()
+
+    def _too_late(self) -> None:
+        if self.pipeline:
+            # It waits behind another request of the same client, and we are the ones who do not read on.
+            self._set_timer(running=True)
+        elif not self._arrived and not self.transport.is_closing():
+            self.transport.close()
+
+    # Another protocol
+
+    def _upgraded(self, rest: bytes) -> bool:
+        """Go on after a head that asks for another protocol; whether the connection can be read on.
+
+        The parser takes everything after such a head for the other protocol, a body too. Where none is
+        offered, the head is read again without the Upgrade header.
+        """
+        while self._upgrade_ignored:
+            self._upgrade_ignored = False
+            left, rest = len(rest), self._head_without_upgrade() + rest
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserError as error:
+                self._refuse(_reason(error), own=self._head < 0 and not self._arrived)
+                return False
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
+                if len(rest) == left:
+                    # It was the same head again, and so it would be for ever.
+                    self._refuse(_NOT_HTTP, own=False)
+                    return False
+            else:
+                return True
+        self._offer(rest)
+        return True
+
+    def _head_without_upgrade(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%b: %b\r\n" % pair for pair in self.headers if pair[0] != b"upgrade"]
+        return b"".join((*lines, b"\r\n"))
+
+    def _offer(self, more: bytes) -> None:
+        """Offer a socket to whoever answers; elsewhere it is as if the request had not asked for one."""
+        cycle = self.cycle
+        if cycle is not None and cycle.scope["path"] == SOCKETS:
+            # What comes from here on is for the socket, if there will be one; for a request it cannot be.
+            self.flow.pause_reading()
+            cycle.keep_alive = False
+            cycle.scope["toolcrib.switch"] = partial(self._switch, cycle, more)
+
+    def _switch(self, cycle: Cycle, more: bytes, run: Run, *, heartbeat: float) -> None:
+        """Leave the connection to a socket."""
+        wire, answer = shake(cycle.scope)
+        cycle.response_started = cycle.response_complete = True
+        self._stop_timers()
+        self.connections.discard(self)
+        socket = WebSocket(wire, self.transport, self.connections, (self._intake, self._connection))
+        self.transport.set_protocol(socket)
+        self.transport.write(answer)
+        task = self.loop.create_task(socket.run(run, heartbeat))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        if more:
+            socket.data_received(more)
+        self.flow.resume_reading()
+
+    # Answers
+
+    def _refuse(self, message: str, *, own: bool) -> None:
+        """Refuse what is no request and read no further; `own` where it is the body of the last request.
+
+        A request before it keeps its answer, and the connection is closed after that.
+        """
+        self._intake.count_malformed(self._connection)
+        self.parser = cast("Any", _Discard())
+        last = self.cycle
+        if own and last is not None:
+            if self.pipeline and self.pipeline[0][0] is last:
+                self.pipeline.popleft()
+            else:
+                last.disconnected = not last.response_complete
+                self._cancel(last)
+                if last.response_started:
+                    self.transport.close()
+                    return
+        running = self._running
+        if running is not None and not (running.response_complete or running.disconnected):
+            waiting = cast("Cycle", self.pipeline[0][0]) if self.pipeline else running
+            waiting.keep_alive = False
+            return
+        self.send_400_response(message)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer in the shape of all our errors, and hang up."""
+        body = cast("App", self.config.app).malformed(msg)
+        head = (
+            b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-store\r\n"
+            b"x-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+        )
+        self.transport.write(head % len(body) + body)
+        self.transport.close()
+
+    def _headers(self) -> Usual:
+        """Return uvicorn's own headers; it makes another list of them once a second."""
+        headers = self.server_state.default_headers
+        if self._usual[0] is not headers:
+            self._usual = (headers, b"".join(b"%b: %b\r\n" % pair for pair in headers))
+        return self._usual
+
+    def _start(self, cycle: Cycle) -> None:
+        """Start as uvicorn does, and remember the task, to cancel it where the client leaves."""
+        cycle.scope["toolcrib.short"] = self._running = cycle
+        task = cycle.task = self.loop.create_task(cycle.run(self._served, self.tasks))
+        self.tasks.add(task)
+        if self._late is not None:
+            # What waited behind another request is read on from here, so its time starts here.
+            self._set_timer(running=True)
+
+
+def _reason(error: httptools.HttpParserError) -> str:
+    """Say what is wrong: in our words where we found it, else in general."""
+    return str(error.__context__) if isinstance(error.__context__, Malformed) else _NOT_HTTP

@@ -1,0 +1,170 @@
+"""One HTTP request, read no further than somebody asks."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+from toolcrib.errors import Refused
+from toolcrib.http.body import check_keys, check_type, parse
+from toolcrib.http.intake import ClientConnection, Intake, UnfinishedBody
+from toolcrib.model import Actor, Caller, Json, Origin
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Short(Protocol):
+    """The short ways our own protocol has beside ASGI's, for what is whole."""
+
+    head: int
+    """The most bytes the head can have had."""
+    connection: ClientConnection
+    keep_alive: bool
+    """Whether the connection stays open after the answer."""
+
+    def received(self) -> bytes | None:
+        """Return the body, if all of it is there; None where it must be waited for."""
+        ...
+
+    def whole(self, status: int, head: bytes, body: bytes) -> bool:
+        """Write an answer in one piece; whether that was possible."""
+        ...
+
+
+BODY_BYTES = 4 << 20
+_MOST_PARAMETERS = 50
+_LONGEST = 20
+"""Digits of a length. Some may be zeros before it, without end, and Python refuses to read so many."""
+_NOBODY = Caller(id="nobody", contexts=frozenset())
+_NOWHERE = Origin(face="rest")
+_UNKNOWN = Actor.unknown("rest", "")
+
+
+class Disconnected(Exception):
+    """The client left before its request was whole; there is nobody to answer."""
+
+
+class Request:
+    """What came in, and what the way to the handler found out: whose it is, and where it comes from."""
+
+    __slots__ = (
+        "actor",
+        "caller",
+        "headers",
+        "intake",
+        "method",
+        "origin",
+        "params",
+        "path",
+        "query_string",
+        "receive",
+        "scope",
+        "send",
+        "short",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, intake: Intake | None = None) -> None:
+        self.intake = intake
+        """What unfinished bodies are counted by, where they are."""
+        self.scope, self.receive, self.send = scope, receive, send
+        # Taken out: it leads back to the scope, and such a circle waits for the garbage collector.
+        self.short: Short | None = scope.pop("toolcrib.short", None)
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.query_string: bytes = scope["query_string"]
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        """By lower-case name; the guard joins or refuses what came more than once."""
+        self.params: dict[str, str] = {}
+        self.caller = _NOBODY
+        self.origin = _NOWHERE
+        self.actor = _UNKNOWN
+        """The caller as the audit names it; set for routes that have an action."""
+
+    def header(self, name: bytes) -> str | None:
+        """Return one header as text."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def cookie(self, name: str) -> str | None:
+        """Return one cookie; of several with that name the first, which is the one nearest to this path."""
+        for pair in (self.header(b"cookie") or "").split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name:
+                return value
+        return None
+
+    def query(self, *known: str) -> dict[str, str]:
+        """Return the query's parameters; one that is not known, or comes twice, is refused by name."""
+        if not self.query_string:
+            return {}
+        found: dict[str, str] = {}
+        for name, value in self.pairs():
+            if name not in known:
+                accepted = f"this address takes {', '.join(known)}" if known else "this address takes none"
+                message = f"unknown parameter {name[:100]!r}; {accepted}"
+                raise Refused("INVALID_REQUEST", message, path=name[:100])
+            if name in found:
+                message = f"the parameter {name} is given twice; give it once"
+                raise Refused("INVALID_REQUEST", message, path=name)
+            found[name] = value
+        return found
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the query's parameters as they are."""
+        try:
+            text = self.query_string.decode("ascii")
+            return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            limit = f"write it as name=value&…, in percent-encoded UTF-8, at most {_MOST_PARAMETERS} of them"
+            raise Refused("INVALID_REQUEST", f"the query of the address cannot be read; {limit}") from None
+
+    async def body(self, limit: int = BODY_BYTES) -> bytes:
+        """Return the whole body; one over the limit is refused, as early as it can be known."""
+        there = self.short.received() if self.short is not None else None
+        if there is not None:
+            if len(there) > limit:
+                raise _too_large(limit)
+            return there
+        length = self.headers.get(b"content-length")
+        if length is not None and length.isdigit() and int(length.lstrip(b"0")[:_LONGEST] or 0) > limit:
+            raise _too_large(limit)
+        if self.intake is None:
+            return await self._rest(limit, None)
+        unfinished = self.intake.begin_body(self)
+        try:
+            return await self._rest(limit, unfinished)
+        finally:
+            unfinished.end()
+
+    async def _rest(self, limit: int, unfinished: UnfinishedBody | None) -> bytes:
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > limit:
+                raise _too_large(limit)
+            more = message.get("more_body", False)
+            if more and unfinished is not None:
+                unfinished.grow(size)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def json(self, limit: int = BODY_BYTES, *, free: AbstractSet[str] = frozenset()) -> Json:
+        """Return the body as a JSON value that is neither too deep nor too wide.
+
+        A key that occurs twice in one object is refused, except within the values of `free` keys.
+        """
+        check_type(self.headers)
+        body = await self.body(limit)
+        value = parse(body)
+        check_keys(body, value, free)
+        return value
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused("PAYLOAD_TOO_LARGE", f"the body is over the limit of {limit} bytes; send less")

@@ -1,0 +1,85 @@
+"""Makes the callers' entry: the policy, and the gateway over it, the steps and the supervisor."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+
+from toolcrib.builtin import AdminTools
+from toolcrib.config import Document
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.gateway import Completion, Gateway, ProcessSlots
+from toolcrib.identity import People
+from toolcrib.interfaces import Handler, Step, Store
+from toolcrib.model import Tool
+from toolcrib.model.gateways import MAX_GATEWAYS, gateways_of_process
+from toolcrib.observe import Journal, new_id
+from toolcrib.pipeline import compose
+from toolcrib.policy import Contexts, Disabled, Hardware, Installed, Permissions, Pinned, Policy, Removed
+from toolcrib.runtime.budget import Budget
+from toolcrib.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+async def own_id(store: Store, env: Mapping[str, str]) -> str:
+    """Return the id of this gateway; refuse to run where it was started, in the end, by itself."""
+    try:
+        own = await store.gateway_id()
+    except ToolcribError as error:
+        log.warning("the gateway has another id until its store takes writes: %s", error)
+        own = token_hex(8)
+    starters = gateways_of_process(env)
+    if own in starters or len(starters) >= MAX_GATEWAYS:
+        message = (
+            "this gateway is started by an MCP server of its own config, and would start itself for ever; "
+            "take the server whose command runs toolcrib with this config out of `mcp.servers`"
+        )
+        raise Refused("INVALID_REQUEST", message, path="mcp.servers", details={"gateways": list(starters)})
+    return own
+
+
+def make_policy(document: Document, contexts: Contexts, budget: Budget) -> Policy:
+    """Make the rules that decide who may see and use a tool, in the order they are asked."""
+    hardware = Hardware(phone_microphone=document.apps.phone_microphone)
+    permissions = Permissions(deny=document.auth.default == "deny")
+    return Policy(
+        (Installed(), contexts, Disabled(), hardware, budget.rule, Pinned(), permissions, Removed())
+    )
+
+
+def make_gateway(
+    policy: Policy,
+    contexts: Contexts,
+    steps: Sequence[Step],
+    supervisor: Supervisor,
+    journal: Journal,
+    *,
+    completion: Completion,
+    people: People,
+    admin: AdminTools,
+    slots: ProcessSlots,
+    id: str,
+) -> Gateway:
+    """Make the gateway; calls of tools that administer it are audited where they are refused."""
+
+    def chain(tool: Tool) -> Handler:
+        return admin.audited(tool, compose(steps, tool, supervisor.handler(tool)))
+
+    gateway = Gateway(
+        policy,
+        chain,
+        completion,
+        journal,
+        new_id=new_id,
+        contexts=lambda: contexts.contexts,
+        servers=lambda: [state.id for state in supervisor.states() if state.family == "mcp"],
+        present=people.present,
+        slots=slots,
+        denied=admin.denied,
+        id=id,
+    )
+    following = gateway.library.following
+    supervisor.news.attend(following.wanted, following.updated)
+    following.spare = supervisor.refollow
+    gateway.session_ended = supervisor.release
+    return gateway

@@ -1,0 +1,108 @@
+"""Makes what knows callers by their credentials, and keeps its keys in line with the store."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+import anyio
+from anyio.abc import TaskGroup
+
+from toolcrib.background_tasks import keep_running
+from toolcrib.config import Document, check_admin_key, home
+from toolcrib.errors import ToolcribError
+from toolcrib.identity import Anonymous, Identity, KeyRing, People, TrustHeader, admin_key, new_key
+from toolcrib.interfaces import KeyPosition, Keys, Store
+from toolcrib.observe import Redactor
+from toolcrib.runtime.keepers import store_key_use
+
+log = logging.getLogger(__name__)
+
+MAX_KEYS_AT_ONCE = 500
+"""Keys that are read and applied in one go; others get their turn before the next."""
+PURGE_SECONDS = 3600.0
+_DAY_SECONDS = 86_400.0
+
+
+class KeyReader:
+    """Reads from the store which keys have changed since it last did, and applies that to the key ring."""
+
+    def __init__(self, ring: KeyRing, keys: Keys) -> None:
+        self._ring, self._keys = ring, keys
+        self._position = KeyPosition()
+        self._reading = anyio.Lock()
+
+    async def read(self) -> None:
+        """Apply every change that was committed before this began."""
+        async with self._reading:
+            while not await self._apply_next():
+                pass
+            self._ring.checked()
+
+    async def _apply_next(self) -> bool:
+        """Apply the next changes; whether these were the last."""
+        found = await self._keys.changes(self._position, MAX_KEYS_AT_ONCE)
+        if found.newest < self._position.change:
+            await self._start_over()
+            return True
+        self._ring.apply(found.records)
+        self._ring.remove(found.purged)
+        self._position = found.position
+        return len(found.records) + len(found.purged) < MAX_KEYS_AT_ONCE
+
+    async def _start_over(self) -> None:
+        """Read everything, since the store is another one or an older copy, and forget what it has not."""
+        log.warning("the store has fewer changes of keys than were read from it; all keys are read again")
+        position, missing = KeyPosition(), set(self._ring.names)
+        while True:
+            found = await self._keys.changes(position, MAX_KEYS_AT_ONCE)
+            self._ring.apply(found.records)
+            missing.difference_update(each.name for each in found.records)
+            position = found.position
+            if len(found.records) + len(found.purged) < MAX_KEYS_AT_ONCE:
+                break
+        self._ring.remove(missing)
+        self._position = position
+
+
+async def make_identity(
+    document: Document,
+    env: Mapping[str, str],
+    store: Store,
+    *,
+    people: People,
+    redactor: Redactor,
+    tasks: TaskGroup,
+) -> tuple[Identity, Callable[[], Awaitable[None]]]:
+    """Make the identity with all keys there are; return it, and what reads the changes of keys."""
+    auth = document.auth
+    ring = KeyRing(now=store.clock.latest, deny=auth.default == "deny")
+    admin = admin_key(auth.admin_key, home(env), new_key)
+    check_admin_key(admin, given=bool(auth.admin_key))
+    redactor.learn(admin)
+    reader = KeyReader(ring, store.keys)
+    await reader.read()
+    tasks.start_soon(keep_running, ring.run)
+    tasks.start_soon(keep_running, store_key_use, ring, store.keys)
+    tasks.start_soon(keep_running, purge_keys, store, auth.purge_keys_after_days)
+    identity = Identity(
+        ring,
+        admin,
+        people=people,
+        trust_header=TrustHeader() if auth.mode == "trust_header" else None,
+        anonymous=Anonymous(auth.anonymous.context) if auth.anonymous is not None else None,
+    )
+    return identity, reader.read
+
+
+async def purge_keys(store: Store, days: float, every: float = PURGE_SECONDS) -> None:
+    """Forget keys that were revoked or expired so many days ago, until cancelled.
+
+    It cannot be undone, so only time that has passed for certain counts, and a wall clock that is
+    wrong at the start can be noticed before the first time.
+    """
+    while True:
+        await anyio.sleep(every)
+        try:
+            while await store.keys.purge(store.clock.now() - days * _DAY_SECONDS, MAX_KEYS_AT_ONCE):
+                pass
+        except ToolcribError as error:
+            log.warning("ended keys cannot be purged now: %s", error)

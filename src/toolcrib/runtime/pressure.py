@@ -1,0 +1,60 @@
+"""What the gateway does about memory and connections: its limits from the config, its numbers as metrics."""
+
+from typing import TYPE_CHECKING
+
+from toolcrib.config.sections import Limits
+from toolcrib.http import Clients
+from toolcrib.http.held import BLOCK_BYTES
+from toolcrib.http.intake import Intake, bounded_by_descriptors
+from toolcrib.http.memory import MemoryWatch, memory_limit
+from toolcrib.observe import Journal
+from toolcrib.store.shared.memory import MemoryShared
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.runtime import House
+
+
+def memory_watch(house: "House") -> MemoryWatch:
+    """Make what refuses work near the limit of memory; the kept answers go first."""
+    shared = house.console.shared
+    relieve = shared.drop_results if isinstance(shared, MemoryShared) else None
+    return MemoryWatch(memory_limit(house.document.limits.memory_mb), relieve=relieve)
+
+
+def make_intake(limits: Limits, clients: Clients, memory: MemoryWatch) -> Intake:
+    """Make what divides connections and unfinished bodies among principals."""
+    return Intake(
+        clients,
+        connections=bounded_by_descriptors(limits.connections),
+        bodies=limits.unfinished_bodies,
+        body_bytes=limits.unfinished_bytes,
+        unread_bytes=limits.unread_bytes,
+        share=limits.share,
+        memory=memory,
+    )
+
+
+def watch_intake(journal: Journal, intake: Intake) -> None:
+    """Show what the HTTP server counts among the metrics."""
+    watch, memory = journal.watch, intake.memory
+    what = "Trailer fields of requests, which are ignored."
+    watch("http_trailer_fields_dropped_total", "counter", what, lambda: intake.trailers_dropped)
+    what = "What was sent and is no HTTP request."
+    watch("http_malformed_requests_total", "counter", what, lambda: intake.malformed)
+    watch("http_connections", "gauge", "Open connections.", lambda: intake.connections.used)
+    what = "Requests whose body is still arriving."
+    watch("http_unfinished_bodies", "gauge", what, lambda: intake.bodies.used)
+    what = "Bytes of requests that have come and wait to be whole."
+    watch(
+        "http_unfinished_bytes",
+        "gauge",
+        what,
+        lambda: (intake.blocks.used + intake.waiting_blocks.used) * BLOCK_BYTES,
+    )
+    what = "Bytes of answers that clients have not read yet."
+    watch("http_unread_bytes", "gauge", what, lambda: intake.unread_blocks.used * BLOCK_BYTES)
+    what = "Connections that were closed because too much on them was not read."
+    watch("http_unread_dropped_total", "counter", what, lambda: intake.unread_dropped)
+    what = "Whether new work is refused because memory is short."
+    watch("memory_short", "gauge", what, lambda: int(memory.is_high))
+    watch("memory_short_total", "counter", "How often memory has become short.", lambda: memory.begun)

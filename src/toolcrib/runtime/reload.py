@@ -1,0 +1,261 @@
+"""Brings a running gateway in line with its config: the difference is planned, then applied."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+
+import anyio
+from anyio import to_thread
+
+from toolcrib.catalog import Catalog, Mode
+from toolcrib.config import ConfigError, Document, Fault, again
+from toolcrib.config.sections import Sections
+from toolcrib.egress import AddressRules
+from toolcrib.errors import Refused
+from toolcrib.gateway import Gateway
+from toolcrib.interfaces import Definition, Plan, ServerEntry, Store
+from toolcrib.model import JsonObject
+from toolcrib.model.gateways import gateways_of_process
+from toolcrib.observe import Redactor
+from toolcrib.policy import Contexts
+from toolcrib.runtime.convert import contexts_of, overrides_of, rules_of
+from toolcrib.runtime.servers import Wanted, address_remarks, entries, pin_mode, remembered, wanted
+from toolcrib.sources.mcp.copies import LaneQuota
+from toolcrib.steps.breaker import Breaker
+from toolcrib.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 5.0
+"""How long a reload waits for servers it has started, so that its answer says what became of them."""
+
+_LIVE = frozenset({"contexts", "overrides", "pins", "allow_private"})
+_TRIES = 3
+
+
+def _ignore(plan: Plan) -> None:
+    del plan
+
+
+@dataclass(kw_only=True)
+class Reloader:
+    """Owns the config in force. One reload at a time; a faulty config changes nothing."""
+
+    first: Document
+    """As the gateway was given it, before what was changed at run time."""
+    document: Document
+    env: Mapping[str, str]
+    own: tuple[tuple[str, ...], tuple[str, ...]]
+    """The ids of the sources that are no servers: those that go before them in order, and those after."""
+    catalog: Catalog
+    contexts: Contexts
+    gateway: Gateway
+    supervisor: Supervisor
+    breaker: Breaker
+    store: Store
+    redactor: Redactor
+    rules: AddressRules
+    """How the addresses of apps are judged, kept in line with the config."""
+    copies: LaneQuota = field(init=False)
+    """The copies of programs for callers that can be asked, of all servers together."""
+    _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        """Divide the copies among principals, as all that is shared."""
+        self.copies = LaneQuota(self.document.mcp.max_copies, self.document.limits.share)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether MCP servers are used at all."""
+        return self.document.mcp.enabled
+
+    @property
+    def pins(self) -> Mapping[str, str]:
+        """The hashes that are approved, by tool, whoever approved them."""
+        return self.document.pins
+
+    def servers(self) -> Mapping[str, ServerEntry]:
+        """Every server the config in force names, by id."""
+        return entries(self.document)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know of the config in force."""
+        barred = (
+            f"mcp.servers.{name}: {entry.barred}" for name, entry in self.servers().items() if entry.barred
+        )
+        addresses = (f"mcp.servers.{name}: {remark}" for name, remark in address_remarks(self.document))
+        return (*(str(each) for each in self.document.warnings), *barred, *addresses)
+
+    async def start(self) -> None:
+        """Add every server of the config; none is waited for."""
+        known = await self.store.definitions.all()
+        self._run(wanted(self.document).values(), self.supervisor.add, known)
+
+    async def reload(self, *, dry_run: bool = False, applied: Callable[[Plan], None] = _ignore) -> Plan:
+        """Read file and overlay again and apply the difference; a faulty config is refused whole.
+
+        `applied` is told once the change is in force; what is waited for then is servers that start.
+        """
+        async with self._lock:
+            _, overlay = await self.store.overlay.load()
+            document, dead = await self._read(overlay), self._dead()
+            if dry_run:
+                return self._plan(document, dead)
+            known = await self.store.definitions.all()
+            plan = self._apply(document, known, dead)
+            applied(plan)
+            return await self._settled(plan)
+
+    async def amend(
+        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[Plan], None] = _ignore
+    ) -> Plan:
+        """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
+        async with self._lock:
+            for _ in range(_TRIES):
+                version, overlay = await self.store.overlay.load()
+                changed = change(overlay)
+                document = await self._read(changed)
+                self._refuse_barred(document, overlay)
+                plan = await self._saved(document, changed, version)
+                if plan is not None:
+                    applied(plan)
+                    return await self._settled(plan)
+        raise Refused("IN_PROGRESS", "another operator is changing the config; try again", retry_after=1.0)
+
+    async def _read(self, overlay: JsonObject) -> Document:
+        try:
+            # In a thread: a large file takes a while, and calls go on meanwhile.
+            read = await to_thread.run_sync(partial(again, self.first, env=self.env, overlay=overlay))
+            self._refuse_taken(read)
+        except ConfigError as error:
+            raise _refused(error) from None
+        return placed(read, self.first)
+
+    def _refuse_taken(self, document: Document) -> None:
+        """Refuse a server in the place of a module that the file no longer names, but that still runs."""
+        taken = [name for name in document.mcp.servers if name in (*self.own[0], *self.own[1])]
+        said = "is the id of a module under functions until the gateway is started again"
+        if taken:
+            raise ConfigError([Fault(message=said, where=("mcp", "servers", name)) for name in taken])
+
+    async def _saved(self, document: Document, overlay: JsonObject, version: int) -> Plan | None:
+        """Store a change and make it; None where somebody else has stored one first."""
+        known = await self.store.definitions.all()
+        # Whoever asked may leave: what is stored is in force, too.
+        with anyio.CancelScope(shield=True):
+            saved = await self.store.overlay.save(overlay, expected=version)
+            return None if saved is None else self._apply(document, known)
+
+    def _refuse_barred(self, document: Document, overlay: JsonObject) -> None:
+        """Refuse to add what may not run; one that was there before is not this change's business."""
+        before = overlay.get("mcp", {}).get("servers", {})
+        for name, entry in entries(document).items():
+            if entry.barred and name not in before:
+                part = "command" if entry.transport == "stdio" else "url"
+                message = f"{name} cannot be added: {entry.barred}"
+                raise Refused("PERMISSION_DENIED", message, path=f"mcp.servers.{name}.{part}")
+
+    def _dead(self) -> frozenset[str]:
+        """Name the servers that only an operator starts again."""
+        return frozenset(state.id for state in self.supervisor.states() if state.state == "stopped")
+
+    def _plan(self, document: Document, dead: frozenset[str] = frozenset()) -> Plan:
+        old, new = wanted(self.document), wanted(document)
+        same = [name for name in old if old[name] == new.get(name) and name not in dead]
+        different = self._different(document)
+        calls = {name: self.supervisor.in_flight(name) for name in old if name not in same}
+        return Plan(
+            added=tuple(name for name in new if name not in old),
+            removed=tuple(name for name in old if name not in new),
+            changed=tuple(name for name in old if name in new and name not in same),
+            untouched=tuple(same),
+            deferred={name: waiting for name, waiting in calls.items() if waiting},
+            applied=tuple(name for name in different if name in _LIVE),
+            restart=tuple(name for name in different if name not in _LIVE),
+            warnings=tuple(str(each) for each in document.warnings),
+        )
+
+    def _different(self, document: Document) -> list[str]:
+        """Name the sections that say something else than what is in force."""
+        now = {each.name: self.document if each.name in _LIVE else self.first for each in fields(Sections)}
+        # As they are written: what is in force may also come from the command line.
+        names = {name for name, each in now.items() if document.raw.get(name) != each.raw.get(name)}
+        before, after = pin_modes(self.document), pin_modes(document)
+        if any(before[name] != after[name] for name in before.keys() & after.keys()):
+            names.add("pins")
+        return [name for name in now if name in names and name != "mcp"]
+
+    def _apply(
+        self, document: Document, known: Sequence[Definition], dead: frozenset[str] = frozenset()
+    ) -> Plan:
+        """Make the difference, all of it at once: nothing in here waits, so nothing can be left half done."""
+        plan, servers = self._plan(document, dead), wanted(document)
+        self.redactor.learn(*document.secret_texts)
+        self.document = document
+        self.copies.total = document.mcp.max_copies
+        self.copies.tell()
+        for name in plan.removed:
+            self.supervisor.remove(name)
+        self._adopt(document)
+        for name in (*plan.removed, *plan.changed):
+            self.breaker.forget(name)
+        self._run((servers[name] for name in plan.changed), self.supervisor.replace, known)
+        self._run((servers[name] for name in plan.added), self.supervisor.add, known)
+        log.info("reloaded: %s", _told(plan))
+        return plan
+
+    async def _settled(self, plan: Plan) -> Plan:
+        """Wait a little for the servers that were started."""
+        await self.supervisor.settled(SETTLE_SECONDS, (*plan.added, *plan.changed))
+        waiting = self.supervisor.retiring()
+        return replace(plan, deferred={name: calls for name, calls in waiting.items() if calls})
+
+    def _adopt(self, document: Document) -> None:
+        """Take over what is not a server: order of names, overrides, pins, contexts."""
+        before, after = self.own
+        self.catalog.arrange((*before, *document.mcp.servers, *after), document.added)
+        self.catalog.override(overrides_of(document))
+        self.catalog.pin(document.pins, pin_modes(document))
+        self.contexts.contexts = contexts_of(document)
+        self.rules.adopt(rules_of(document))
+        self.gateway.adopt(self.catalog.snapshot)
+
+    def _run(
+        self, servers: Iterable[Wanted], run: Callable[..., object], known: Sequence[Definition]
+    ) -> None:
+        gateways = (*gateways_of_process(self.env), self.gateway.id)
+        for each in servers:
+            source = each.source(self.redactor.text, self.copies, gateways)
+            run(source, each.upkeep, remembered=remembered(source, known))
+
+
+def placed(document: Document, first: Document) -> Document:
+    """Keep what was settled before anything ran: the address may be the command line's."""
+    return replace(document, server=first.server, store=first.store, auth=first.auth)
+
+
+def pin_modes(document: Document) -> dict[str, Mode]:
+    """Return what each server's changed definitions lead to."""
+    servers = document.mcp.servers.items()
+    return {name: pin_mode(server, added=name in document.added) for name, server in servers}
+
+
+def _refused(error: ConfigError) -> Refused:
+    faults = [
+        {
+            "where": fault.path,
+            "message": fault.message,
+            "file": fault.file,
+            "line": None if fault.place is None else fault.place.line,
+        }
+        for fault in error.faults[:100]
+    ]
+    message = f"the config is refused, and the running one stays: {error}"
+    return Refused("INVALID_REQUEST", message, details={"faults": faults})
+
+
+def _told(plan: Plan) -> str:
+    parts = ("added", "removed", "changed", "applied", "restart")
+    said = [f"{name} {', '.join(getattr(plan, name))}" for name in parts if getattr(plan, name)]
+    return "; ".join(said) or "nothing has changed"

@@ -1,0 +1,377 @@
+"""Puts a gateway together from its document and runs it."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from anyio.abc import TaskGroup
+
+from toolcrib.admin import AppDesk, Console, Servers, UserDesk
+from toolcrib.background_tasks import background_tasks, keep_running
+from toolcrib.builtin import AdminTools, core_source
+from toolcrib.catalog import MOST_TOOLS, Catalog
+from toolcrib.config import Document, again, home
+from toolcrib.config.secrets import audited_server
+from toolcrib.config.store import open_store_of
+from toolcrib.gateway import Completion, Conversations, Gateway, Places, ProcessSlots, Seal
+from toolcrib.identity import FailedLogins, Identity
+from toolcrib.interfaces import Shared, Source, Step, Store
+from toolcrib.model import APPS, FILE_WATCH, Origin, Tool
+from toolcrib.observe import (
+    Audit,
+    Journal,
+    Log,
+    Metrics,
+    MutationRows,
+    RecentCalls,
+    Redactor,
+    Sequences,
+    Sink,
+    UsageTally,
+)
+from toolcrib.policy import Contexts, Policy
+from toolcrib.runtime.apps import AppRoom, ToolEvents, app_room, rereading
+from toolcrib.runtime.budget import Budget
+from toolcrib.runtime.catalog import make_catalog, watch_definition_changes
+from toolcrib.runtime.convert import contexts_of, quota_of
+from toolcrib.runtime.demo import Demonstration
+from toolcrib.runtime.gateway import make_gateway, make_policy, own_id
+from toolcrib.runtime.identity import make_identity
+from toolcrib.runtime.keepers import Watch, forget_replays
+from toolcrib.runtime.order import forget_gone, order
+from toolcrib.runtime.reload import Reloader, placed
+from toolcrib.runtime.sources import ids, our_sources, own_sources
+from toolcrib.runtime.traces import exporting
+from toolcrib.runtime.watch import watch
+from toolcrib.sdk import AnyTool
+from toolcrib.sessions import Sessions
+from toolcrib.steps.breaker import Breaker
+from toolcrib.steps.replay import Replay
+from toolcrib.store.holder import is_gone, new_mark
+from toolcrib.store.shared import open_shared
+from toolcrib.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """A running gateway: its two doors, who may come in, and the document it was built from."""
+
+    document: Document
+    gateway: Gateway
+    conversations: Conversations
+    """The way to the gateway for callers that have no stream of their own to be asked on."""
+    console: Console
+    identity: Identity
+    failed_logins: FailedLogins
+    sessions: Sessions
+    """Users who are here, and their apps: where these connect to."""
+    demonstration: Demonstration | None = None
+
+    async def listens(self, address: str) -> None:
+        """Take note of where others reach the gateway: apps connect back there."""
+        self.sessions.address = address
+        if self.demonstration is not None:
+            await self.demonstration.start()
+
+    def secret(self, purpose: str) -> bytes:
+        """Return a key for a purpose, the same on every replica and after a restart."""
+        return self.identity.secret(purpose)
+
+    async def settled(self, within: float) -> bool:
+        """Wait until every source has come up or failed to; whether all have, in so many seconds."""
+        return await self.console.supervisor.settled(within)
+
+
+@asynccontextmanager
+async def build(
+    document: Document,
+    *,
+    env: Mapping[str, str],
+    tools: Sequence[AnyTool] = (),
+    demo: bool = False,
+    journal_to: Log | None = None,
+    redactor: Redactor | None = None,
+) -> AsyncGenerator[House, None]:
+    """Build a gateway from its document and run it until the block ends.
+
+    `tools` are served beside those the document names, `demo` adds the demonstration's, and every call is
+    written to `journal_to`, where there is one. MCP servers are started, and not waited for.
+    """
+    async with AsyncExitStack() as stack:
+        store, shared = await open_store_of(document, env), open_shared(document.shared)
+        stack.push_async_callback(store.close)
+        stack.push_async_callback(shared.close)
+        _, overlay = await store.overlay.load()
+        current = placed(again(document, env=env, overlay=overlay), document) if overlay else document
+        (redactor := redactor or Redactor()).learn(*current.secret_texts)
+        spans = await stack.enter_async_context(exporting(current, env, redactor))
+        parts = _Parts(
+            first=document,
+            document=current,
+            env=env,
+            store=store,
+            shared=shared,
+            room=await stack.enter_async_context(app_room(current, store)),
+            tasks=await stack.enter_async_context(background_tasks()),
+            demo=demo,
+            before=own_sources(document, tools),
+            after=our_sources(document, home(env), demo=demo),
+            redactor=redactor,
+            wants=None if spans is None else spans.choice,
+            gateway_id=await own_id(store, env),
+        )
+        house = await parts.assemble([sink for sink in (journal_to, spans) if sink is not None])
+        stack.push_async_callback(house.conversations.close)
+        yield house
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """What the house is put together from."""
+
+    first: Document
+    document: Document
+    env: Mapping[str, str]
+    store: Store
+    shared: Shared
+    tasks: TaskGroup
+    room: AppRoom
+    demo: bool
+    before: tuple[Source, ...]
+    after: tuple[Source, ...]
+    redactor: Redactor
+    wants: Callable[[Origin], bool] | None
+    gateway_id: str
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self.store.audit, self.redactor)
+
+    @cached_property
+    def admin_tools(self) -> AdminTools:
+        return AdminTools(self.audit)
+
+    async def assemble(self, sinks: Sequence[Sink]) -> House:
+        """Put everything in its place and start what runs."""
+        document, limits, store = self.document, self.document.limits, self.store
+        catalog, breaker, sequences = await self._catalog(), Breaker(), Sequences()
+        supervisor = Supervisor(catalog, reconnected=breaker.forget)
+        places = Places(limits.parked, limits.parked_per_user, limits.share)
+        metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
+        journal = Journal(metrics, (*sinks, *self._sinks(), sequences))
+        contexts = Contexts(contexts_of(document))
+        budget = Budget.of(document, contexts, self.shared)
+        steps = self._steps(journal, supervisor, breaker, budget)
+        policy = make_policy(document, contexts, budget)
+        completion = Completion(journal.history.rate, sequences.followers, journal.history.tried)
+        identity, read_keys = await self._identity()
+        gateway = self._gateway(policy, contexts, steps, supervisor, journal, completion=completion)
+        catalog.listen(gateway.adopt)
+        catalog.listen(partial(forget_gone, steps))
+        self.shared.listen("users", lambda change: gateway.user_changed(change.about))
+        config = self._config(catalog, contexts, gateway, supervisor, breaker)
+        console = Console(
+            gateway=gateway,
+            catalog=catalog,
+            policy=policy,
+            contexts=contexts,
+            steps=steps,
+            supervisor=supervisor,
+            servers=self._servers(catalog, supervisor, breaker, config),
+            store=store,
+            shared=self.shared,
+            read_keys=read_keys,
+            audit=self.audit,
+            journal=journal,
+            learn=self.redactor.learn,
+            apps=self._app_desk(supervisor, catalog),
+            users=self._user_desk(catalog, policy),
+        )
+        await self.tasks.start(journal.run)
+        await self._start(supervisor, config, console, budget)
+        return self._house(console, identity, places)
+
+    def _house(self, console: Console, identity: Identity, places: Places) -> House:
+        failed_logins = FailedLogins(self.audit)
+        self.tasks.start_soon(keep_running, failed_logins.run)
+        shown = Demonstration(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
+        return House(
+            document=self.document,
+            gateway=console.gateway,
+            conversations=self._conversations(console.gateway, identity, places),
+            console=console,
+            identity=identity,
+            failed_logins=failed_logins,
+            sessions=self.room.sessions,
+            demonstration=shown if self.demo else None,
+        )
+
+    def _steps(
+        self, journal: Journal, supervisor: Supervisor, breaker: Breaker, budget: Budget
+    ) -> tuple[Step, ...]:
+        return order(
+            self.document,
+            journal,
+            self.shared,
+            supervisor,
+            breaker,
+            replay=self._replay(),
+            ready=self.room.sessions.ready,
+            silent=budget.silent,
+            spend=budget.spend(),
+            wants=self.wants,
+        )
+
+    def _replay(self) -> Replay:
+        store = self.store
+        quota = quota_of(self.document)
+        replay = Replay(store.replays, new_mark(), is_gone, lambda: store.refused, store.clock, quota)
+        self.tasks.start_soon(keep_running, replay.endings.run)
+        self.tasks.start_soon(keep_running, forget_replays, replay.bounded)
+        return replay
+
+    def _gateway(
+        self,
+        policy: Policy,
+        contexts: Contexts,
+        steps: Sequence[Step],
+        supervisor: Supervisor,
+        journal: Journal,
+        *,
+        completion: Completion,
+    ) -> Gateway:
+        limits = self.document.limits
+        return make_gateway(
+            policy,
+            contexts,
+            steps,
+            supervisor,
+            journal,
+            completion=completion,
+            people=self.room.people,
+            admin=self.admin_tools,
+            slots=ProcessSlots(limits.process, limits.share),
+            id=self.gateway_id,
+        )
+
+    def _servers(
+        self, catalog: Catalog, supervisor: Supervisor, breaker: Breaker, config: Reloader
+    ) -> Servers:
+        return Servers(
+            catalog=catalog,
+            supervisor=supervisor,
+            breaker=breaker,
+            config=config,
+            audit=self.audit,
+            audited=audited_server,
+        )
+
+    def _sinks(self) -> tuple[Sink, ...]:
+        store = self.store
+        return (
+            UsageTally(store.usage),
+            RecentCalls(store.calls),
+            MutationRows(store.calls),
+            ToolEvents(self.room.sessions, self.room.use),
+        )
+
+    def _app_desk(self, supervisor: Supervisor, catalog: Catalog) -> AppDesk:
+        room = self.room
+        return AppDesk(
+            store=self.store,
+            shared=self.shared,
+            refresh=room.source.refresh,
+            find=room.source.find,
+            sessions=room.sessions,
+            rules=room.rules,
+            taken=lambda package: any(each.id == package for each in supervisor.states()),
+            served=room.source.apps,
+            room=lambda: MOST_TOOLS - len(catalog.snapshot.tools),
+            audit=self.audit,
+        )
+
+    def _user_desk(self, catalog: Catalog, policy: Policy) -> UserDesk:
+        room = self.room
+
+        def named(name: str) -> Sequence[Tool]:
+            return catalog.snapshot.find(name)
+
+        return UserDesk(
+            store=self.store,
+            shared=self.shared,
+            sessions=room.sessions,
+            find=room.source.find,
+            named=named,
+            policy=policy,
+            audit=self.audit,
+            phone_microphone=self.document.apps.phone_microphone,
+            use=room.use.note,
+        )
+
+    def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
+        wait = self.document.limits.parked_ms / 1000
+        seal = Seal(partial(identity.secret, "states of calls"), self.store.clock.now)
+        return Conversations(gateway, seal, places=places, wait=wait)
+
+    def _config(
+        self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor, breaker: Breaker
+    ) -> Reloader:
+        return Reloader(
+            first=self.first,
+            document=self.document,
+            env=self.env,
+            own=(ids(self.before), (*ids(self.after), "crib", APPS)),
+            catalog=catalog,
+            contexts=contexts,
+            gateway=gateway,
+            supervisor=supervisor,
+            breaker=breaker,
+            store=self.store,
+            redactor=self.redactor,
+            rules=self.room.rules,
+        )
+
+    async def _start(
+        self, supervisor: Supervisor, config: Reloader, console: Console, budget: Budget
+    ) -> None:
+        watch_definition_changes(console.catalog, console.journal)
+        budget.meter.listen(console.gateway.caller_changed)
+        self.tasks.start_soon(keep_running, budget.meter.run)
+        core = core_source(console.servers, console.gateway, budget.meter, self.admin_tools)
+        room = self.room
+        for source in (*self.before, *self.after, core, room.source):
+            supervisor.add(source)
+        await config.start()
+        await self.tasks.start(room.sessions.run)
+        await supervisor.start(self.tasks)
+        self._watch("apps", rereading(self.store.apps.mark, room.reread))
+        self.tasks.start_soon(keep_running, self.store.watch)
+        self.tasks.start_soon(keep_running, room.use.run, console.users.end_unused)
+        path = self.document.source
+        if path is not None and self.document.reload.watch:
+            self.tasks.start_soon(
+                keep_running, watch, path, partial(console.servers.reload, actor=FILE_WATCH)
+            )
+
+    def _watch(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
+        watching = Watch(what, look)
+        self.shared.listen(what, watching.hear)
+        self.tasks.start_soon(keep_running, watching.run)
+
+    async def _catalog(self) -> Catalog:
+        document = self.document
+        order = (*ids(self.before), *document.mcp.servers, *ids(self.after), "crib", APPS)
+        return await make_catalog(document, order, self.store, self.tasks)
+
+    async def _identity(self) -> tuple[Identity, Callable[[], Awaitable[None]]]:
+        people = self.room.people
+        identity, read_keys = await make_identity(
+            self.document, self.env, self.store, people=people, redactor=self.redactor, tasks=self.tasks
+        )
+        self._watch("keys", read_keys)
+        self.shared.listen("users", lambda change: people.forget(change.about))
+        return identity, read_keys

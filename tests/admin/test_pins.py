@@ -1,0 +1,92 @@
+"""Approvals: the definition that is meant, for the server it was seen on, and never against the file."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolcrib.catalog import seal
+from toolcrib.catalog.pins import LARGEST
+from toolcrib.config import parse
+from toolcrib.errors import Refused
+from toolcrib.interfaces import Offer
+from toolcrib.runtime import House, build
+from toolcrib.testing import a_tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
+
+PINNED = "0" * 64
+OFF = {"transport": "http", "url": "http://127.0.0.1:9/mcp", "enabled": False, "pin": "strict"}
+
+
+def offer(house: House, source: str, name: str = "read", **said: Any) -> str:
+    """A server that does not run has this to offer; the answer is its hash."""
+    whole, definition = f"{source}:{name}", {"name": name, **said}
+    house.console.catalog.replace(
+        source, Offer(tools=[a_tool(whole, family="mcp")], definitions={whole: definition})
+    )
+    return seal(definition)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[House]:
+    config = {"mcp": {"servers": {"a": OFF, "b": OFF}}, "pins": {"a:fixed": PINNED}}
+    env = {"TOOLCRIB_HOME": str(tmp_path)}
+    async with build(parse(json.dumps(config), "toolcrib.yaml", env), env=env) as running:
+        yield running
+
+
+async def refusal(house: House, name: str) -> Refused:
+    before = await house.console.store.overlay.load()
+    with pytest.raises(Refused) as refused:
+        await house.console.servers.approve(name)
+    assert await house.console.store.overlay.load() == before
+    return refused.value
+
+
+async def test_an_approval_by_flat_name_is_for_its_owner_alone(house: House) -> None:
+    servers = house.console.servers
+    for source in ("a", "b"):
+        offer(house, source)
+    assert (await refusal(house, "read")).problem.code == "NOT_FOUND"
+    changed = offer(house, "b", description="other")
+    assert (await refusal(house, "read")).problem.code == "NOT_FOUND"
+    assert await servers.approve("b:read") == {"name": "b:read", "seal": changed}
+    for source in ("a", "b"):
+        offer(house, source, description="another")
+    assert (await servers.approve("read"))["name"] == "a:read"
+    assert [pin["name"] for pin in servers.pins()] == ["b:read"]
+
+
+async def test_what_the_file_pins_is_refused_and_not_stored(house: House) -> None:
+    offer(house, "a", "fixed")
+    refused = await refusal(house, "a:fixed")
+    assert refused.problem.code == "SCOPE_DENIED"
+    assert "config file" in str(refused)
+
+
+async def test_what_has_no_hash_cannot_be_approved(house: House) -> None:
+    offer(house, "a", description="x" * (LARGEST + 1))
+    assert "too large" in str(await refusal(house, "a:read"))
+
+
+async def test_what_was_approved_may_be_approved_anew(house: House) -> None:
+    offer(house, "a")
+    for said in ("one", "two"):
+        changed = offer(house, "a", description=said)
+        assert (await house.console.servers.approve("a:read"))["seal"] == changed
+        assert house.console.servers.pins() == []
+
+
+async def test_a_server_that_is_removed_takes_its_approvals_along(house: House) -> None:
+    servers, added = house.console.servers, {**OFF}
+    await servers.add("c", added)
+    for source in ("a", "c"):
+        offer(house, source)
+        offer(house, source, description="other")
+        await servers.approve(f"{source}:read")
+    await servers.remove("c")
+    _, overlay = await house.console.store.overlay.load()
+    assert list(overlay["pins"]) == ["a:read"]

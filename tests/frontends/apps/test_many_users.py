@@ -1,0 +1,85 @@
+"""Two hundred users of one app at once: a socket for each, and each hears and sees their own."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import pytest
+
+from tests.http.sockets import sockets
+from toolcrib.apps.signature import digest, signing
+from toolcrib.egress import AddressRules, Egress
+from toolcrib.egress.posting import Post
+from toolcrib.frontends.apps import AppSockets
+from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
+from toolcrib.sdk import AppServer, AppSession, Transcription
+from toolcrib.sessions import Sessions, Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D7")]
+
+PACKAGE, KEY = "org.example.echo", "the key of an app in a test"
+MANY = 200
+
+
+def echo() -> AppServer:
+    """An app that shows what it hears."""
+    app = AppServer(package=PACKAGE, api_key=KEY)
+
+    @app.on_transcription
+    async def show(session: AppSession, heard: Transcription) -> None:
+        await session.layouts.show_text_wall(f"{session.user_id}: {heard.text}")
+
+    return app
+
+
+async def user(id: str) -> UserRecord:
+    """Everybody has installed it, and is here."""
+    installs = (Install(package=PACKAGE, at=0.0),)
+    return UserRecord(id=id, installs=installs, session=SessionRecord(user=id, id=f"session of {id}"))
+
+
+@asynccontextmanager
+async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
+    """Sessions with their sockets, and an app that listens at an address."""
+    record = AppRecord(
+        package=PACKAGE,
+        name="Echo",
+        owner="test",
+        public_url=address,
+        digest=digest(KEY),
+        signing=signing(KEY),
+    )
+    post = Post(AddressRules.same(Egress(guarded=False)))
+    sessions = Sessions(Settings(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
+    counted = AppSockets(sessions.accept)
+    (route,) = counted.routes()
+    async with sockets(sessions.accept, route=route) as place, anyio.create_task_group() as tasks:
+        sessions.address = place.url
+        await tasks.start(sessions.run)
+        yield sessions, counted
+        tasks.cancel_scope.cancel()
+    await post.close()
+
+
+async def live(sessions: Sessions, id: str) -> None:
+    """Start the app, speak, and see what was said."""
+    await sessions.start(id, PACKAGE)
+    async with sessions.listen(id, "key") as events:
+        # The app says what it wants to hear once it is connected, and so a moment later.
+        said = partial(sessions.transcribe, id, "good day", final=True, language=None)
+        while not await said():  # noqa: ASYNC110 - it tells nobody when it has
+            await anyio.sleep(0.005)
+        async for event in events:
+            if event.kind == "display":
+                assert event.data["layout"]["text"] == f"{id}: good day"
+                return
+
+
+async def test_two_hundred_users_of_one_app() -> None:
+    async with echo().serving(port=0) as address, running(address) as (sessions, counted):
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for number in range(MANY):
+                    tasks.start_soon(live, sessions, f"user{number}")
+        assert (counted.open, sessions.running()) == (MANY, MANY)

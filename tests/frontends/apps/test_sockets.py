@@ -1,0 +1,113 @@
+"""How many sockets there may be, and what becomes of one too many."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.http.requests import request
+from toolcrib.errors import Refused
+from toolcrib.frontends.apps import AppSockets
+from toolcrib.http import Request
+from toolcrib.http.switch import Run, Socket
+
+pytestmark = pytest.mark.anyio
+
+
+class End:
+    """One end of a socket: hears nothing until it is closed, and remembers how that was done."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.closed: list[tuple[int, str]] = []
+        self._over = anyio.Event()
+
+    async def receive(self) -> str | bytes | None:
+        await self._over.wait()
+        return None
+
+    async def send(self, text: str) -> None:
+        self.sent.append(text)
+
+    def known(self) -> None:
+        """Nothing counts it."""
+
+    async def close(self, code: int, reason: str = "") -> None:
+        self.closed.append((code, reason))
+        self._over.set()
+
+
+Connect = Callable[[], Any]
+
+
+@asynccontextmanager
+async def connecting(sockets: AppSockets) -> AsyncGenerator[Connect]:
+    """Connect as the protocol does: the request is over at once, and its socket runs on."""
+    (route,) = sockets.routes()
+    async with anyio.create_task_group() as tasks:
+
+        async def connect() -> End:
+            end = End()
+
+            def switch(run: Run, *, heartbeat: float) -> None:
+                assert heartbeat == 10.0
+
+                async def use() -> None:
+                    await run(end)
+
+                tasks.start_soon(use)
+
+            asked: Request = request(target=route.path)
+            asked.scope["toolcrib.switch"] = switch
+            assert await route.handler(asked) is None
+            await anyio.wait_all_tasks_blocked()
+            return end
+
+        yield connect
+        tasks.cancel_scope.cancel()
+
+
+async def wait(socket: Socket) -> None:
+    await socket.receive()
+
+
+async def greet(socket: Socket) -> None:
+    await socket.send("hello")
+    await socket.receive()
+
+
+async def test_only_websocket_is_spoken_there() -> None:
+    (route,) = AppSockets(wait).routes()
+    with pytest.raises(Refused, match="WebSocket"):
+        await route.handler(request(target=route.path))
+
+
+async def test_one_too_many_is_refused_until_another_leaves() -> None:
+    sockets = AppSockets(greet, most=2)
+    async with connecting(sockets) as connect:
+        first, second = await connect(), await connect()
+        with pytest.raises(Refused) as refused:
+            await connect()
+        assert refused.value.problem.code == "OVERLOADED"
+        assert refused.value.problem.retry_after
+        await first.close(1000)
+        await anyio.wait_all_tasks_blocked()
+        assert sockets.open == 1
+        third = await connect()
+        assert (second.closed, third.closed) == ([], [])
+
+
+async def test_who_is_not_known_for_longest_makes_room() -> None:
+    async with connecting(AppSockets(wait, most_unknown=2)) as connect:
+        first, second, third = await connect(), await connect(), await connect()
+        assert [code for code, _ in first.closed] == [1013]
+        assert (second.closed, third.closed) == ([], [])
+
+
+async def test_who_was_answered_is_known() -> None:
+    async with connecting(AppSockets(greet, most_unknown=1)) as connect:
+        ends = [await connect() for _ in range(4)]
+        assert [end.sent for end in ends] == [["hello"]] * 4
+        assert [end.closed for end in ends] == [[]] * 4

@@ -1,0 +1,226 @@
+"""A real house with a few tools, its MCP face behind a real HTTP server, and real clients of both eras."""
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from socket import socket
+from typing import Annotated, Any
+
+import anyio
+import uvicorn
+from mcp import Client
+from pydantic import BaseModel, Field
+
+from toolcrib import BusinessRuleError, ToolContext, create_tool
+from toolcrib.config import default_document
+from toolcrib.config.sections import Context
+from toolcrib.frontends.mcp import McpFace
+from toolcrib.frontends.mcp.revisions import MODERN
+from toolcrib.http import Receive, Request, Scope, Send, send_answer
+from toolcrib.http.protocol import BoundedProtocol
+from toolcrib.interfaces import Offer
+from toolcrib.model import Caller, Origin, Tool
+from toolcrib.runtime import House, build
+
+ERAS = ("legacy", MODERN)
+ADMIN = Caller(id="admin", key="admin", permissions=frozenset({"*"}))
+
+CALLERS = {
+    "alice": Caller(id="key:alice", key="alice", permissions=frozenset({"secrets:read"})),
+    "bob": Caller(id="key:bob", key="bob"),
+    "carol": Caller(id="key:carol", key="carol", context="few"),
+    "dave": Caller(id="key:dave", key="dave", context="bare"),
+    "frank": Caller(id="key:frank", key="frank", context="seek"),
+    "gina": Caller(id="key:gina", key="gina", context="seek", permissions=frozenset({"secrets:read"})),
+    "harry": Caller(id="key:harry", key="harry", context="narrow"),
+    "ivan": Caller(id="key:ivan", key="ivan", context="brief"),
+    "erin": Caller(id="key:erin", key="erin", context="full"),
+    "alice-poorer": Caller(id="key:alice", key="alice"),
+    "alice-off": Caller(id="key:alice", key="alice", disabled=frozenset({"tools:say-hello"})),
+    "alice-few": Caller(id="key:alice", key="alice", context="few"),
+}
+CONTEXTS = {
+    "few": Context(tools=("echo", "tools:say-hello")),
+    "bare": Context(style="flat"),
+    "full": Context(style="qualified"),
+    "seek": Context(search=True, pinned=("echo",)),
+    "brief": Context(max_tools=3, pinned=("say_hello",)),
+    "narrow": Context(search=True, tools=("echo", "tools:say-hello"), max_tools=2),
+}
+
+
+class Said(BaseModel):
+    """What echo gives back."""
+
+    text: str
+    nothing: str | None = None
+
+
+class Happened:
+    """What a tool noticed while it ran."""
+
+    def __init__(self) -> None:
+        self.started = anyio.Event()
+        self.cancelled = anyio.Event()
+        self.contexts: list[ToolContext] = []
+
+
+@create_tool(category="query", idempotent=True)
+def say_hello() -> str:
+    """Say hello, as plain text."""
+    return "hello"
+
+
+@create_tool(category="query", idempotent=True)
+def count_up(to: int) -> list[int]:
+    """Count, as a list, which is no object."""
+    return list(range(1, to + 1))
+
+
+@create_tool(category="mutation", destructive=True)
+def drop_all() -> dict[str, bool]:
+    """Drop everything."""
+    return {"dropped": True}
+
+
+@create_tool(category="query", idempotent=True, permissions=["secrets:read"])
+def read_secret() -> str:
+    """Read what not everyone may."""
+    return "psst"
+
+
+@create_tool(category="query", idempotent=True)
+async def take_steps(ctx: ToolContext) -> str:
+    """Report progress on the way."""
+    await ctx.report(0, 3, "one")
+    await ctx.report(message="still there")
+    await ctx.report(2, 3, "two")
+    return "done"
+
+
+@create_tool
+def fail_always() -> str:
+    """Raise something nobody may see."""
+    message = "/etc/passwd and other inner things"
+    raise RuntimeError(message)
+
+
+@create_tool
+def refuse_always() -> str:
+    """Break a rule of its own."""
+    raise BusinessRuleError("CARD_CLOSED", "The card is closed.")
+
+
+def make_tools(happened: Happened) -> list[Any]:
+    """Make the tools; those that notice something note it in `happened`."""
+
+    @create_tool(category="query", idempotent=True)
+    async def echo(text: Annotated[str, Field(description="What to say again.")], ctx: ToolContext) -> Said:
+        """Say a text again."""
+        happened.contexts.append(ctx)
+        return Said(text=text)
+
+    @create_tool(category="query", idempotent=True, response_time="slow")
+    async def wait_forever() -> str:
+        """Wait until cancelled."""
+        happened.started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            happened.cancelled.set()
+        return "never"
+
+    plain = (say_hello, count_up, drop_all, read_secret, take_steps, fail_always, refuse_always)
+    return [echo, wait_forever, *plain]
+
+
+class Place:
+    """Where a served house is: its parts, and the address of each caller's endpoint."""
+
+    def __init__(self, house: House, face: McpFace, port: int, happened: Happened) -> None:
+        self.house, self.face, self.happened = house, face, happened
+        self.root = f"http://127.0.0.1:{port}"
+        self._tools = tuple(tool for tool in house.gateway.tools(ADMIN) if tool.source == "tools")
+
+    def url(self, caller: str = "bob") -> str:
+        return f"{self.root}/{caller}/mcp"
+
+    def client(self, era: str, caller: str = "bob", **more: Any) -> Client:
+        return Client(self.url(caller), mode=era, cache=None, read_timeout_seconds=20, **more)
+
+    def offer(self, *names: str) -> None:
+        """Change the catalog: offer only these of our tools."""
+        self.put(*(tool for tool in self._tools if tool.name in names))
+
+    def put(self, *tools: Tool) -> None:
+        """Change the catalog: offer other tools in the place of ours."""
+        self.house.console.catalog.replace("tools", Offer(tools=tools))
+
+
+@asynccontextmanager
+async def a_house(happened: Happened, **contexts: Context) -> AsyncGenerator[House]:
+    """Run a house with our tools, in memory."""
+    document = default_document({})
+    auth = replace(document.auth, admin_key="the-operators-own-key-of-this-test")
+    document = replace(document, store="sqlite://", auth=auth, contexts={**document.contexts, **contexts})
+    async with build(document, env={}, tools=make_tools(happened)) as house:
+        yield house
+
+
+@asynccontextmanager
+async def served(**options: Any) -> AsyncGenerator[Place]:
+    """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
+    happened = Happened()
+    async with a_house(happened, **CONTEXTS) as house:
+        face = McpFace(house.gateway, house.conversations, b"0" * 32, house.console.store, **options)
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                return
+            request = Request(scope, receive, send)
+            request.caller = CALLERS[request.path.split("/")[1]]
+            agent = request.headers.get(b"x-agent-id")
+            if agent is not None:
+                request.origin = Origin(face="rest", agent_id=agent.decode(), session_id="s", trace_id="t")
+            answer = await face.answer(request)
+            if answer is not None:
+                await send_answer(request, answer)
+
+        async with face.run(), listening(app) as port:
+            try:
+                yield Place(house, face, port, happened)
+            finally:
+                face.end()
+
+
+class _Quiet(uvicorn.Server):
+    """A server that leaves the signals to pytest and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = anyio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncGenerator[int]:
+    """Run an ASGI application on a port of the system's choice."""
+    config = uvicorn.Config(
+        app, lifespan="off", ws="none", http=BoundedProtocol, log_config=None, access_log=False
+    )
+    config.timeout_graceful_shutdown = 5
+    server = _Quiet(config)
+    with socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            await server.listening.wait()
+            yield listener.getsockname()[1]
+            server.should_exit = True

@@ -1,0 +1,98 @@
+"""What clients are told of resources and prompts that change, whichever era the server is of."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.frontends.mcp.librarians import ALL, Client, alone
+from tests.waiting import until
+from toolcrib.frontends.mcp.engine import Engine
+from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
+from toolcrib.gateway import Follower
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("era", ["old", "new"])
+async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) -> None:
+    async with alone(tmp_path, era) as house:
+        client = Client(house)
+        materials = client.engine.materials
+        marks = materials.mark(ALL, "resources"), materials.mark(ALL, "prompts")
+        await client.call("lib:acquire", resource="doc://late")
+        await until(lambda: materials.mark(ALL, "resources") != marks[0])
+        assert "doc://late" in await client.uris()
+        assert materials.mark(ALL, "prompts") == marks[1]
+        await client.call("lib:acquire", prompt="late")
+        await until(lambda: materials.mark(ALL, "prompts") != marks[1])
+        assert "mcp_lib_late" in await client.names()
+
+
+@pytest.mark.parametrize("era", ["old", "new"])
+async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: str, tmp_path: Path) -> None:
+    quickly = {"restart": {"enabled": True, "max_restarts": 5, "backoff_ms": 10}}
+    async with alone(tmp_path, era, **quickly) as house:
+        engine = Engine(house.gateway, house.conversations)
+        one, other = (Client(house, LEGACY, engine=engine) for _ in range(2))
+        heard: list[tuple[Any, str]] = []
+        engine.materials.listen(lambda session, uri: heard.append((session, uri)))
+        qualified = "toolcrib://lib/doc://a/one"
+        assert await one.ask("resources/subscribe", uri="doc://a/one") == {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {},
+        }
+        await other.result("resources/subscribe", uri=qualified)
+        assert await one.call("lib:edit", uri="doc://a/one", text="two") == ["doc://a/one"]
+        await until(lambda: len(heard) == 2)
+        assert sorted(heard, key=lambda each: each[1]) == [
+            (one.session, "doc://a/one"),
+            (other.session, qualified),
+        ]
+        assert one.session is not None
+        assert other.session is not None
+        assert (one.session.watched, other.session.watched) == ({"doc://a/one"}, {qualified})
+        heard.clear()
+        assert await one.result("resources/unsubscribe", uri="doc://a/one") == {}
+        await house.gateway.call("lib:crash", {}, ALL)
+        await until(lambda: heard == [(other.session, qualified)])
+        assert await one.call("lib:edit", uri="doc://a/one", text="three") == ["doc://a/one"]
+        await until(lambda: len(heard) == 2)
+        engine.materials.ended(other.session)
+        engine.materials.ended(other.session)
+
+        async def left() -> bool:
+            return await one.call("lib:edit", uri="doc://a/one", text="four") == []
+
+        with anyio.fail_after(10):
+            while not await left():
+                await anyio.lowlevel.checkpoint()
+        assert len(heard) <= 3
+
+
+async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
+    async with alone(tmp_path, "new") as house:
+        client, heard = Client(house, MODERN), list[str]()
+        follower: Follower = client.engine.materials.follower(ALL, heard.append)
+        await follower.add("doc://a/one")
+        await client.call("lib:edit", uri="doc://a/one", text="two")
+        await until(lambda: heard == ["doc://a/one"])
+        follower.close()
+
+
+async def test_a_server_that_is_down_says_so(tmp_path: Path) -> None:
+    off = {"restart": {"enabled": False, "max_restarts": 0, "backoff_ms": 10}}
+    async with alone(tmp_path, "old", **off) as house:
+        client = Client(house)
+        await house.gateway.call("lib:crash", {}, ALL)
+        await until(lambda: not house.console.supervisor.is_up("lib"))
+        assert "doc://shared" in await client.uris()
+        for method, params in (
+            ("resources/read", {"uri": "doc://shared"}),
+            ("prompts/get", {"name": "greet"}),
+            ("resources/subscribe", {"uri": "doc://shared"}),
+        ):
+            error = await client.error(method, **params)
+            assert (error["code"], error["data"]["toolcrib/error"]["code"]) == (-32603, "SOURCE_DOWN"), method

@@ -1,0 +1,82 @@
+"""The face without a socket: clients that leave early, odd headers, answers that turn into streams."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.frontends.mcp.served import CALLERS, Place, served
+from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
+from toolcrib.http import Disconnected, Receive, Request, send_answer
+
+pytestmark = pytest.mark.anyio
+
+Said = list[dict[str, Any]]
+
+
+async def speak(place: Place, method: str, receive: Receive, **headers: str) -> Said:
+    """Ask the face without a socket; return what it sent."""
+    said: Said = []
+
+    async def send(part: Any) -> None:
+        said.append(dict(part))
+
+    given = {"content-type": "application/json", "accept": "text/event-stream", **headers}
+    pairs = [(name.encode(), value.encode()) for name, value in given.items()]
+    scope = {"type": "http", "method": method, "path": "/mcp", "query_string": b"", "headers": pairs}
+    request = Request(scope, receive, send)
+    request.caller = CALLERS["bob"]
+    answer = await place.face.answer(request)
+    if answer is not None:
+        await send_answer(request, answer)
+    return said
+
+
+async def test_nobody_is_answered_who_left_before_the_end_of_the_request() -> None:
+    async def leave() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async with served() as place:
+        with pytest.raises(Disconnected):
+            await speak(place, "POST", leave)
+
+
+async def ask(place: Place, sent: dict[str, Any], **headers: str) -> Said:
+    async def give() -> dict[str, Any]:
+        return {"type": "http.request", "body": json.dumps(sent).encode(), "more_body": False}
+
+    return await speak(place, "POST", give, **headers)
+
+
+async def test_white_space_around_a_header_is_no_part_of_it() -> None:
+    sent = message("tools/call", name="say_hello", _meta=ENVELOPE)
+    async with served() as place:
+        said = await ask(place, sent, **modern_headers("tools/call", " say_hello\t"))
+        assert said[0]["status"] == 200
+        assert json.loads(said[1]["body"])["result"]["content"][0]["text"] == "hello"
+
+
+async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
+    async with served() as place:
+        for token in (None, "the token"):
+            meta = {**ENVELOPE, **({} if token is None else {"progressToken": token})}
+            sent = message("tools/call", name="take_steps", _meta=meta)
+            start, *parts = await ask(place, sent, **modern_headers("tools/call", "take_steps"))
+            kind = dict(start["headers"])[b"content-type"]
+            if token is None:
+                assert kind == b"application/json"
+                continue
+            assert kind == b"text/event-stream"
+            events = [json.loads(part["body"].partition(b"data: ")[2]) for part in parts if part["body"]]
+            assert [event.get("method") for event in events] == ["notifications/progress"] * 3 + [None]
+            assert {event["params"]["progressToken"] for event in events[:3]} == {"the token"}
+            assert events[-1]["result"]["content"][0]["text"] == "done"
+            assert [part["more_body"] for part in parts[:-1]] == [True] * 4
+
+
+async def test_what_goes_back_with_every_report_is_short() -> None:
+    sent = message("tools/call", name="take_steps", _meta={**ENVELOPE, "progressToken": "t" * 257})
+    async with served() as place:
+        said = await ask(place, sent, **modern_headers("tools/call", "take_steps"))
+        assert said[0]["status"] == 400
+        assert "at most 256" in json.loads(said[1]["body"])["error"]["message"]

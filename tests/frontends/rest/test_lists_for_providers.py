@@ -1,0 +1,113 @@
+"""Lists for providers: in their own shape, within their bounds, and what is left out by name."""
+
+import json
+from itertools import count
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tests.doors import Doors, doors
+from tests.frontends.rest.bench import TOOLS
+from toolcrib import Registry
+from toolcrib.formats import PROVIDERS
+from toolcrib.gateway import pace
+from toolcrib.model import Tool
+
+pytestmark = pytest.mark.anyio
+
+
+async def names(crib: Doors, query: str) -> list[str]:
+    return [each["name"] for each in (await crib.ask("GET", f"/api/tools{query}")).json["tools"]]
+
+
+@pytest.mark.requirement("F2")
+@pytest.mark.parametrize("format", PROVIDERS)
+async def test_lists_for_providers(crib: Doors, format: str) -> None:
+    target = f"/api/tools?format={format}"
+    first = await crib.ask("GET", target)
+    spelled = json.dumps(first.json["tools"])
+    assert '"get_datetime"' in spelled
+    assert "tools:add" not in spelled
+    assert set(first.json) == {"tools", "total"}
+    assert (await crib.ask("GET", target)).body == first.body
+    found = (await crib.ask("GET", f"{target}&q=add&limit=1")).json
+    assert '"add"' in json.dumps(found["tools"])
+    assert '"get_datetime"' not in json.dumps(found["tools"])
+
+
+@pytest.mark.requirement("F8", "F4")
+async def test_a_list_that_is_too_long_is_cut_by_pins_talk_and_use() -> None:
+    config = 'contexts: {short: {tools: ["tools:*"], max_tools: 3, pinned: ["tools:who"]}}'
+    async with doors(config, tools=TOOLS) as crib:
+        short = "?context=short&style=flat"
+        target = f"/api/tools{short}"
+        assert await names(crib, short) == ["add", "secret", "who"]
+        await crib.call("echo", {"value": {}})
+        assert await names(crib, short) == ["add", "echo", "who"]
+        talk = await crib.ask("GET", f"{target}&text=could+you+count+how+far+it+is")
+        assert [each["name"] for each in talk.json["tools"]] == ["count", "echo", "who"]
+        assert talk.json["cut"] == talk.json["total"] - 3
+        chat = (await crib.ask("GET", f"{target}&format=openai_chat")).json
+        assert [each["function"]["name"] for each in chat["tools"]] == ["add", "echo", "who"]
+        assert chat["cut"] == talk.json["cut"]
+        body = {"name": "nothing", "context": "short"}
+        assert (await crib.ask("POST", "/api/tools/execute", body=body)).code != "TOOL_NOT_FOUND"
+        why = (await crib.ask("GET", "/api/explain?name=flood&context=short")).json
+        assert why["visible"]
+        assert why["cut"].startswith("tools:flood is over the 3 tools that a list of short holds")
+        assert (await crib.ask("GET", "/api/explain?name=who&context=short")).json["cut"] is None
+
+
+@pytest.mark.requirement("F2")
+async def test_a_tool_a_provider_cannot_be_told_of_is_named() -> None:
+    async def run(arguments: dict[str, Any]) -> str:
+        return "done"
+
+    schema = {"type": "object", "properties": {"what for?": {"type": "string"}}, "required": ["what for?"]}
+    definition = {"name": "odd", "description": "Takes what is odd.", "parameters": schema}
+    async with doors(tools=[Registry().register_tool(definition, run)]) as crib:
+        lost = (await crib.ask("GET", "/api/tools?format=gemini")).json["withheld"]
+        assert [each["name"] for each in lost] == ["tools:odd"]
+        assert lost[0]["reason"] == "needs a parameter with a name that gemini does not take: 'what for?'"
+        assert "withheld" not in (await crib.ask("GET", "/api/tools?format=openai_chat")).json
+
+
+@pytest.mark.parametrize("format", PROVIDERS)
+async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
+    crib: Doors, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spelled: list[str] = []
+    kind = type(PROVIDERS[format])
+    spell = kind.tool
+
+    def counting(self: Any, tool: Tool, name: str) -> Any:
+        spelled.append(tool.name)
+        return spell(self, tool, name)
+
+    monkeypatch.setattr(kind, "tool", counting)
+    total = (await crib.ask("GET", f"/api/tools?format={format}")).json["total"]
+    for more in ("", "&q=add", "&limit=2", "&text=two+numbers", "&style=safe", "&context=few"):
+        assert (await crib.ask("GET", f"/api/tools?format={format}{more}")).status == 200
+    assert len(spelled) == len(set(spelled)) == total
+
+
+async def test_others_have_their_turn_while_a_long_list_is_spelled(
+    crib: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "perf_counter", count().__next__)
+    turns = total = 0
+
+    async def beside() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(beside)
+        total = (await crib.ask("GET", "/api/tools?format=gemini")).json["total"]
+        tasks.cancel_scope.cancel()
+    # Each tool is asked about, its parameters are looked at, and it is spelled.
+    assert turns >= 3 * (total // pace.BITE)

@@ -1,0 +1,172 @@
+"""A request is read no further than asked, and no further than allowed."""
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.doors import Client, Message
+from tests.http.requests import request
+from toolcrib.errors import Refused
+from toolcrib.http import Disconnected
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_body_in_one_piece() -> None:
+    assert await request(sender=Client(b"abc")).body() == b"abc"
+
+
+async def test_a_body_in_pieces_up_to_the_limit() -> None:
+    assert await request(sender=Client(b"abc", b"", b"def")).body(6) == b"abcdef"
+
+
+@pytest.mark.parametrize("pieces", [(b"abcdefg",), (b"abc", b"defg"), (b"abcdefg", b"")])
+async def test_a_body_over_the_limit_is_refused_without_content_length(pieces: tuple[bytes, ...]) -> None:
+    with pytest.raises(Refused, match="over the limit of 6 bytes") as refusal:
+        await request(sender=Client(*pieces)).body(6)
+    assert refusal.value.problem.code == "PAYLOAD_TOO_LARGE"
+
+
+async def test_a_body_is_read_no_further_than_its_limit() -> None:
+    sender = Client(*[b"abcd"] * 100)
+    with pytest.raises(Refused):
+        await request(sender=sender).body(6)
+    assert sender.asked == 2
+
+
+@pytest.mark.parametrize("length", ["7", f"{'0' * 5_000}7", "9" * 5_000])
+async def test_a_body_that_says_it_is_too_large_is_not_read(length: str) -> None:
+    sender = Client(b"abcdefg")
+    with pytest.raises(Refused):
+        await request(headers={"content-length": length}, sender=sender).body(6)
+    assert sender.asked == 0
+
+
+async def test_zeros_before_a_length_change_nothing() -> None:
+    assert await request(headers={"content-length": "0" * 5_000}, sender=Client(b"")).body(6) == b""
+
+
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_client_that_leaves_in_the_middle(before: int) -> None:
+    gone = anyio.Event()
+    gone.set()
+    sender = Client(b"abc", leaves=gone)
+    first: Message = {"type": "http.request", "body": b"abc", "more_body": True}
+    asked = request(sender=sender)
+    answers = [first][:before]
+
+    async def receive() -> Message:
+        return answers.pop(0) if answers else {"type": "http.disconnect"}
+
+    asked.receive = receive
+    with pytest.raises(Disconnected):
+        await asked.body()
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"]
+)
+async def test_json_under_its_own_names(kind: str) -> None:
+    assert await request(headers={"content-type": kind}, sender=Client(b'{"a": 1}')).json() == {"a": 1}
+
+
+async def test_json_without_a_type() -> None:
+    assert await request(sender=Client(b"[]")).json() == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "text/json", "", "+json"]
+)
+async def test_anything_else_than_json_is_refused(kind: str) -> None:
+    with pytest.raises(Refused, match="application/json") as refusal:
+        await request(headers={"content-type": kind}, sender=Client(b"{}")).json()
+    assert refusal.value.problem.code == "INVALID_REQUEST"
+
+
+async def test_a_compressed_body_is_refused() -> None:
+    with pytest.raises(Refused, match="Content-Encoding"):
+        await request(headers={"content-encoding": "gzip"}, sender=Client(b"{}")).json()
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        (b"", "empty"),
+        (b"{", "line 1, column 2"),
+        (b'{\n  "a": x\n}', "line 2, column 8"),
+        (b"NaN", "line 1"),
+        (b'{"a": Infinity}', "line 1"),
+        (b'"\xff"', "line 1"),
+        (b'"\\ud800"', "line 1"),
+        (b"{} {}", "line 1, column 4"),
+    ],
+)
+async def test_malformed_json_is_refused_with_its_place(body: bytes, says: str) -> None:
+    with pytest.raises(Refused, match=says) as refusal:
+        await request(sender=Client(body)).json()
+    assert refusal.value.problem.code == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        (b"[" * 65 + b"]" * 65, "65|64 levels"),
+        (b'{"a":' * 70 + b"1" + b"}" * 70, "64 levels"),
+        (b"[" + b"0," * 100_000 + b"0]", "values"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+async def test_what_is_too_deep_or_too_wide_is_refused(body: bytes, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        await request(sender=Client(body)).json()
+
+
+@given(depth=st.integers(1, 130))
+async def test_depth_is_counted_the_same_however_it_is_looked_at(depth: int) -> None:
+    body = b"[" * depth + b"]" * depth
+    if depth <= 64:
+        assert await request(sender=Client(body)).json() is not None
+    else:
+        with pytest.raises(Refused):
+            await request(sender=Client(body)).json()
+
+
+async def test_brackets_in_text_are_no_depth() -> None:
+    body = b'{"a": "' + b"[" * 500 + b'"}'
+    assert await request(sender=Client(body)).json() == {"a": "[" * 500}
+
+
+def test_query_parameters() -> None:
+    asked = request(target="/x?a=1&b=%C3%A4+%26&c=")
+    assert asked.query("a", "b", "c") == {"a": "1", "b": "ä &", "c": ""}
+    assert request().query() == {}
+
+
+@pytest.mark.parametrize(
+    "target, says",
+    [
+        ("/x?d=1", "unknown parameter 'd'; this address takes a, b"),
+        ("/x?a=1&a=2", "given twice"),
+        ("/x?a=%ff", "cannot be read"),
+        ("/x?a=ä", "cannot be read"),
+        ("/x?" + "a=1&" * 60, "cannot be read"),
+    ],
+)
+def test_a_bad_query_is_refused(target: str, says: str) -> None:
+    with pytest.raises(Refused, match=says) as refusal:
+        request(target=target).query("a", "b")
+    assert refusal.value.problem.code == "INVALID_REQUEST"
+
+
+def test_an_address_that_takes_no_parameters_says_so() -> None:
+    with pytest.raises(Refused, match="takes none"):
+        request(target="/x?a=1").query()
+
+
+def test_cookies() -> None:
+    asked = request(headers={"cookie": "a=1; toolcrib_session=x=y; toolcrib_session=z; b"})
+    assert asked.cookie("toolcrib_session") == "x=y"
+    assert asked.cookie("b") == ""
+    assert asked.cookie("c") is None
+    assert request().cookie("a") is None

@@ -1,1 +1,0 @@
-"""The ready-made tools."""

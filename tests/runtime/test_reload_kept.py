@@ -1,0 +1,237 @@
+"""What a reload must not lose: what still waits for a restart, servers, names, what was approved."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.runtime.servers import call, ledger, listed, put, running, write
+from tests.runtime.test_reload import state
+from tests.waiting import until
+from toolcrib.config import again, default_document, load
+from toolcrib.config.mcp import Mcp, McpServer
+from toolcrib.config.sections import Context, Override
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.interfaces import Definition, Plan
+from toolcrib.runtime.watch import EVERY, watch
+from toolcrib.server import hung_up
+from toolcrib.store.sql.definitions import SqlDefinitions
+from toolcrib.store.sql.overlay import SqlOverlay
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C5")]
+
+WEB = {"transport": "http", "url": "http://127.0.0.1:9/mcp"}
+
+MODULE = """
+from toolcrib import create_tool
+
+@create_tool(category="query")
+async def sunrise() -> str:
+    \"\"\"Tells when the sun rises.\"\"\"
+    return "at six"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "toolcrib.yaml"
+
+
+async def test_what_needs_a_restart_is_named_until_it_has_come_or_is_taken_back(path: Path) -> None:
+    write(path, {})
+    async with running(path) as house:
+        config = house.console.servers.config
+        write(path, {}, limits={"per_user": "5/min"})
+        for _ in range(2):
+            assert (await config.reload()).restart == ("limits",)
+        write(path, {})
+        assert (await config.reload()).restart == ()
+
+
+async def test_a_store_that_fails_keeps_no_server_from_the_next_reload(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: SqlDefinitions) -> tuple[Definition, ...]:
+        raise Unavailable("SOURCE_DOWN", "the store does not answer")
+
+    write(path, {})
+    async with running(path) as house:
+        config = house.console.servers.config
+        write(path, {"books": ledger(path.parent)})
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlDefinitions, "all", fail)
+            with pytest.raises(Unavailable):
+                await config.reload()
+            with pytest.raises(Unavailable):
+                await house.console.servers.add("web", WEB)
+        assert config.servers() == {}
+        assert await house.console.store.overlay.load() == (0, {})
+        assert (await config.reload()).added == ("books",)
+        assert (await call(house, "books:pid")).problem is None
+
+
+async def test_what_is_stored_is_in_force_though_whoever_asked_has_left(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, {})
+    async with running(path) as house:
+        save = SqlOverlay.save
+        with anyio.CancelScope() as asking:
+
+            async def leave(self: SqlOverlay, document: Any, *, expected: int) -> int | None:
+                saved = await save(self, document, expected=expected)
+                asking.cancel()
+                await anyio.lowlevel.checkpoint()
+                return saved
+
+            monkeypatch.setattr(SqlOverlay, "save", leave)
+            await house.console.servers.add("web", WEB)
+        assert asking.cancelled_caught
+        assert list(house.console.servers.config.servers()) == ["web"]
+        assert "web" in {each.id for each in house.console.supervisor.states()}
+
+
+async def test_two_who_add_the_same_name_at_once_are_told_apart(path: Path) -> None:
+    write(path, {})
+    async with running(path) as house, anyio.create_task_group() as tasks:
+        codes = list[str]()
+
+        async def add(port: int) -> None:
+            try:
+                web = {**WEB, "url": f"http://127.0.0.1:{port}/mcp"}
+                await house.console.servers.add("web", web)
+                codes.append("")
+            except Refused as error:
+                codes.append(error.problem.code)
+
+        tasks.start_soon(add, 1)
+        tasks.start_soon(add, 2)
+        await until(lambda: len(codes) == 2)
+        assert sorted(codes) == ["", "ALREADY_EXISTS"]
+
+
+async def test_one_that_may_no_longer_run_is_in_the_way_of_no_other_change(path: Path) -> None:
+    put(path, "mcp: {allow_stdio: true}")
+    async with running(path) as house:
+        servers = house.console.servers
+        await servers.add("books", ledger(path.parent))
+        await servers.add("web", WEB)
+        put(path, "mcp: {allow_stdio: false}")
+        assert (await servers.remove("web"))["removed"] == ("books", "web")
+        assert "mcp.allow_stdio" in servers.status()["servers"]["books"]["last_error"]
+        assert (await servers.remove("books"))["removed"] == ()
+
+
+@pytest.mark.requirement("C1")
+async def test_a_reload_starts_one_that_has_died_for_good(path: Path) -> None:
+    write(path, {"books": ledger(path.parent, restart={"enabled": False})})
+    async with running(path) as house:
+        config = house.console.servers.config
+        await call(house, "books:crash")
+        await until(lambda: state(house) == "stopped")
+        await house.console.servers.add("web", WEB)
+        assert state(house) == "stopped"
+        assert (await config.reload(dry_run=True)).changed == ("books",)
+        assert state(house) == "stopped"
+        plan = await config.reload()
+        assert (plan.changed, plan.untouched) == (("books",), ("web",))
+        assert (await call(house, "books:pid")).problem is None
+        assert (await config.reload()).untouched == ("books", "web")
+
+
+@pytest.mark.requirement("I5")
+async def test_a_server_that_is_taken_out_is_forgotten_whole(path: Path) -> None:
+    write(path, {"books": ledger(path.parent)})
+    async with running(path) as house:
+        write(path, {})
+        await house.console.servers.config.reload()
+    async with running(path) as house:
+        assert not await house.console.store.definitions.all()
+
+
+async def test_a_server_cannot_take_the_place_of_a_module_that_still_runs(path: Path) -> None:
+    put(path.parent / "almanac.py", MODULE)
+    put(path, "functions: [almanac]")
+    async with running(path) as house:
+        write(path, {"almanac": ledger(path.parent)})
+        with pytest.raises(Refused) as refused:
+            await house.console.servers.config.reload()
+        assert "mcp.servers.almanac: is the id of a module" in str(refused.value)
+        assert (await call(house, "almanac:sunrise")).data == "at six"
+
+
+async def test_another_pin_is_part_of_the_plan(path: Path) -> None:
+    write(path, {"books": ledger(path.parent, pin="off")})
+    async with running(path) as house:
+        write(path, {"books": ledger(path.parent, pin="strict")})
+        plan = await house.console.servers.config.reload()
+        assert plan == Plan(untouched=("books",), applied=("pins",))
+
+
+async def test_a_file_that_is_being_written_is_waited_for_and_one_that_changed_early_is_read(
+    path: Path,
+) -> None:
+    write(path, {"books": ledger(path.parent)})
+    async with running(path) as house, anyio.create_task_group() as tasks:
+        pid = (await call(house, "books:pid")).data
+        put(path, "")
+        tasks.start_soon(watch, path, house.console.servers.reload)
+        await anyio.sleep(3 * EVERY)  # nothing is to happen, which nothing tells of
+        write(path, {"books": ledger(path.parent), "web": WEB})
+        await until(lambda: "web" in house.console.servers.config.servers())
+        assert (await call(house, "books:pid")).data == pid
+        tasks.cancel_scope.cancel()
+    async with running(path) as house, anyio.create_task_group() as tasks:
+        write(path, {})
+        tasks.start_soon(watch, path, house.console.servers.reload)
+        await until(lambda: not listed(house, "books"))
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("I5")
+async def test_looking_with_another_config_forgets_nothing(path: Path) -> None:
+    write(path, {"books": ledger(path.parent, pin="strict")})
+    async with running(path) as house:
+        assert listed(house, "books")
+    other = path.parent / "other.yaml"
+    put(other, "{}")
+    async with running(other) as house:
+        assert load(other, env={}).mcp.servers == {}
+    async with running(path) as house:
+        known = await house.console.store.definitions.all()
+        assert {each.name for each in known} >= {"books:append", "books:pid"}
+
+
+@pytest.mark.parametrize("by_signal", [True, False])
+async def test_a_reload_that_fails_as_nobody_foresaw_does_not_end_the_gateway(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, by_signal: bool
+) -> None:
+    async def fail(_: SqlOverlay) -> tuple[int, Any]:
+        raise RuntimeError("nobody foresaw this")
+
+    write(path, {"books": ledger(path.parent)})
+    async with running(path) as house, anyio.create_task_group() as tasks:
+        monkeypatch.setattr(SqlOverlay, "load", fail)
+        if by_signal:
+            tasks.start_soon(hung_up, house)
+        else:
+            tasks.start_soon(watch, path, house.console.servers.reload)
+        await until(lambda: "the reload failed unexpectedly" in caplog.text)
+        assert (await call(house, "books:pid")).problem is None
+        tasks.cancel_scope.cancel()
+
+
+def test_a_document_made_by_hand_stays_as_it_was_made_under_an_overlay() -> None:
+    made = replace(
+        default_document({}),
+        contexts={"default": Context(tools=("local:*",))},
+        overrides={"local:*": Override(permissions=frozenset({"a:b"}))},
+        pins={"x:y": "0" * 64},
+        mcp=Mcp(allow_stdio=True, servers={"first": McpServer(transport="http", url="http://h/mcp")}),
+    )
+    read = again(made, env={}, overlay={"mcp": {"servers": {"web": WEB}}, "contexts": {"default": {}}})
+    assert (read.contexts, read.overrides, read.pins) == (made.contexts, made.overrides, made.pins)
+    assert (list(read.mcp.servers), read.mcp.allow_stdio) == (["first", "web"], True)
+    assert read.added == {"web"}

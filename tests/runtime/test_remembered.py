@@ -1,0 +1,26 @@
+"""What a server offered last is shown while it starts, and what it offered once is not."""
+
+from toolcrib.interfaces import Definition
+from toolcrib.runtime.servers import remembered
+from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.source import McpSource
+from toolcrib.sources.mcp.stdio import Stdio
+
+FILES = McpSource(McpSettings(id="files"), Stdio(command=("true",)).dial)
+
+
+def kept(name: str, *, gone: bool = False) -> Definition:
+    definition = {} if gone else {"name": name.partition(":")[2]}
+    return Definition(name=name, definition=definition, seal="a", trusted="a", seen=1.0)
+
+
+def test_only_what_was_offered_last_is_remembered() -> None:
+    known = (kept("files:read"), kept("files:write", gone=True), kept("other:ask"))
+    offered = remembered(FILES, known)
+    assert offered is not None
+    assert [tool.name for tool in offered.tools] == ["files:read"]
+    assert offered.withheld == []
+
+
+def test_a_server_that_offered_nothing_last_has_nothing_to_show() -> None:
+    assert remembered(FILES, (kept("files:write", gone=True), kept("other:ask"))) is None
