@@ -13,10 +13,10 @@ from toolcrib.errors import Refused, ToolcribError, problem
 from toolcrib.formats.rest import encode
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.frontends.mcp import McpFace
-from toolcrib.frontends.mcp.description import DOCUMENT as MCP_DOCUMENT
+from toolcrib.frontends.mcp.openapi import DOCUMENT as MCP_DOCUMENT
 from toolcrib.frontends.rest import Rest, describe
 from toolcrib.frontends.web import Page, Sessions
-from toolcrib.frontends.web.session import SECRET
+from toolcrib.frontends.web.page_sessions import SECRET
 from toolcrib.http import (
     Answer,
     Clients,

@@ -14,7 +14,7 @@ from toolcrib.apps import messages
 from toolcrib.apps.definition import tool_of
 from toolcrib.clock import Clock
 from toolcrib.egress import AddressRules
-from toolcrib.egress.posting import Reply
+from toolcrib.egress.json_post import Reply
 from toolcrib.interfaces import AppRecord, Change, Store
 from toolcrib.model import Actor, AddressGiver, JsonObject, Tool
 from toolcrib.observe import Audit, Redactor

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.apps.bad import BadMessage
+from toolcrib.apps.errors import BadMessage
 from toolcrib.apps.layouts import (
     bitmap_animation,
     bitmap_view,

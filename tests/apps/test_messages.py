@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.apps import messages as m
-from toolcrib.apps.bad import BadMessage
+from toolcrib.apps.errors import BadMessage
 from toolcrib.apps.layouts import text_wall
 from toolcrib.model import Progress
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell
-from toolcrib.cli.declared import tool_of
+from toolcrib.cli.tool_parsing import tool_of
 from toolcrib.formats.rest import Rest
 from toolcrib.model import Deprecation, Example, RateLimit
 from toolcrib.testing import a_tool
@@ -31,7 +31,7 @@ def test_a_running_gateway_is_checked(remote: Shell) -> None:
 def test_a_tool_that_takes_longer_than_it_promises_is_short(
     remote: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolcrib.cli.remote import RemoteDesk
+    from toolcrib.cli.remote_backend import RemoteDesk
 
     async def usage(desk: RemoteDesk) -> object:
         used = {"errors": 0, "cached": 0, "p50": 1.0, "p95": 70_000.0, "lastUsed": 0.0}

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.cli.glasses.voice import VOICES, Mouth, Voice, find_voice
+from toolcrib.cli.glasses.speech import VOICES, Mouth, Voice, find_voice
 
 
 def test_the_first_program_there_is_speaks() -> None:

@@ -5,8 +5,8 @@ import pytest
 from toolcrib.apps import layouts
 from toolcrib.apps.hardware import device
 from toolcrib.cli.glasses.display import screen_of
-from toolcrib.cli.glasses.shows import picture
-from toolcrib.cli.glasses.worn import Glasses
+from toolcrib.cli.glasses.glasses import Glasses
+from toolcrib.cli.glasses.renderers import picture
 from toolcrib.model import JsonObject
 
 PACKAGE = "com.example.reminder"

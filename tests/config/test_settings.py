@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.config import settings
-from toolcrib.config.faults import Where
+from toolcrib.config.errors import Where
 from toolcrib.config.settings import Setting, known
 
 

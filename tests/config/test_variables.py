@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.config.errors import Where
 from toolcrib.config.expand import expand
-from toolcrib.config.faults import Where
 from toolcrib.config.variables import Variables
 
 INPUTS: list[Any] = [

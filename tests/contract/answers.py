@@ -13,8 +13,8 @@ ANSWERS: tuple[Must, ...] = (
         "result-form",
         "What a handler gives becomes a result, or the rule it breaks is named.",
         "E6 E10",
-        "tests/sdk/test_outcome.py::test_what_breaks_a_rule_is_named_by_it",
-        "tests/sdk/test_outcome.py::test_all_a_tool_result_says_is_kept",
+        "tests/sdk/test_handler_results.py::test_what_breaks_a_rule_is_named_by_it",
+        "tests/sdk/test_handler_results.py::test_all_a_tool_result_says_is_kept",
     ),
     must(
         "data-never-null",
@@ -45,7 +45,7 @@ ANSWERS: tuple[Must, ...] = (
         "Every field, needed or not, goes by its one name, and no other is taken.",
         "E7",
         "tests/contract/test_hint_fields.py::test_every_field_there_is_is_known_by_its_name",
-        "tests/hints/test_reading.py::test_every_unknown_and_missing_field_is_named",
+        "tests/hints/test_parse.py::test_every_unknown_and_missing_field_is_named",
     ),
     must(
         "hints-whole",
@@ -109,7 +109,7 @@ ANSWERS: tuple[Must, ...] = (
         "hints-validity",
         "The word for how long hints hold follows from how long the answer does.",
         "E7 E9",
-        "tests/gateway/test_hints.py::test_validity_follows_how_long_an_answer_may_be_kept",
+        "tests/gateway/test_generated_hints.py::test_validity_follows_how_long_an_answer_may_be_kept",
     ),
     must(
         "hints-reasons",
@@ -122,7 +122,7 @@ ANSWERS: tuple[Must, ...] = (
         "hints-rich",
         "A tool can fill every field from its own data.",
         "E7 E8",
-        "tests/demo/flashcards/test_advice.py::test_every_field_is_filled",
+        "tests/demo/flashcards/test_review_hints.py::test_every_field_is_filled",
     ),
     must(
         "confidence-range",
@@ -146,8 +146,8 @@ ANSWERS: tuple[Must, ...] = (
         "E8 E15",
         "tests/hints/test_builders.py::test_confidence_cannot_be_given_only_what_it_is_reckoned_from",
         "tests/sdk/test_checklist.py::test_confidence_that_never_changes_and_rests_on_nothing_is_short",
-        "tests/testing/test_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
-        "tests/demo/flashcards/test_advice.py::test_confidence_takes_many_values_over_many_calls",
+        "tests/testing/test_module_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
+        "tests/demo/flashcards/test_review_hints.py::test_confidence_takes_many_values_over_many_calls",
         "check:confidence",
     ),
     must(
@@ -160,15 +160,15 @@ ANSWERS: tuple[Must, ...] = (
         "gateways-hints",
         "A tool that gives no hints gets complete ones, from its record and from the tools beside it.",
         "E9",
-        "tests/gateway/test_hints.py::test_hints_are_complete_and_faultless_for_every_outcome",
-        "tests/gateway/test_hints.py::test_a_shaky_or_slow_record_is_a_risk_and_a_broken_promise_a_warning",
-        "tests/gateway/test_near.py::test_what_shares_most_tags_comes_first_and_shows_an_example",
+        "tests/gateway/test_generated_hints.py::test_hints_are_complete_and_faultless_for_every_outcome",
+        "tests/gateway/test_generated_hints.py::test_a_shaky_or_slow_record_is_a_risk_and_a_broken_promise_a_warning",
+        "tests/gateway/test_related_tools.py::test_what_shares_most_tags_comes_first_and_shows_an_example",
     ),
     must(
         "gateways-hints-discreet",
         "What others did next is told only of tools the caller may see.",
         "E9",
-        "tests/gateway/test_near.py::test_what_followed_in_the_past_comes_first_and_only_if_it_can_be_seen",
+        "tests/gateway/test_related_tools.py::test_what_followed_in_the_past_comes_first_and_only_if_it_can_be_seen",
     ),
     must(
         "metadata-whole",

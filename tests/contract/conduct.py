@@ -177,7 +177,7 @@ CONDUCT: tuple[Must, ...] = (
         "query-harmless",
         "A query is idempotent and changes nothing.",
         "E2 E15",
-        "tests/sdk/test_refusals.py::test_contradictions_are_refused",
+        "tests/sdk/test_contradictions.py::test_contradictions_are_refused",
         "check:idempotent",
     ),
     must(
@@ -234,7 +234,7 @@ CONDUCT: tuple[Must, ...] = (
         "promises-watched",
         "A tool that breaks its promise is reported.",
         "E12",
-        "tests/observe/test_remarks.py::test_a_broken_promise_is_reported",
+        "tests/observe/test_call_warnings.py::test_a_broken_promise_is_reported",
         "tests/cli/test_check_running.py::test_a_tool_that_takes_longer_than_it_promises_is_short",
     ),
 )

@@ -118,7 +118,7 @@ async def test_time_is_in_milliseconds_and_counts_every_try(monkeypatch: pytest.
             raise ConnectionResetError
         return "done"
 
-    monkeypatch.setattr("toolcrib.gateway.door.perf_counter", lambda: now)
+    monkeypatch.setattr("toolcrib.gateway.gateway.perf_counter", lambda: now)
     async with Crib(tools=[take_long]) as crib:
         told = as_json(await crib.call("take-long"))
     assert (told["data"], told["metadata"]["executionTime"]) == ("done", 1500.0)

@@ -14,7 +14,7 @@ from tests.gates.tree import ROOT
 from tests.requirements import LEDGER
 from toolcrib.model import Tool
 from toolcrib.sdk.checklist import ITEMS, judge
-from toolcrib.sdk.seen import Seen
+from toolcrib.sdk.evidence import Seen
 from toolcrib.testing import a_tool
 
 OPEN = set(open_ids((ROOT / OPEN_FILE).read_text()))

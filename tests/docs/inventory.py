@@ -18,10 +18,10 @@ from toolcrib.crib import Crib
 from toolcrib.http import Route
 from toolcrib.model import Caller, Origin, Tool
 from toolcrib.observe import Entry, Redactor
-from toolcrib.observe.arguments import Arguments
-from toolcrib.observe.entry import Start
+from toolcrib.observe.call_entry import Start
+from toolcrib.observe.fast_lines import QuickLines
 from toolcrib.observe.lines import call_event, record_event
-from toolcrib.observe.quick import QuickLines
+from toolcrib.observe.logged_arguments import Arguments
 from toolcrib.sdk import Options
 from toolcrib.server import Server
 

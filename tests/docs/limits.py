@@ -3,28 +3,36 @@
 from dataclasses import fields
 from typing import cast
 
-from toolcrib.admin import storage, users
+from toolcrib.admin import app_storage, user_admin
 from toolcrib.apps import definition
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
 from toolcrib.descriptors import MAX_DESCRIPTORS
-from toolcrib.frontends.mcp import http, listening, questions, sessions
-from toolcrib.frontends.rest import users as said
-from toolcrib.gateway import ARGUMENT_BYTES, conversations, seal, talk
-from toolcrib.http import flow, framing, guard, intake, memory, origins, protocol
+from toolcrib.frontends.mcp import change_notifications, client_requests, sessions, streamable_http
+from toolcrib.frontends.rest import user_handlers as said
+from toolcrib.gateway import ARGUMENT_BYTES, multi_round_calls, signed_state, suspended_calls
+from toolcrib.http import (
+    call_origin,
+    connection_limits,
+    flow_control,
+    framing,
+    memory_watch,
+    protocol,
+    request_guard,
+)
 from toolcrib.quotas import KEPT_SECONDS
-from toolcrib.schemas import bounds, effort, patterns
+from toolcrib.schemas import bounds, cost, patterns
 from toolcrib.schemas import guard as schemas
-from toolcrib.sessions import events
+from toolcrib.sessions import user_events
 from toolcrib.sources import functions
-from toolcrib.sources.mcp import connection, definitions, discovery, lines
+from toolcrib.sources.mcp import connection, discovery, lines, tool_validation
 from toolcrib.steps import replay
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import BY_RESPONSE_TIME
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.bulkhead import Bulkhead
-from toolcrib.store.shared import results
+from toolcrib.store.shared import result_cache
 
 Row = tuple[str, str, str]
 
@@ -65,14 +73,14 @@ def _requests() -> list[Row]:
     unfinished = f"{limits.unfinished_bodies}, {size(limits.unfinished_bytes)}"
     return [
         ("head of a request, before it is parsed", size(protocol.HEAD_BYTES), _FIXED),
-        ("headers together", f"{guard.HEADERS}, {size(guard.HEADER_BYTES)}", _FIXED),
+        ("headers together", f"{request_guard.HEADERS}, {size(request_guard.HEADER_BYTES)}", _FIXED),
         ("trailers and chunk extensions of a request", size(framing.MAX_FRAMING_BYTES), _FIXED),
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
         ("body on REST", size(limits.body_bytes), "`limits.body_bytes`"),
         ("arguments of one call on REST", size(ARGUMENT_BYTES), _FIXED),
         ("nesting of a body", f"{bounds.DEPTH} levels", _FIXED),
         ("values in a body", f"{bounds.NODES:,}", _FIXED),
-        ("how long a caller may say it waits", f"{origins.LONGEST_WAIT:g} s", _FIXED),
+        ("how long a caller may say it waits", f"{call_origin.LONGEST_WAIT:g} s", _FIXED),
         ("connections of clients", f"{limits.connections:,}", "`limits.connections`"),
         (
             "bodies that are still arriving",
@@ -82,12 +90,16 @@ def _requests() -> list[Row]:
         ("heads, bodies and messages that wait to be looked at", "half of these bytes", _FIXED),
         ("answers that clients have not read", size(limits.unread_bytes), "`limits.unread_bytes`"),
         ("the part of these that one principal may hold", f"{limits.share:g}", "`limits.share`"),
-        ("time to show a key on a connection over the limit", f"{intake.SURPLUS_SECONDS:g} s", _FIXED),
+        (
+            "time to show a key on a connection over the limit",
+            f"{connection_limits.SURPLUS_SECONDS:g} s",
+            _FIXED,
+        ),
         ("requests of one connection that wait for the one before", f"{protocol.MAX_PIPELINED}", _FIXED),
-        ("time for a client to read 64 KiB of an answer", f"{flow.READ_SECONDS:g} s", _FIXED),
+        ("time for a client to read 64 KiB of an answer", f"{flow_control.READ_SECONDS:g} s", _FIXED),
         (
             "memory of the process",
-            f"{memory.MAX_SHARE_OF_MACHINE:.0%} of the container's or machine's",
+            f"{memory_watch.MAX_SHARE_OF_MACHINE:.0%} of the container's or machine's",
             "`limits.memory_mb`",
         ),
         ("file descriptors, where the hard limit allows it", f"{MAX_DESCRIPTORS:,}", "`ulimit -H -n`"),
@@ -96,14 +108,14 @@ def _requests() -> list[Row]:
 
 def _mcp() -> list[Row]:
     return [
-        ("body on MCP", size(http.MOST_BYTES), _FIXED),
+        ("body on MCP", size(streamable_http.MOST_BYTES), _FIXED),
         ("MCP sessions", f"{sessions.MOST_SESSIONS:,}", _FIXED),
         ("an idle MCP session", f"{sessions.IDLE_SECONDS / 60:g} min", _FIXED),
         ("an MCP session that is not used", f"{sessions.LONGEST_LIFE / 86_400:g} days", _FIXED),
-        ("MCP clients that listen for changes", f"{listening.MOST_LISTENERS:,}", _FIXED),
+        ("MCP clients that listen for changes", f"{change_notifications.MOST_LISTENERS:,}", _FIXED),
         (
             "how long an MCP client with a session may take to answer",
-            f"{questions.ANSWER_SECONDS:g} s",
+            f"{client_requests.ANSWER_SECONDS:g} s",
             _FIXED,
         ),
     ]
@@ -129,8 +141,8 @@ def _calls() -> list[Row]:
         ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
-        ("kept answer", size(results.LARGEST), _FIXED),
-        ("kept answers together", f"{results.ENTRIES:,}, {size(results.BYTES)}", _FIXED),
+        ("kept answer", size(result_cache.LARGEST), _FIXED),
+        ("kept answers together", f"{result_cache.ENTRIES:,}, {size(result_cache.BYTES)}", _FIXED),
         *_keys(),
     ]
 
@@ -145,13 +157,17 @@ def _keys() -> list[Row]:
 
 
 def _questions() -> list[Row]:
-    limits, days = default_document({}).limits, conversations.STATE_SECONDS / 86_400
+    limits, days = default_document({}).limits, multi_round_calls.STATE_SECONDS / 86_400
     return [
         ("calls that wait for an answer", f"{limits.parked:,}", "`limits.parked`"),
         ("those of one user", str(limits.parked_per_user), "`limits.parked_per_user`"),
         ("how long they wait for it", f"{limits.parked_ms / 1000:g} s", "`limits.parked_ms`"),
-        ("questions of one call that wait", str(talk.MOST_QUESTIONS), _FIXED),
-        ("what a source wants remembered with a question", f"{size(seal.MOST_BYTES)}, {days:g} day", _FIXED),
+        ("questions of one call that wait", str(suspended_calls.MOST_QUESTIONS), _FIXED),
+        (
+            "what a source wants remembered with a question",
+            f"{size(signed_state.MOST_BYTES)}, {days:g} day",
+            _FIXED,
+        ),
     ]
 
 
@@ -167,8 +183,8 @@ def _servers() -> list[Row]:
             f"{discovery.MOST_LISTED:,} on {discovery.MOST_PAGES} pages, {size(discovery.LARGEST_LIST)}",
             _FIXED,
         ),
-        ("definition of one of them", size(definitions.LARGEST_DEFINITION), _FIXED),
-        ("description of one of them", size(definitions.LONGEST_TEXT), _FIXED),
+        ("definition of one of them", size(tool_validation.LARGEST_DEFINITION), _FIXED),
+        ("description of one of them", size(tool_validation.LONGEST_TEXT), _FIXED),
         ("one attempt with an MCP server", f"{timeout:g} s", f"`{own}.defaults.timeout_ms`"),
         ("start of an MCP server", f"{start:g} s", f"`{own}.start_timeout_ms`"),
         ("how long a call waits for a start", f"{_activation():g} s", _FIXED),
@@ -183,11 +199,11 @@ def _apps() -> list[Row]:
         ("definition of one of them", size(definition.MOST_BYTES), _FIXED),
         ("start of an app", f"{apps.activation_ms / 1000:g} s", "`apps.activation_ms`"),
         ("one attempt with an app", f"{apps.timeout_ms / 1000:g} s", "`apps.timeout_ms`"),
-        ("what a user can set in an app", size(users.SETTINGS_BYTES), _FIXED),
-        ("a text an app keeps for a user", f"{storage.LONGEST_VALUE:,} characters", _FIXED),
-        ("all it keeps for one user", size(storage.MOST_BYTES), _FIXED),
-        ("devices that listen to one user", str(events.MOST_LISTENERS), _FIXED),
-        ("what waits for one of them", f"{events.MOST_WAITING} events", _FIXED),
+        ("what a user can set in an app", size(user_admin.SETTINGS_BYTES), _FIXED),
+        ("a text an app keeps for a user", f"{app_storage.LONGEST_VALUE:,} characters", _FIXED),
+        ("all it keeps for one user", size(app_storage.MOST_BYTES), _FIXED),
+        ("devices that listen to one user", str(user_events.MOST_LISTENERS), _FIXED),
+        ("what waits for one of them", f"{user_events.MOST_WAITING} events", _FIXED),
         ("what a user says at once", f"{said.LONGEST_SAID:,} characters", _FIXED),
     ]
 
@@ -200,7 +216,7 @@ def _definitions() -> list[Row]:
     return [
         ("tools in the catalog", f"{catalog.MOST_TOOLS:,}", _FIXED),
         ("schema of a tool", f"{size(schemas.MOST_BYTES)}, {schemas.DEEPEST} levels", _FIXED),
-        ("ways through a schema", f"{effort.MOST_PATHS:,}", _FIXED),
+        ("ways through a schema", f"{cost.MOST_PATHS:,}", _FIXED),
         ("patterns in a schema", str(patterns.MOST_PATTERNS), _FIXED),
         (
             "config file",

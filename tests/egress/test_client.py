@@ -13,7 +13,7 @@ from anyio.streams.tls import TLSListener, TLSStream
 from yarl import URL
 
 from tests.egress.peers import FREE, OK, Peer, client_for, fetched, peer
-from tests.sources.mcp.test_web import certificate
+from tests.sources.mcp.test_http_session import certificate
 from tests.waiting import until
 from toolcrib.egress import client as clients
 from toolcrib.egress.client import Client

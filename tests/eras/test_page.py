@@ -6,11 +6,11 @@ from tests.docs.pages import section, text_of
 from tests.eras.place import ERAS
 from tests.eras.walks import WALKS
 from toolcrib.config import default_document
-from toolcrib.frontends.mcp.bridging import MOST_ROUNDS
-from toolcrib.frontends.mcp.questions import ANSWER_SECONDS
-from toolcrib.gateway.conversations import STATE_SECONDS
-from toolcrib.gateway.talk import MOST_QUESTIONS
-from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.frontends.mcp.client_requests import ANSWER_SECONDS
+from toolcrib.frontends.mcp.elicitation import MOST_ROUNDS
+from toolcrib.gateway.multi_round_calls import STATE_SECONDS
+from toolcrib.gateway.suspended_calls import MOST_QUESTIONS
+from toolcrib.sources.mcp.server_settings import McpSettings
 
 PAGE = "docs/eras.md"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolcrib.catalog import Catalog, Override, Overrides
-from toolcrib.catalog.doors import Holding, hold
+from toolcrib.catalog.pseudo_tools import Holding, hold
 from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Materials, Offer
 from toolcrib.model import Tool

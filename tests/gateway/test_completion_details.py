@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import CODES, problem
-from toolcrib.gateway.complete import Completion
-from toolcrib.gateway.near import Neighbourhood, Tagged
+from toolcrib.gateway.completion import Completion
+from toolcrib.gateway.related_tools import Neighbourhood, Tagged
 from toolcrib.interfaces import Followers
 from toolcrib.model import Ask, Deprecation, Evidence, Hints, Origin, Result, Tool
 from toolcrib.testing import a_tool
@@ -33,7 +33,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("toolcrib.gateway.complete.time", made)
+    monkeypatch.setattr("toolcrib.gateway.completion.time", made)
     return made
 
 
@@ -346,7 +346,7 @@ def test_of_a_tools_own_hints_too_the_replacement_is_named_only_to_those_who_see
 def test_what_is_kept_of_a_tool_is_bounded_and_a_changed_tool_starts_afresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.gateway.known._MOST_KEPT", 2)
+    monkeypatch.setattr("toolcrib.gateway.hint_cache._MOST_KEPT", 2)
     completion = Completion(Record().of)
     tool = a_tool()
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import CODES, problem
-from toolcrib.gateway.after import after, before, instead
-from toolcrib.gateway.hints import Past, Seen, for_outcome, with_record
-from toolcrib.gateway.near import Neighbour
+from toolcrib.gateway.error_advice import after, before, instead
+from toolcrib.gateway.generated_hints import Past, Seen, for_outcome, with_record
+from toolcrib.gateway.related_tools import Neighbour
 from toolcrib.model import Deprecation, Evidence, Example, Family, Hints, Tool
 from toolcrib.model.hints import Caution, Impact, NextAction, Risk
 from toolcrib.testing import a_tool

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.gateway.near import Neighbour, Neighbourhood, Tagged, example_of, next_actions, related
+from toolcrib.gateway.related_tools import Neighbour, Neighbourhood, Tagged, example_of, next_actions, related
 from toolcrib.model import Category, Deprecation, Example, Tool
 from toolcrib.model.hints import NextAction, Resource
 from toolcrib.testing import a_tool
@@ -35,7 +35,7 @@ def test_a_tool_whose_tags_nobody_shares_is_alone() -> None:
 
 
 def test_of_a_tag_that_very_many_have_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.gateway.near._LOOKED_AT", 2)
+    monkeypatch.setattr("toolcrib.gateway.related_tools._LOOKED_AT", 2)
     first, second, third = (_tagged(f"cards:{number}", "cards") for number in range(3))
     assert [each.tool for each in _house(first, second, third).of(GET, ())] == [first, second]
 

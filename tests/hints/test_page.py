@@ -9,10 +9,10 @@ import pytest
 from tests.docs.pages import section, text_of, unmentioned
 from toolcrib import hints
 from toolcrib.hints import builders
-from toolcrib.hints.building import Said
 from toolcrib.hints.confidence import FLOOR, FRESHNESS, QUALITY
-from toolcrib.hints.shapes import LONGEST, MOST, ROOM
-from toolcrib.hints.table import RULES
+from toolcrib.hints.field_table import RULES
+from toolcrib.hints.fill import Said
+from toolcrib.hints.value_types import LONGEST, MOST, ROOM
 from toolcrib.model import Hints
 from toolcrib.model.hints import (
     ActionCategory,

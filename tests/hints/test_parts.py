@@ -18,7 +18,7 @@ from toolcrib.hints import (
     risk,
     warning,
 )
-from toolcrib.hints.words import freshness, quality, validity
+from toolcrib.hints.scales import freshness, quality, validity
 
 
 @pytest.mark.requirement("E8")

@@ -24,7 +24,7 @@ from toolcrib.hints import (
     impact,
 )
 from toolcrib.hints.rules import checked
-from toolcrib.hints.shapes import LONGEST, MOST
+from toolcrib.hints.value_types import LONGEST, MOST
 
 NAN, INF = float("nan"), float("inf")
 ENDLESS: dict[str, Any] = {}

@@ -8,10 +8,10 @@ import pytest
 
 from toolcrib import hints
 from toolcrib.hints import HintsError, faults, read
-from toolcrib.hints.fullness import fullness
+from toolcrib.hints.completeness import fullness
 from toolcrib.hints.rules import ENOUGH
 from toolcrib.hints.schema import schema
-from toolcrib.hints.shapes import (
+from toolcrib.hints.value_types import (
     DEEPEST,
     LARGEST,
     LONGEST,

@@ -12,7 +12,7 @@ from toolcrib.errors import Refused
 from toolcrib.http import Receive, Request, Route, Scope, Send, json_answer, send_answer
 from toolcrib.http.listen import listen
 from toolcrib.http.runner import run
-from toolcrib.http.switch import SOCKETS, Run, Switch
+from toolcrib.http.websocket_upgrade import SOCKETS, Run, Switch
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 HEAD = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import anyio
 import pytest
 
-from tests.http.test_cycle import App, connected, settle
+from tests.http.test_request_cycle import App, connected, settle
 from toolcrib.http.framing import MAX_FRAMING_BYTES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]

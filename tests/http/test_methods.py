@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.http.test_cycle import App, connected, settle
-from toolcrib.http import intake
-from toolcrib.http.intake import ClientConnection, Intake
+from tests.http.test_request_cycle import App, connected, settle
+from toolcrib.http import connection_limits
+from toolcrib.http.connection_limits import ClientConnection, Intake
 from toolcrib.http.protocol import BoundedProtocol
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
@@ -117,4 +117,6 @@ async def test_malformed_requests_are_counted_and_logged_once(caplog: pytest.Log
     for _ in range(1000):
         limits.count_malformed(connection)
     assert limits.malformed == 1000
-    assert [each.levelname for each in caplog.records if each.name == intake.__name__] == ["WARNING"]
+    assert [each.levelname for each in caplog.records if each.name == connection_limits.__name__] == [
+        "WARNING"
+    ]

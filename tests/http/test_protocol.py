@@ -12,7 +12,7 @@ from tests.doors import ADMIN, Doors, doors, listening
 from tests.frontends.rest.bench import Waiting, add
 from tests.waiting import until
 from toolcrib import create_tool
-from toolcrib.http import flow, protocol
+from toolcrib.http import flow_control, protocol
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -224,8 +224,8 @@ async def test_another_protocol_is_not_spoken(place: Place) -> None:
 async def test_an_answer_that_nobody_reads_is_not_kept(
     monkeypatch: pytest.MonkeyPatch, least: int, *, whole: bool
 ) -> None:
-    monkeypatch.setattr(flow, "READ_SECONDS", 0.0)
-    monkeypatch.setattr(flow, "READ_BYTES", least)
+    monkeypatch.setattr(flow_control, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(flow_control, "READ_BYTES", least)
     written: list[int] = []
 
     @create_tool

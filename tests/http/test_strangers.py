@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.http.requests import request
-from tests.http.test_intake import ADDRESS, Transport, wire
+from tests.http.test_connection_limits import ADDRESS, Transport, wire
 from tests.http.test_protocol import everything
 from tests.waiting import until
 from toolcrib.errors import Refused
 from toolcrib.http import Clients, Request
-from toolcrib.http.intake import ClientConnection, Intake
+from toolcrib.http.connection_limits import ClientConnection, Intake
 from toolcrib.model import Caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I10")]

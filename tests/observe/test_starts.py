@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from tests.observe.reading import CANARY, Lines
 from tests.waiting import until
-from toolcrib.cli.running import running_house
+from toolcrib.cli.running_gateway import running_house
 from toolcrib.config import parse
 from toolcrib.errors import Broken
 from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Origin, Result, Tool
 from toolcrib.observe import MASK, Journal, Metrics, Redactor
-from toolcrib.observe.arguments import LONGEST, Arguments
-from toolcrib.observe.entry import Start
+from toolcrib.observe.call_entry import Start
 from toolcrib.observe.log import Level, Style
+from toolcrib.observe.logged_arguments import LONGEST, Arguments
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
@@ -129,7 +129,7 @@ async def test_quick_calls_have_one_line_with_their_arguments() -> None:
 
 
 async def test_slow_call_is_in_the_log_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.observe.journal.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("toolcrib.observe.recorder.SLOW_SECONDS", 0.1)
     lines, over = Lines(), anyio.Event()
 
     async def hang(_call: Call) -> Result:

@@ -13,7 +13,7 @@ from tests.waiting import until
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Replays
 from toolcrib.quotas import KEPT_SECONDS, BoundedReplays, ReplayQuota
-from toolcrib.runtime.keepers import forget_replays
+from toolcrib.runtime.store_sync import forget_replays
 
 
 class Counted:

@@ -15,7 +15,7 @@ from toolcrib.identity import Identity, KeyRing, People, digest
 from toolcrib.interfaces import Store
 from toolcrib.observe import Redactor
 from toolcrib.runtime.identity import make_identity, purge_keys
-from toolcrib.runtime.keepers import store_key_use
+from toolcrib.runtime.store_sync import store_key_use
 from toolcrib.store import open_store
 from toolcrib.store.sql.clock import save
 

@@ -15,7 +15,7 @@ from toolcrib.config.mcp import Mcp, McpServer
 from toolcrib.config.sections import Context, Override
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Definition, Plan
-from toolcrib.runtime.watch import EVERY, watch
+from toolcrib.runtime.config_watch import EVERY, watch
 from toolcrib.server import hung_up
 from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.overlay import SqlOverlay

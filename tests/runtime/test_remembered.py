@@ -1,10 +1,10 @@
 """What a server offered last is shown while it starts, and what it offered once is not."""
 
 from toolcrib.interfaces import Definition
-from toolcrib.runtime.servers import remembered
-from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.runtime.server_sources import remembered
+from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.stdio import Stdio
+from toolcrib.sources.mcp.stdio_transport import Stdio
 
 FILES = McpSource(McpSettings(id="files"), Stdio(command=("true",)).dial)
 

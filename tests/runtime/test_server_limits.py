@@ -14,7 +14,7 @@ from tests.waiting import until
 from toolcrib.config import parse
 from toolcrib.interfaces import SourceState
 from toolcrib.runtime.convert import limits_of
-from toolcrib.runtime.servers import wanted
+from toolcrib.runtime.server_sources import wanted
 from toolcrib.sources.mcp import rlimits
 from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
 

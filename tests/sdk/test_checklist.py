@@ -8,10 +8,10 @@ import pytest
 from toolcrib.errors import problem
 from toolcrib.model import Ask, Deprecation, Evidence, Example, Hints, Metadata, Result, Tool
 from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, beside, judge, tally
-from toolcrib.sdk.judges import Judgement, Verdict
-from toolcrib.sdk.refusals import CONTRADICTIONS
-from toolcrib.sdk.seen import Seen, Trial, misfit
-from toolcrib.sdk.standards import ADVICE, SHORTFALLS
+from toolcrib.sdk.checklist_rules import Judgement, Verdict
+from toolcrib.sdk.contradictions import CONTRADICTIONS
+from toolcrib.sdk.evidence import Seen, Trial, misfit
+from toolcrib.sdk.shortfalls import ADVICE, SHORTFALLS
 from toolcrib.testing import a_tool
 
 GOOD = a_tool(

@@ -15,7 +15,7 @@ from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import device
 from toolcrib.apps.signature import digest, signing
-from toolcrib.egress.posting import Reply
+from toolcrib.egress.json_post import Reply
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
 from toolcrib.model import AddressGiver, Call

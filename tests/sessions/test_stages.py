@@ -8,7 +8,7 @@ import pytest
 
 from tests.sessions.stage import PACKAGE, USER, Answer, Stage, stage
 from tests.waiting import until
-from toolcrib.egress.posting import Forbidden, TooLarge
+from toolcrib.egress.json_post import Forbidden, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.model import Problem, Requirement

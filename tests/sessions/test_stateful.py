@@ -18,7 +18,7 @@ from tests.supervisor.clockwork import Clockwork
 from toolcrib.apps import messages
 from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.sessions.life import WAYS
+from toolcrib.sessions.app_state import WAYS
 
 PACKAGES = ("org.example.a", "org.example.b")
 packages = st.sampled_from(PACKAGES)

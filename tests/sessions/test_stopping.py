@@ -14,7 +14,7 @@ from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import SessionRecord
 from toolcrib.model import Requirement
-from toolcrib.sessions import lives
+from toolcrib.sessions import app_states
 
 pytestmark = pytest.mark.anyio
 
@@ -308,7 +308,7 @@ async def test_an_app_is_told_what_its_user_has_set() -> None:
 
 
 async def test_failed_starts_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lives, "MOST_FAILED", 3)
+    monkeypatch.setattr(app_states, "MOST_FAILED", 3)
     async with stage() as here:
         here.answer = here.stays_away
         for number in range(5):

@@ -5,7 +5,7 @@ import pytest
 
 from tests.sessions.stage import PACKAGE, USER, stage
 from toolcrib.apps import messages
-from toolcrib.sessions.streams import matching
+from toolcrib.sessions.stream_matching import matching
 
 pytestmark = pytest.mark.anyio
 

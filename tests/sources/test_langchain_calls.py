@@ -13,7 +13,7 @@ from toolcrib.errors import Broken, Failed
 from toolcrib.model import Result
 from toolcrib.sdk import ToolContext
 from toolcrib.sdk.langchain import langchain_tool
-from toolcrib.sdk.langchain_answers import LONGEST_MESSAGE, answer_of, is_a
+from toolcrib.sdk.langchain_results import LONGEST_MESSAGE, answer_of, is_a
 from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B4")]

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from tests.steps.keyed import CHANGE, Counter, Doer, code, keyed
 from toolcrib.errors import Unavailable
-from toolcrib.formats import kept
+from toolcrib.formats import stored_results
 from toolcrib.interfaces import ReplayRow, ReplayTotals
 from toolcrib.model import Call, Result
 from toolcrib.steps.replay import LARGEST
@@ -120,7 +120,7 @@ async def test_a_call_that_was_cut_short_at_its_source_is_kept_as_unknown_though
     with anyio.move_on_after(0.01):
         await desk.counter.chain(hang)(keyed())
     assert desk.keys.row.answer is not None
-    found = kept.read(desk.keys.row.answer)
+    found = stored_results.read(desk.keys.row.answer)
     assert (code(found), said(found)) == ("OUTCOME_UNKNOWN", f"fake:change was cut short; {CHECK}")
 
 
@@ -174,7 +174,7 @@ async def test_what_is_passed_on_is_the_call_itself() -> None:
 
 def fitting(size: int) -> Result:
     """A result that is so many bytes long when it is spelled."""
-    empty = len(kept.spell(Result(data="")))
+    empty = len(stored_results.spell(Result(data="")))
     return Result(data="x" * (size - empty))
 
 

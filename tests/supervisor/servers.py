@@ -17,9 +17,9 @@ from tests.supervisor.machine import Machine
 from tests.supervisor.prone import KINDS, RELEASE, TROUBLE, Kind
 from tests.supervisor.subjects import Subject, Trouble
 from toolcrib.model import Tool
-from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.stdio import Stdio
+from toolcrib.sources.mcp.stdio_transport import Stdio
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes and open files are counted under /proc")
 ROOT = Path(__file__).parents[2]

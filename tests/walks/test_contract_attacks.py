@@ -17,13 +17,13 @@ from toolcrib import Crib, hints
 from toolcrib.catalog.snapshot import spellings
 from toolcrib.demo.flashcards import flashcards
 from toolcrib.errors import BusinessRuleError
-from toolcrib.gateway.known import Known
-from toolcrib.gateway.near import NOBODY
+from toolcrib.gateway.hint_cache import Known
+from toolcrib.gateway.related_tools import NOBODY
 from toolcrib.interfaces import ReplayRow, Replays, ReplayTotals
 from toolcrib.model import Call, Caller, Deprecation, Result
 from toolcrib.sdk import AnyTool, BrandedId, DateRange, ToolDefinitionError, ToolResult, create_tool, tool
 from toolcrib.sdk.langchain import langchain_tool
-from toolcrib.sources.mcp.answers import result_of
+from toolcrib.sources.mcp.call_results import result_of
 from toolcrib.steps.replay import Replay
 from toolcrib.store import open_store
 from toolcrib.testing import a_call, a_tool

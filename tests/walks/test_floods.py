@@ -15,7 +15,7 @@ from tests.doors import Doors, doors
 from tests.servers.client import until
 from tests.servers.settings import PYTHON, ROOT, config, hostile, stdio
 from tests.walks.checks.loop_watch import up, watched
-from toolcrib.sources.mcp.unasked import FLOOD_SECONDS, FLOODED, MAX_PER_SECOND
+from toolcrib.sources.mcp.notification_limit import FLOOD_SECONDS, FLOODED, MAX_PER_SECOND
 
 pytestmark = [
     pytest.mark.anyio,

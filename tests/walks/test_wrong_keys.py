@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from tests.doors import ADMIN, Doors, Reply, doors, listening
 from tests.frontends.web.test_sessions import OWN
 from tests.walks.test_routes import APP, INITIALIZE, MCP, STORAGE
-from toolcrib.identity.failures import FREE_FAILURES, MAX_DELAYED_PER_ADDRESS
+from toolcrib.identity.failed_logins import FREE_FAILURES, MAX_DELAYED_PER_ADDRESS
 from toolcrib.model import JsonObject
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8"), pytest.mark.requirement("I1")]

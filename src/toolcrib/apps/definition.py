@@ -5,7 +5,7 @@ from typing import cast
 
 import orjson
 
-from toolcrib.apps.fault import Fault, at, choice_faults, first, text_faults, unknown_fields
+from toolcrib.apps.definition_errors import Fault, at, choice_faults, first, text_faults, unknown_fields
 from toolcrib.apps.migration import ORIGINAL, is_old, migrated, old_faults, original_of
 from toolcrib.apps.naming import name_faults
 from toolcrib.apps.phrases import FIELD, phrase_faults

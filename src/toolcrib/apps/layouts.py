@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.apps.bad import BadMessage
+from toolcrib.apps.errors import BadMessage
 from toolcrib.model import Json, JsonObject
 
 LONGEST_TEXT = 16_384

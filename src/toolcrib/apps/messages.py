@@ -6,10 +6,10 @@ from typing import Any, Final, cast
 
 import orjson
 
-from toolcrib.apps.bad import BadMessage
+from toolcrib.apps.errors import BadMessage
 from toolcrib.model import Json, JsonObject, Progress
 from toolcrib.schemas.duplicates import duplicate_key
-from toolcrib.schemas.untrusted import BadJson, parse
+from toolcrib.schemas.json_parsing import BadJson, parse
 
 # --- by webhook, to the app
 SESSION_REQUEST: Final = "session_request"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from toolcrib.apps.fault import Fault
+from toolcrib.apps.definition_errors import Fault
 from toolcrib.errors import Refused
 from toolcrib.model import APPS
 from toolcrib.names import canonical

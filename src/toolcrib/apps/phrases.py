@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.apps.fault import Fault, at, word_faults
+from toolcrib.apps.definition_errors import Fault, at, word_faults
 from toolcrib.model import JsonObject
 
 FIELD = "activationPhrases"

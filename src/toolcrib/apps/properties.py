@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.apps.fault import Fault, at, choice_faults, text_faults, unknown_fields
+from toolcrib.apps.definition_errors import Fault, at, choice_faults, text_faults, unknown_fields
 from toolcrib.model import JsonObject
 from toolcrib.schemas import BadSchema, check
-from toolcrib.schemas.faults import excerpt
+from toolcrib.schemas.explain import excerpt
 
 LONGEST_DESCRIPTION = 4 * 1024
 """Bytes."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
-from toolcrib.apps.fault import Fault, at, choice_faults, first, unknown_fields, word_faults
+from toolcrib.apps.definition_errors import Fault, at, choice_faults, first, unknown_fields, word_faults
 from toolcrib.apps.naming import package_faults
 from toolcrib.interfaces import AppType
 from toolcrib.model import HARDWARE, Json, JsonObject, Level, Requirement

@@ -1,7 +1,9 @@
 """What tools there are, now: one immutable snapshot, replaced whole."""
 
 from toolcrib.catalog.catalog import MOST_TOOLS, Catalog
-from toolcrib.catalog.doors import (
+from toolcrib.catalog.overrides import Override, Overrides
+from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
+from toolcrib.catalog.pseudo_tools import (
     BESIDE,
     DOORS,
     FOLLOW,
@@ -11,10 +13,8 @@ from toolcrib.catalog.doors import (
     READ_COMPLETE,
     Holding,
 )
-from toolcrib.catalog.entry import Examined, examine
-from toolcrib.catalog.overrides import Override, Overrides
-from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
 from toolcrib.catalog.snapshot import Snapshot
+from toolcrib.catalog.tool_entry import Examined, examine
 
 __all__ = [
     "BESIDE",

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from toolcrib.catalog.change_log import ChangeLog
-from toolcrib.catalog.claims import Claimed, Claims
-from toolcrib.catalog.flat import KEY, FlatClaims, shadowed
+from toolcrib.catalog.flat_names import KEY, FlatClaims, shadowed
+from toolcrib.catalog.name_claims import Claimed, Claims
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
 from toolcrib.catalog.snapshot import Snapshot, by_app, spellings
-from toolcrib.catalog.stock import Stock, take
+from toolcrib.catalog.source_entries import Stock, take
 from toolcrib.interfaces import Definition, Offer, Withheld
 from toolcrib.model import JsonObject, Tool
 

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from toolcrib.catalog.doors import Holding
-from toolcrib.catalog.flat import Contested, ordered
+from toolcrib.catalog.flat_names import Contested, ordered
 from toolcrib.catalog.pins import PinChange
+from toolcrib.catalog.pseudo_tools import Holding
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
 from toolcrib.names import fold

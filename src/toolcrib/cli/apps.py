@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.desk import Desk, at_desk
-from toolcrib.cli.place import Place, at_place, json_option
-from toolcrib.cli.screen import complain, hint, say, show_json, show_table
+from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.output import complain, hint, say, show_json, show_table
+from toolcrib.cli.target import Place, at_place, json_option
 from toolcrib.errors import Refused, spell
 from toolcrib.model import JsonObject, Problem
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.desk import AuditFilters, Desk, at_desk
-from toolcrib.cli.place import Place, at_place, json_option
-from toolcrib.cli.screen import complain, hint, say, show_json, show_table
+from toolcrib.cli.backend import AuditFilters, Desk, at_desk
+from toolcrib.cli.output import complain, hint, say, show_json, show_table
+from toolcrib.cli.target import Place, at_place, json_option
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
-    from toolcrib.observe.chain import ChainCheck
+    from toolcrib.observe.audit_chain import ChainCheck
 
 MAX_RECORDS = 1000
 """Records on one page, as `GET /api/audit` gives them."""
@@ -83,7 +83,7 @@ def verify(place: Place, *, head: str | None, allow_empty: bool, as_json: bool) 
     """
 
     async def work(desk: Desk) -> "ChainCheck":
-        from toolcrib.observe.chain import check_chain
+        from toolcrib.observe.audit_chain import check_chain
 
         return await check_chain(_all(desk), head)
 
@@ -104,7 +104,7 @@ def verify(place: Place, *, head: str | None, allow_empty: bool, as_json: bool) 
 
 def _check_store(place: Place) -> None:
     """Refuse to verify a store that is not there: an empty one in its place would be unbroken."""
-    from toolcrib.cli.local import missing_store
+    from toolcrib.cli.local_backend import missing_store
 
     absent = None if place.url is not None else missing_store(place)
     if absent is not None:

@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from toolcrib.cli.arguments import fitted, read
-from toolcrib.cli.desk import Desk, at_desk
-from toolcrib.cli.meter import Meter
-from toolcrib.cli.place import Place, View, at_place, json_option, with_view
-from toolcrib.cli.screen import complain, hint, say, show_json, show_value
-from toolcrib.cli.trouble import DEBUG
+from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.error_output import DEBUG
+from toolcrib.cli.output import complain, hint, say, show_json, show_value
+from toolcrib.cli.progress_bar import Meter
+from toolcrib.cli.target import Place, View, at_place, json_option, with_view
 from toolcrib.model import JsonObject
 
 

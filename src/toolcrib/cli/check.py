@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.place import Place, at_place, json_option
+from toolcrib.cli.target import Place, at_place, json_option
 
 if TYPE_CHECKING:
-    from toolcrib.testing.check import Report
+    from toolcrib.testing.module_check import Report
 
 
 @click.command("check")
@@ -48,8 +48,8 @@ def command(
         return _report(place, module, format, publish=publish or run_mutations, as_json=as_json)
     if publish and module is None:
         raise click.UsageError("--publish keeps the definitions of a module: name it")
-    from toolcrib.cli.checked import show
-    from toolcrib.cli.checking import Look
+    from toolcrib.cli.check_output import show
+    from toolcrib.cli.check_run import Look
 
     look = Look(run_mutations=run_mutations, user=user)
     if place.url is not None:
@@ -71,8 +71,8 @@ def _report(place: Place, module: str | None, format: str, *, publish: bool, as_
 
 
 def _publish(report: "Report") -> None:
-    from toolcrib.cli.screen import hint
-    from toolcrib.testing.check import publish_module
+    from toolcrib.cli.output import hint
+    from toolcrib.testing.module_check import publish_module
 
     path = publish_module(report)
     hint(f"published in {path}" if path is not None else "nothing is published: mend what is listed first")

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, replace
 
 import click
 
-from toolcrib.cli.declared import tool_of
-from toolcrib.cli.desk import Desk, at_desk
-from toolcrib.cli.document import IN_MEMORY
-from toolcrib.cli.place import Place, View
-from toolcrib.cli.screen import Row, say, show_json, show_table
+from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.config_document import IN_MEMORY
+from toolcrib.cli.output import Row, say, show_json, show_table
+from toolcrib.cli.target import Place, View
+from toolcrib.cli.tool_parsing import tool_of
 from toolcrib.formats import PROVIDERS
 from toolcrib.interfaces import Loss
 from toolcrib.model import JsonObject
@@ -83,8 +83,8 @@ def _of_module(named: str, format: str) -> tuple[Told, ...]:
     """Serve a module in a gateway of its own, which tells what a provider would hear of it."""
     import anyio
 
-    from toolcrib.cli.local import LocalDesk
-    from toolcrib.cli.quiet import quiet
+    from toolcrib.cli.local_backend import LocalDesk
+    from toolcrib.cli.log_silencing import quiet
     from toolcrib.config import default_document
     from toolcrib.crib import Crib
     from toolcrib.testing.modules import find_module

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli import loading
-from toolcrib.cli.nearby import opening, reached
-from toolcrib.cli.place import Place, at_running, json_option
-from toolcrib.cli.screen import console, in_terminal
+from toolcrib.cli import startup_gc
+from toolcrib.cli.discovery import opening, reached
+from toolcrib.cli.output import console, in_terminal
+from toolcrib.cli.target import Place, at_running, json_option
 
 if TYPE_CHECKING:
-    from toolcrib.cli.glasses.shows import Show
+    from toolcrib.cli.glasses.renderers import Show
     from toolcrib.cli.glasses.simulate import Wish
 
 
@@ -73,12 +73,12 @@ def simulate(
 def _wear(url: str, key: str, wish: "Wish", show: "Show") -> None:
     import anyio
 
-    from toolcrib.cli.glasses.line import line_to
+    from toolcrib.cli.glasses.gateway_connection import line_to
     from toolcrib.cli.glasses.simulate import simulate as worn
 
     async def run() -> None:
         async with line_to(url, key, wish.user) as line:
-            loading.done()
+            startup_gc.done()
             await worn(line, wish, show)
 
     try:
@@ -90,7 +90,7 @@ def _wear(url: str, key: str, wish: "Wish", show: "Show") -> None:
 
 @contextmanager
 def _shown(*, as_json: bool) -> "Generator[Show]":
-    from toolcrib.cli.glasses.shows import DrawnShow, JsonShow, PlainShow
+    from toolcrib.cli.glasses.renderers import DrawnShow, JsonShow, PlainShow
 
     if as_json:
         yield JsonShow()

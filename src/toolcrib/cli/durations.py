@@ -41,7 +41,7 @@ class Moment(click.ParamType[float]):
         if span is not None:
             return time() + span
         # Late, because only this option needs it.
-        from toolcrib.admin.keys import read_moment
+        from toolcrib.admin.key_admin import read_moment
 
         try:
             return read_moment(str(value), "it")

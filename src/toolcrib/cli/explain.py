@@ -2,9 +2,9 @@
 
 import click
 
-from toolcrib.cli.desk import Desk, at_desk
-from toolcrib.cli.place import Place, View, at_place, json_option, with_view
-from toolcrib.cli.screen import complain, say, show_json, show_table
+from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.output import complain, say, show_json, show_table
+from toolcrib.cli.target import Place, View, at_place, json_option, with_view
 from toolcrib.model import JsonObject
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from toolcrib.cli.place import json_option
-from toolcrib.cli.screen import complain, hint, show_json
+from toolcrib.cli.output import complain, hint, show_json
+from toolcrib.cli.target import json_option
 
 
 @click.command("import")

@@ -6,10 +6,10 @@ from time import time
 
 import click
 
-from toolcrib.cli.desk import Desk, at_desk
+from toolcrib.cli.backend import Desk, at_desk
 from toolcrib.cli.durations import Moment, Span
-from toolcrib.cli.place import Place, at_place, json_option
-from toolcrib.cli.screen import hint, in_terminal, say, show_json, show_table
+from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
+from toolcrib.cli.target import Place, at_place, json_option
 from toolcrib.model import JsonObject
 
 

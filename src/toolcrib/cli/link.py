@@ -2,9 +2,9 @@
 
 import click
 
-from toolcrib.cli.nearby import opening, reached
-from toolcrib.cli.place import Place, at_running
-from toolcrib.cli.screen import may_show_secrets, show_link
+from toolcrib.cli.discovery import opening, reached
+from toolcrib.cli.output import may_show_secrets, show_link
+from toolcrib.cli.target import Place, at_running
 
 _NOT_SHOWN = (
     "a sign-in link is printed to a terminal alone, never to a pipe, a file or a log; "
@@ -32,7 +32,7 @@ def command(place: Place) -> int:
 def _made(url: str, key: str) -> str:
     import anyio
 
-    from toolcrib.cli.remote import remote_desk
+    from toolcrib.cli.remote_backend import remote_desk
 
     async def ask() -> str:
         async with remote_desk(url, key) as desk:

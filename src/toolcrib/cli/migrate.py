@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolcrib.cli.place import config_option, json_option
-from toolcrib.cli.screen import complain, hint, say, show_json
+from toolcrib.cli.output import complain, hint, say, show_json
+from toolcrib.cli.target import config_option, json_option
 
 if TYPE_CHECKING:
-    from toolcrib.apps.filed import Change
+    from toolcrib.apps.file_migration import Change
 
 LARGEST = 64 << 20
 """Bytes of a file."""
@@ -33,7 +33,7 @@ def command(
     file beside each tool and in the store, so that --undo puts them back. What is of the new shape already is
     left as it is. Where a tool has a fault, every fault is named by its path and nothing is changed.
     """
-    from toolcrib.apps.filed import Unfit
+    from toolcrib.apps.file_migration import Unfit
 
     if in_store == (file is not None):
         raise click.UsageError("say either FILE or --store")
@@ -51,19 +51,19 @@ def command(
 
 
 def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[Change]":
-    from toolcrib.apps import filed
-    from toolcrib.cli.writing import overwrite
+    from toolcrib.apps import file_migration
+    from toolcrib.cli.atomic_write import overwrite
 
     before = _read(file)
-    after = filed.undo(before) if undo else filed.migrate(before)
+    after = file_migration.undo(before) if undo else file_migration.migrate(before)
     if write and after.text != before:
         overwrite(file, after.text.encode())
     return after.changes
 
 
 def _read(file: Path) -> str:
-    from toolcrib.apps.fault import Fault
-    from toolcrib.apps.filed import Unfit
+    from toolcrib.apps.definition_errors import Fault
+    from toolcrib.apps.file_migration import Unfit
 
     with file.open("rb") as opened:
         data = opened.read(LARGEST + 1)
@@ -78,9 +78,9 @@ def _read(file: Path) -> str:
 def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Change]":
     import anyio
 
-    from toolcrib.cli.actor import command_line
-    from toolcrib.cli.document import has_store, read_document
-    from toolcrib.config.store import open_store_of
+    from toolcrib.cli.command_line_actor import command_line
+    from toolcrib.cli.config_document import has_store, read_document
+    from toolcrib.config.open_store import open_store_of
     from toolcrib.observe import Audit, Redactor
     from toolcrib.store.migrating import migrate_apps
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import click
 
-from toolcrib.cli.desk import Desk, at_desk
-from toolcrib.cli.place import Place, at_place, json_option
-from toolcrib.cli.screen import hint, in_terminal, say, show_json, show_table
+from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
+from toolcrib.cli.target import Place, at_place, json_option
 from toolcrib.model import JsonObject
 
 _SHORT = 12

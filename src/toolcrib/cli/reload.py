@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from toolcrib.cli import loading
-from toolcrib.cli.nearby import opening, reached
-from toolcrib.cli.place import Place, at_running, json_option
-from toolcrib.cli.screen import complain, hint, show_json, show_table
+from toolcrib.cli import startup_gc
+from toolcrib.cli.discovery import opening, reached
+from toolcrib.cli.output import complain, hint, show_json, show_table
+from toolcrib.cli.target import Place, at_running, json_option
 from toolcrib.errors import ToolcribError, spell
 from toolcrib.model import JsonObject, Problem
 
@@ -47,11 +47,11 @@ def _asked(place: Place, *, dry_run: bool) -> JsonObject:
 def _reloaded(url: str, key: str, *, dry_run: bool) -> JsonObject:
     import anyio
 
-    from toolcrib.cli.remote import remote_desk
+    from toolcrib.cli.remote_backend import remote_desk
 
     async def ask() -> JsonObject:
         async with remote_desk(url, key) as desk:
-            loading.done()
+            startup_gc.done()
             return await desk.reload(dry_run=dry_run)
 
     return anyio.run(ask)

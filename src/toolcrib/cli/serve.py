@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import click
 
-from toolcrib.cli.place import config_option, demo_option
+from toolcrib.cli.target import config_option, demo_option
 
 
 @click.command("serve")
@@ -22,16 +22,16 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
     """Run the gateway and print how to reach it. Ctrl-C ends it."""
     import anyio
 
-    from toolcrib.cli.document import read_document
+    from toolcrib.cli.config_document import read_document
     from toolcrib.config import listen
 
     document = listen(read_document(config), host=host, port=port)
 
     async def run() -> None:
-        from toolcrib.cli.actor import command_line
-        from toolcrib.cli.running import running_house
+        from toolcrib.cli.banner import Welcome
+        from toolcrib.cli.command_line_actor import command_line
+        from toolcrib.cli.running_gateway import running_house
         from toolcrib.cli.runtime_file import announced
-        from toolcrib.cli.welcome import Welcome
         from toolcrib.config import home
         from toolcrib.descriptors import raise_descriptor_limit
         from toolcrib.server import serve

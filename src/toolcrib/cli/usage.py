@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import click
 
-from toolcrib.cli.desk import Desk, at_desk
-from toolcrib.cli.place import Place, at_place, json_option
-from toolcrib.cli.screen import hint, show_json, show_table
+from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.output import hint, show_json, show_table
+from toolcrib.cli.target import Place, at_place, json_option
 from toolcrib.model import JsonObject
 
 

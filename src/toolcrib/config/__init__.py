@@ -1,9 +1,9 @@
 """From the operator's file, the environment and the run-time overlay to one checked document."""
 
 from toolcrib.config.admin_key import check_admin_key
-from toolcrib.config.faults import ConfigError, Fault
-from toolcrib.config.find import find, home
+from toolcrib.config.errors import ConfigError, Fault
 from toolcrib.config.load import Document, again, default_document, listen, load, parse
+from toolcrib.config.locations import find, home
 from toolcrib.config.overlay import export, merge
 from toolcrib.config.settings import Setting, settings
 

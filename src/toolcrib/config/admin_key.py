@@ -1,6 +1,6 @@
 """Which admin keys are too easily guessed."""
 
-from toolcrib.config.faults import ConfigError, Fault
+from toolcrib.config.errors import ConfigError, Fault
 
 SHORTEST_ADMIN_KEY = 32
 """Characters a given admin key needs where others can reach the gateway, directly or through a proxy."""

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from toolcrib.config.faults import Finding, Where
+from toolcrib.config.document_tree import holds, rewrite
+from toolcrib.config.errors import Finding, Where
 from toolcrib.config.sections import Sections
 from toolcrib.config.settings import known
-from toolcrib.config.tree import holds, rewrite
 
 _LONGEST_GUESSED = 64
 _MOST_GUESSES = 100

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib.config.faults import Finding, Where
-from toolcrib.config.tree import rewrite
+from toolcrib.config.document_tree import rewrite
+from toolcrib.config.errors import Finding, Where
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\})?")
 

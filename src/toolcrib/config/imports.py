@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolcrib.config.check import check
-from toolcrib.config.cross import conflicts
+from toolcrib.config.consistency import conflicts
+from toolcrib.config.document_tree import at, rewrite, texts
+from toolcrib.config.errors import ConfigError, Fault, Finding, Where, spell
 from toolcrib.config.expand import REFERENCE
-from toolcrib.config.faults import ConfigError, Fault, Finding, Where, spell
 from toolcrib.config.jsonc import read_json
 from toolcrib.config.mcp import RESERVED, server_id
 from toolcrib.config.overlay import dump
 from toolcrib.config.secrets import mask, telling
-from toolcrib.config.servers import same_id
-from toolcrib.config.tree import at, rewrite, texts
+from toolcrib.config.server_checks import same_id
 from toolcrib.config.variables import Say, Variables
 from toolcrib.config.yaml import read
 from toolcrib.model import JsonObject

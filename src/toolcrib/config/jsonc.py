@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from toolcrib.config.faults import ConfigError, Fault, Place
+from toolcrib.config.errors import ConfigError, Fault, Place
 
 LARGEST = 1 << 20
 DEEPEST = 64

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from toolcrib.config.values import BLANK, Text, WebAddress
+from toolcrib.config.value_types import BLANK, Text, WebAddress
 
 LATER: tuple[tuple[str, ...], ...] = (("openapi",),)
 """What is not served yet; `*` stands for any key, and a list is looked through."""

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.config.check import check
-from toolcrib.config.cross import conflicts, exposed, remarks
+from toolcrib.config.consistency import conflicts, exposed, remarks
+from toolcrib.config.error_report import Report
+from toolcrib.config.errors import ConfigError, Fault
 from toolcrib.config.expand import escape, expand
-from toolcrib.config.faults import ConfigError, Fault
-from toolcrib.config.find import home
+from toolcrib.config.locations import home
 from toolcrib.config.mcp import server_id
 from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed, without_givers
-from toolcrib.config.report import Report
 from toolcrib.config.secrets import gather
 from toolcrib.config.sections import Context, Sections
-from toolcrib.config.servers import unusable_hosts
+from toolcrib.config.server_checks import unusable_hosts
 from toolcrib.config.yaml import LARGEST, Reading, read
 from toolcrib.model import AddressGiver, JsonObject
 

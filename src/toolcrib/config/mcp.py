@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from toolcrib.config.values import (
+from toolcrib.config.value_types import (
     BLANK,
     Argument,
     EnvName,

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import yaml
 
-from toolcrib.config.faults import Finding
+from toolcrib.config.document_tree import at, depth
+from toolcrib.config.errors import Finding
 from toolcrib.config.secrets import mask
-from toolcrib.config.servers import SERVERS, same_id
-from toolcrib.config.tree import at, depth
+from toolcrib.config.server_checks import SERVERS, same_id
 from toolcrib.config.yaml import DEEPEST, scalar
 from toolcrib.interfaces import GIVERS
 from toolcrib.model import AddressGiver, JsonObject

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from toolcrib.config.document_tree import rewrite, texts
+from toolcrib.config.errors import Where
 from toolcrib.config.expand import REFERENCE
-from toolcrib.config.faults import Where
-from toolcrib.config.tree import rewrite, texts
 from toolcrib.model import JsonObject
 
 MASK = "***"

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from toolcrib.config.later import OpenApi
 from toolcrib.config.mcp import Mcp
-from toolcrib.config.values import (
+from toolcrib.config.value_types import (
     BLANK,
     GIVEN,
     Amount,

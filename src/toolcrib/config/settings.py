@@ -6,9 +6,9 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
-from toolcrib.config.faults import Where
+from toolcrib.config.errors import Where
 from toolcrib.config.sections import Sections
-from toolcrib.config.values import spell_rate
+from toolcrib.config.value_types import spell_rate
 from toolcrib.model import Deprecation, RateLimit
 
 _WORDS: dict[Any, str] = {

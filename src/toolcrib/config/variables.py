@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from toolcrib.config.faults import Where
+from toolcrib.config.errors import Where
 from toolcrib.model import JsonObject
 from toolcrib.names import snake
 

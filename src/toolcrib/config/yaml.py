@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from toolcrib.config.faults import Fault, Place, Where
+from toolcrib.config.errors import Fault, Place, Where
 
 LARGEST = 1 << 20
 DEEPEST = 64

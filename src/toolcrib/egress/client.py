@@ -17,11 +17,11 @@ import anyio
 import anyio.lowlevel
 from yarl import URL
 
-from toolcrib.egress.dial import dial
+from toolcrib.egress.connect import dial
 from toolcrib.egress.egress import Egress
+from toolcrib.egress.http_connection import Wire
 from toolcrib.egress.lookup import Blocked, Look, judged, look_up
 from toolcrib.egress.response import HungUp, NoConnection, Response
-from toolcrib.egress.wire import Wire
 
 KEPT_SECONDS = 30.0
 """How long an idle connection is kept for the next request."""

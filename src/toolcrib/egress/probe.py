@@ -7,7 +7,7 @@ import anyio
 from yarl import URL
 
 from toolcrib.egress.client import why_no_connection
-from toolcrib.egress.dial import connect, dial
+from toolcrib.egress.connect import connect, dial
 from toolcrib.egress.egress import Egress
 from toolcrib.egress.lookup import Blocked, Look, Place, judged, look_up
 from toolcrib.egress.response import NoConnection

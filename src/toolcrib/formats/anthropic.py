@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Result, Tool
+from toolcrib.payloads import an_object, as_text, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import an_object, as_text, described, objects, read_call, told
+from toolcrib.schemas.fitting.schema_cache import Once
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """What the model can look at."""

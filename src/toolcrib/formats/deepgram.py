@@ -6,10 +6,10 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
+from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, as_text, capped, described, objects, read_call, told
+from toolcrib.schemas.fitting.schema_cache import Once
 
 CAP = 12_000
 """The most bytes of a result."""

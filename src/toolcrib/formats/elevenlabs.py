@@ -8,10 +8,10 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
+from toolcrib.payloads import a_text, an_object, as_text, described, read_call, told
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, as_text, described, read_call, told
+from toolcrib.schemas.fitting.schema_cache import Once
 
 _LONGEST = 120
 """The most seconds an agent waits for a client."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.schemas.fitting.capitals import capitals
+from toolcrib.payloads import an_object, described, either, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import an_object, described, either, objects, read_call, told
+from toolcrib.schemas.fitting.gemini_types import capitals
+from toolcrib.schemas.fitting.schema_cache import Once
 
 
 class Gemini:

@@ -8,10 +8,10 @@ import orjson
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
-from toolcrib.schemas.fitting.capitals import capitals
+from toolcrib.payloads import SILENCE, an_object, capped, described, either, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import SILENCE, an_object, capped, described, either, objects, read_call, told
+from toolcrib.schemas.fitting.gemini_types import capitals
+from toolcrib.schemas.fitting.schema_cache import Once
 
 CAP = 8_000
 """The most bytes of a message that answers one call."""

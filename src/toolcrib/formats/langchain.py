@@ -7,10 +7,10 @@ from functools import partial
 from toolcrib.errors import Refused, problem
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
+from toolcrib.payloads import a_text, an_object, as_text, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, as_text, described, objects, read_call, told
+from toolcrib.schemas.fitting.schema_cache import Once
 
 _DIALECT = replace(OPENAI, references=False)
 """References are put in place, as LangChain does with those of its own tools."""

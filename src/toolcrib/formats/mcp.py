@@ -8,7 +8,7 @@ from orjson import Fragment, dumps, loads
 from toolcrib.errors import Refused, spell
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import Json, JsonObject, Result, Tool
-from toolcrib.telling import a_text, an_object, arguments_of, is_written
+from toolcrib.payloads import a_text, an_object, arguments_of, is_written
 
 HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
 MESSAGE = "toolcrib/message"

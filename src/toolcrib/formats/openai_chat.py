@@ -5,9 +5,9 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
-from toolcrib.schemas.fitting.once import Once
+from toolcrib.payloads import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+from toolcrib.schemas.fitting.schema_cache import Once
 from toolcrib.schemas.fitting.strict import strictest
-from toolcrib.telling import a_text, an_object, arguments_of, as_text, capped, described, objects, told
 
 
 class OpenAIChat:

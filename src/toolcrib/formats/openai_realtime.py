@@ -11,10 +11,10 @@ from typing import Any
 
 from toolcrib.interfaces import Answered, Asked, Bounds, Loss
 from toolcrib.model import JsonObject, Tool
+from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.once import Once
-from toolcrib.telling import a_text, an_object, as_text, capped, described, objects, read_call, told
+from toolcrib.schemas.fitting.schema_cache import Once
 
 _ARGUMENTS = "response.function_call_arguments.done"
 _ITEM = "response.output_item.done"

@@ -6,7 +6,7 @@ import orjson
 
 from toolcrib.errors import CODES, spell
 from toolcrib.model import JsonObject, Result, Tool
-from toolcrib.telling import described
+from toolcrib.payloads import described
 
 
 class Rest:

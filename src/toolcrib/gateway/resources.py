@@ -1,162 +1,268 @@
-"""The resources of some sources as one list: whose a URI is, and how each is shown so that it leads back."""
+"""The side door: resources and prompts of all sources, as each caller may see them, read and completed."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from hashlib import blake2b
-from operator import itemgetter
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-import orjson
+from toolcrib.catalog import BESIDE, GET, GET_COMPLETE, READ, READ_COMPLETE, Holding, Snapshot
+from toolcrib.errors import Refused
+from toolcrib.gateway.call_options import Denied, Way
+from toolcrib.gateway.prompt_index import Prompts
+from toolcrib.gateway.resource_index import Found, Resources
+from toolcrib.gateway.subscriptions import Following
+from toolcrib.model import Caller, JsonObject, Problem, Result, Tool
+from toolcrib.policy import Policy
+from toolcrib.slots import DEFAULT_SHARE
 
-from toolcrib.catalog import Holding
-from toolcrib.gateway.templates import Template, read_template
-from toolcrib.model import JsonObject
+T = TypeVar("T", Resources, Prompts)
 
-OURS = "toolcrib://"
-"""How a URI begins that says whose it is: the source's id, a slash, and the URI as its source spells it."""
-MOST_TRIED = 200_000
-"""How many letters of templates are held against the URIs of one answer: so long as nobody notices."""
+LINK = "resource_link"
+"""The kind of a block that says where something can be read."""
 
-_WEB = ("https://", "http://")
-_LEAST = 50
-"""What a template costs however short it is, in letters."""
-
-
-class Found(NamedTuple):
-    """Where something is: in which source, under what name of its own."""
-
-    holding: Holding
-    name: str
+_MOST_VIEWS = 512
+_MOST_MADE = 64
+_LONGEST = 200
+_LONGEST_URI = 8_192
+"""A URI longer than this is no resource's."""
 
 
-class Resources:
-    """The resources and templates of these sources, the first of which to list a URI owns it."""
+class Fetch(Protocol):
+    """Asks a source for something, by the steps of the door it is behind."""
 
-    def __init__(self, holdings: Sequence[Holding]) -> None:
-        self.holdings = {each.source: each for each in holdings}
-        self.rendered: dict[str, Any] = {}
-        """What faces have made of these, by how it is spelled."""
+    async def __call__(
+        self, door: Tool, params: JsonObject, caller: Caller, way: Way, denied: Problem | None = None
+    ) -> Result: ...
 
-    @cached_property
-    def _owners(self) -> dict[str, Holding]:
-        return _first(self.holdings.values(), lambda each: [one["uri"] for one in each.materials.resources])
 
-    @cached_property
-    def _makers(self) -> dict[str, Holding]:
-        return _first(
-            self.holdings.values(), lambda each: [one["uriTemplate"] for one in each.materials.templates]
+class Announced(NamedTuple):
+    """What a caller is told that it can ask for."""
+
+    resources: bool
+    tells: bool
+    prompts: bool
+    completes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What one audience sees, and what it may not have and may know of."""
+
+    resources: Resources
+    prompts: Prompts
+    closed_resources: Resources
+    closed_prompts: Prompts
+
+
+class Library:
+    """Everything that is no tool. It is behind doors, and those pass the policy and the steps as tools do."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        fetch: Fetch,
+        servers: Callable[[], Iterable[str]],
+        *,
+        share: float = DEFAULT_SHARE,
+    ) -> None:
+        self._policy, self._fetch, self._servers = policy, fetch, servers
+        self._holdings: Mapping[str, Holding] = {}
+        self._views: dict[object, _View] = {}
+        self._made: dict[tuple[object, ...], Any] = {}
+        self.following = Following(self.resource, fetch, self._is_open, share=share)
+        """Who wants to hear of which resource."""
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Take over a new catalog; what was made of the same materials stays."""
+        if list(self._holdings.values()) != list(snapshot.holdings.values()):
+            self._holdings = snapshot.holdings
+            self._made = {}
+        self._views = {}
+
+    # --- what there is ---
+
+    def resources(self, caller: Caller) -> Resources:
+        """Return the resources this caller may read, in the order of the sources."""
+        return self._view(caller).resources
+
+    def prompts(self, caller: Caller) -> Prompts:
+        """Return the prompts this caller may get, in the order of the sources."""
+        return self._view(caller).prompts
+
+    def announced(self, caller: Caller) -> Announced:
+        """Say what to announce; a server that was never up may yet have everything."""
+        view = self._view(caller)
+        reading, prompting = view.resources.holdings.values(), view.prompts.holdings.values()
+        yet = any(server not in self._holdings for server in self._servers())
+        return Announced(
+            resources=yet or bool(reading),
+            tells=yet or any(each.materials.tells for each in reading),
+            prompts=yet or bool(prompting),
+            completes=yet or any(each.materials.completes for each in (*reading, *prompting)),
         )
 
-    @cached_property
-    def _templates(self) -> list[tuple[int, Template, Holding]]:
-        """Those with the most fixed text come first; among equals the order of the sources decides."""
-        read = ((read_template(text), holding) for text, holding in self._makers.items())
-        found = [(template.fixed, template, holding) for template, holding in read if template is not None]
-        return sorted(found, key=itemgetter(0), reverse=True)
+    def resource(self, uri: str, caller: Caller) -> Found:
+        """Return where a URI leads this caller, or refuse."""
+        if len(uri) > _LONGEST_URI:
+            raise _no_resource(uri)
+        view = self._view(caller)
+        found = view.resources.find(uri, alone=False)
+        if found is None:
+            self._refuse(view.closed_resources.find(uri, alone=False), READ, caller)
+            found = view.resources.find(uri)
+        if found is None:
+            raise _no_resource(uri)
+        return found
 
-    @cached_property
-    def _cost(self) -> int:
-        """What it takes to hold one URI against all templates."""
-        return _LEAST + sum(_LEAST + fixed for fixed, _, _ in self._templates)
+    def template(self, text: str, caller: Caller) -> Found:
+        """Return whose template this is, or refuse."""
+        view = self._view(caller)
+        found = view.resources.find_template(text)
+        if found is None:
+            self._refuse(view.closed_resources.find_template(text), READ, caller)
+            raise _no_resource(text)
+        return found
 
-    def find(self, uri: str, *, alone: bool = True) -> Found | None:
-        """Whose a URI is: as it says, as it is listed, as a template has it; else the only source's there is.
+    def prompt(self, name: str, caller: Caller) -> Found:
+        """Return the prompt this caller means by a name, or refuse and say what comes near."""
+        view = self._view(caller)
+        found = view.prompts.find(name)
+        if found is None:
+            self._refuse(view.closed_prompts.find(name), GET, caller)
+            close = view.prompts.near(name)
+            meant = f"; did you mean {', '.join(close)}?" if close else ""
+            raise Refused("NOT_FOUND", f"there is no prompt named {name[:_LONGEST]}{meant}", path="name")
+        return found
 
-        `alone` False leaves that last guess out.
+    # --- what is asked for ---
+
+    async def read(self, uri: str, caller: Caller, way: Way) -> Result:
+        """Read a resource; what comes back goes by the URIs this caller knows."""
+        try:
+            found = self.resource(uri, caller)
+        except Denied as error:
+            return await self._fetch(error.tool, {"uri": uri}, caller, way, error.problem)
+        result = await self._fetch(found.holding.doors[READ], {"uri": found.name}, caller, way)
+        return self._as_shown(result, uri, found, caller)
+
+    async def get(self, name: str, arguments: JsonObject | None, caller: Caller, way: Way) -> Result:
+        """Get a prompt."""
+        given: JsonObject = {} if arguments is None else {"arguments": arguments}
+        try:
+            found = self.prompt(name, caller)
+        except Denied as error:
+            return await self._fetch(error.tool, {"name": name, **given}, caller, way, error.problem)
+        result = await self._fetch(found.holding.doors[GET], {"name": found.name, **given}, caller, way)
+        return self._linked(result, found, caller)
+
+    async def complete(self, params: JsonObject, caller: Caller, way: Way) -> Result:
+        """Say how an argument of a prompt, or a blank in a template, may go on, as the source suggests.
+
+        What it belongs to is `params["ref"]`, as the protocol spells it: with a `name`, or with a `uri`.
         """
-        named = self._named(uri)
-        if named is not None:
-            return named
-        owner = self._owners.get(uri)
-        if owner is not None:
-            return Found(owner, uri)
-        maker = self._maker(uri)
-        if maker is None and alone and len(self.holdings) == 1:
-            (maker,) = self.holdings.values()
-        return None if maker is None else Found(maker, uri)
+        ref: JsonObject = params["ref"]
+        of_prompt = "name" in ref
+        try:
+            found = self.prompt(ref["name"], caller) if of_prompt else self.template(ref["uri"], caller)
+        except Denied as error:
+            return await self._fetch(error.tool, params, caller, way, error.problem)
+        if not found.holding.materials.completes:
+            return Result(data={"completion": {"values": []}})
+        door = found.holding.doors[GET_COMPLETE if of_prompt else READ_COMPLETE]
+        named = {**ref, "name" if of_prompt else "uri": found.name}
+        return await self._fetch(door, {**params, "ref": named}, caller, way)
 
-    def find_template(self, text: str) -> Found | None:
-        """Whose a template is; what is none of those listed may be a URI, and nobody guesses whose."""
-        maker = self._makers.get(text)
-        if maker is None or self._named(text) is not None:
-            return self.find(text, alone=False)
-        return Found(maker, text)
+    def links(self, source: str, caller: Caller) -> Callable[[JsonObject], JsonObject]:
+        """Return what spells the links in one answer of a source so that they lead this caller back to it."""
+        there = self.resources(caller)
+        holding = there.holdings.get(source)
+        spell = None if holding is None else there.spelling(holding, links=True)
 
-    def spelling(self, holding: Holding, *, links: bool = False) -> Callable[[str], str]:
-        """Return what spells the URIs in one answer of a source so that they lead back to it.
+        def link(block: JsonObject) -> JsonObject:
+            uri = block.get("uri")
+            said = spell(uri) if spell is not None and type(uri) is str else uri
+            return block if said == uri else {**block, "uri": said}
 
-        Of links, what anybody can follow, and none of the sources knows, stays as it is. A source may answer
-        with any number of URIs, and list any number of templates: once so much was tried, what is left is
-        spelled in full, which is right for every URI of the source.
-        """
-        left = 1 + MOST_TRIED // self._cost
+        return link
 
-        def spell(uri: str) -> str:
-            nonlocal left
-            left -= 1
-            found = self.find(uri) if left >= 0 else None
-            if found is None and links and uri.startswith(_WEB):
-                return uri
-            leads = found is not None and found.holding is holding and found.name == uri
-            return uri if leads else _said(holding, uri)
+    def _linked(self, result: Result, found: Found, caller: Caller) -> Result:
+        """Spell the links in a prompt."""
+        data = _object(result.data)
+        held = data.get("messages")
+        messages = list(cast("list[Any]", held)) if type(held) is list else []
+        link = self.links(found.holding.source, caller)
+        for place, each in enumerate(messages):
+            block = _object(_object(each).get("content"))
+            if block.get("type") == LINK:
+                messages[place] = {**each, "content": link(block)}
+        same = not messages or messages == held
+        return result if same else result.but(data={**data, "messages": messages}, encoded=b"")
 
-        return spell
+    def _as_shown(self, result: Result, uri: str, found: Found, caller: Caller) -> Result:
+        """Spell the URIs in what was read as this caller knows them."""
+        data = _object(result.data)
+        held = data.get("contents")
+        contents = list(cast("list[Any]", held)) if type(held) is list else []
+        spell = self.resources(caller).spelling(found.holding)
+        changed = False
+        for place, each in enumerate(contents):
+            own = _object(each).get("uri")
+            if type(own) is str:
+                said = uri if own == found.name else spell(own)
+                if said != own:
+                    contents[place], changed = {**_object(each), "uri": said}, True
+        return result.but(data={**data, "contents": contents}, encoded=b"") if changed else result
 
-    def listed(self) -> list[JsonObject]:
-        """Every resource, under the URI it is shown by."""
-        return [
-            resource
-            if self._owners[resource["uri"]] is holding and self._named(resource["uri"]) is None
-            else {**resource, "uri": _said(holding, resource["uri"])}
-            for holding in self.holdings.values()
-            for resource in holding.materials.resources
-        ]
+    # --- who may ---
 
-    def listed_templates(self) -> list[JsonObject]:
-        """Every template, under the text it is shown by."""
-        return [
-            template
-            if self._makers[template["uriTemplate"]] is holding
-            and self._named(template["uriTemplate"]) is None
-            else {**template, "uriTemplate": _said(holding, template["uriTemplate"])}
-            for holding in self.holdings.values()
-            for template in holding.materials.templates
-        ]
+    def _is_open(self, source: str, caller: Caller) -> bool:
+        return source in self._view(caller).resources.holdings
 
-    @cached_property
-    def mark(self) -> bytes:
-        """What tells these from others."""
-        return marked(self.listed(), self.listed_templates())
+    def _refuse(self, found: Found | None, door: str, caller: Caller) -> None:
+        """Say what is missing where something is there that this caller may know of, and not have."""
+        if found is None:
+            return
+        tool = found.holding.doors[door]
+        why = self._policy.why_not(tool, caller)
+        if why is not None and why.effect == "deny":
+            raise Denied(why.code, f"{tool.name} {why.message}", tool)
 
-    def _named(self, uri: str) -> Found | None:
-        """Read a URI that says whose it is; of a source that is not here, it says nothing."""
-        if not uri.startswith(OURS):
-            return None
-        source, slash, own = uri[len(OURS) :].partition("/")
-        holding = self.holdings.get(source)
-        return Found(holding, own) if holding is not None and slash and own else None
+    def _view(self, caller: Caller) -> _View:
+        audience = self._policy.audience(caller)
+        view = self._views.get(audience)
+        if view is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
+            view = self._views[audience] = self._looked(caller)
+        return view
 
-    def _maker(self, uri: str) -> Holding | None:
-        known: dict[str, int] = {}
-        return next((holding for _, each, holding in self._templates if each.fits(uri, known)), None)
+    def _looked(self, caller: Caller) -> _View:
+        seen: dict[tuple[str, bool], list[Holding]] = {}
+        for holding in self._holdings.values():
+            for door in (holding.doors[name] for name in BESIDE if name in holding.doors):
+                why = self._policy.why_not(door, caller)
+                if why is None or why.effect == "deny":
+                    seen.setdefault((door.local, why is None), []).append(holding)
+        return _View(
+            self._once(Resources, seen.get((READ, True), ())),
+            self._once(Prompts, seen.get((GET, True), ())),
+            self._once(Resources, seen.get((READ, False), ())),
+            self._once(Prompts, seen.get((GET, False), ())),
+        )
 
-
-def marked(*lists: Sequence[JsonObject]) -> bytes:
-    """Tell one list from another."""
-    digest = blake2b(digest_size=16)
-    for each in lists:
-        digest.update(orjson.dumps(each, option=orjson.OPT_SORT_KEYS))
-    return digest.digest()
-
-
-def _said(holding: Holding, uri: str) -> str:
-    # Not encoded: a template must still make a URI of this source when its blanks are filled in.
-    return f"{OURS}{holding.source}/{uri}"
+    def _once(self, kind: type[T], holdings: Sequence[Holding]) -> T:
+        """Callers who may see the same share what is made of it."""
+        key = (kind, *(each.source for each in holdings))
+        made: T | None = self._made.get(key)
+        if made is None:
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            made = self._made[key] = kind(holdings)
+        return made
 
 
-def _first(holdings: Iterable[Holding], names: Callable[[Holding], Iterable[str]]) -> dict[str, Holding]:
-    owners: dict[str, Holding] = {}
-    for holding in holdings:
-        for name in names(holding):
-            owners.setdefault(name, holding)
-    return owners
+def _object(value: Any) -> JsonObject:
+    return cast("JsonObject", value) if type(value) is dict else {}
+
+
+def _no_resource(uri: str) -> Refused:
+    return Refused("NOT_FOUND", f"there is no resource {uri[:_LONGEST]}", path="uri")

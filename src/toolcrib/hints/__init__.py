@@ -13,6 +13,7 @@ from toolcrib.hints.builders import (
     slow,
 )
 from toolcrib.hints.confidence import confidence
+from toolcrib.hints.parse import read
 from toolcrib.hints.parts import (
     action,
     alignment,
@@ -24,7 +25,6 @@ from toolcrib.hints.parts import (
     risk,
     warning,
 )
-from toolcrib.hints.reading import read
 from toolcrib.hints.rules import HintsError, faults
 from toolcrib.model.hints import (
     Alignment,

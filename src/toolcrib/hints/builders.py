@@ -3,12 +3,12 @@
 from datetime import date
 from typing import Unpack
 
-from toolcrib.hints.building import Said, brief, build, listed, suggested
+from toolcrib.hints.completeness import count, fullness
 from toolcrib.hints.confidence import SURE, UNSURE
-from toolcrib.hints.fullness import count, fullness
+from toolcrib.hints.fill import Said, brief, build, listed, suggested
 from toolcrib.hints.parts import Several, action, resource, risk, several, warning
 from toolcrib.hints.rules import HintsError, checked
-from toolcrib.hints.shapes import AMOUNT, COUNT, MOST, is_name, shown
+from toolcrib.hints.value_types import AMOUNT, COUNT, MOST, is_name, shown
 from toolcrib.model import Hints, Kind, Problem
 from toolcrib.model.hints import Level, NextAction, Part
 

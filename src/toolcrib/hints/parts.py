@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TypedDict, TypeVar, Unpack
 
 from toolcrib.hints.rules import roi
-from toolcrib.hints.words import aligned, weighed
+from toolcrib.hints.scales import aligned, weighed
 from toolcrib.model import JsonObject
 from toolcrib.model.hints import (
     ActionCategory,

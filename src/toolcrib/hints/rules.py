@@ -7,9 +7,9 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
-from toolcrib.hints.graph import circle
-from toolcrib.hints.shapes import TUPLE, Shape, is_tuple, shown
-from toolcrib.hints.table import RULES, Many, One
+from toolcrib.hints.cycles import circle
+from toolcrib.hints.field_table import RULES, Many, One
+from toolcrib.hints.value_types import TUPLE, Shape, is_tuple, shown
 from toolcrib.model import Hints
 from toolcrib.model.hints import Alignment, Impact
 

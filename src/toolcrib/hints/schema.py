@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from toolcrib.hints.shapes import MOST, Shape
-from toolcrib.hints.table import RULES, Many, One
+from toolcrib.hints.field_table import RULES, Many, One
+from toolcrib.hints.value_types import MOST, Shape
 from toolcrib.model import Hints
 from toolcrib.model.hints import spoken
 

@@ -1,13 +1,13 @@
 """The little of HTTP that every face needs, on bare ASGI: a framework costs as much as a whole call."""
 
-from toolcrib.http.answer import Answer, Write, event, json_answer, send_answer, sent_whole
-from toolcrib.http.body import read
-from toolcrib.http.clients import Clients
-from toolcrib.http.guard import Guard
+from toolcrib.http.call_origin import Origins, patience
+from toolcrib.http.client_address import Clients
 from toolcrib.http.hosts import Hosts
-from toolcrib.http.origins import Origins, patience
+from toolcrib.http.json_body import read
 from toolcrib.http.request import Disconnected, Receive, Request, Scope, Send
-from toolcrib.http.results import result_answer
+from toolcrib.http.request_guard import Guard
+from toolcrib.http.response import Answer, Write, event, json_answer, send_answer, sent_whole
+from toolcrib.http.result_response import result_answer
 from toolcrib.http.router import Access, Handler, Route, Router
 
 __all__ = [

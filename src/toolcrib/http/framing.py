@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from toolcrib.http.intake import Intake
+from toolcrib.http.connection_limits import Intake
 
 MAX_FRAMING_BYTES = 4 << 10
 """Trailer fields, chunk extensions and leading zeros of chunk sizes of one message together."""

@@ -7,14 +7,14 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from toolcrib.http.cycle import App, Cycle, Usual
-from toolcrib.http.flow import CountingFlow
+from toolcrib.http.connection_limits import ClientConnection, Intake
+from toolcrib.http.flow_control import CountingFlow
 from toolcrib.http.framing import HEAD_END, ChunkedFraming, Malformed, coding_fault
-from toolcrib.http.intake import ClientConnection, Intake
-from toolcrib.http.switch import SOCKETS, Run
-from toolcrib.http.target import check_authority, parse_target
-from toolcrib.http.waiting import UNCOUNTED_BODY_BYTES, hold_body
+from toolcrib.http.request_cycle import App, Cycle, Usual
+from toolcrib.http.request_target import check_authority, parse_target
+from toolcrib.http.unread_bodies import UNCOUNTED_BODY_BYTES, hold_body
 from toolcrib.http.websocket import WebSocket, shake
+from toolcrib.http.websocket_upgrade import SOCKETS, Run
 
 HEAD_BYTES = 64 << 10
 """Where the parser stops; the guard refuses less than this, but needs a head that is whole."""

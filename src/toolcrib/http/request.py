@@ -6,8 +6,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from toolcrib.errors import Refused
-from toolcrib.http.body import check_keys, check_type, parse
-from toolcrib.http.intake import ClientConnection, Intake, UnfinishedBody
+from toolcrib.http.connection_limits import ClientConnection, Intake, UnfinishedBody
+from toolcrib.http.json_body import check_keys, check_type, parse
 from toolcrib.model import Actor, Caller, Json, Origin
 
 Scope = MutableMapping[str, Any]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from toolcrib.errors import Refused
-from toolcrib.http.answer import Answer
 from toolcrib.http.request import Request
+from toolcrib.http.response import Answer
 
 Handler = Callable[[Request], Awaitable[Answer | None]]
 """Answers a request; None where it has sent everything itself."""

@@ -13,7 +13,7 @@ import anyio
 import uvicorn
 from anyio.abc import TaskGroup, TaskStatus
 
-from toolcrib.http.accept import Acceptor
+from toolcrib.http.acceptor import Acceptor
 from toolcrib.http.listen import address_of
 from toolcrib.http.protocol import App, BoundedProtocol
 

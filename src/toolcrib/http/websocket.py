@@ -12,9 +12,9 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from toolcrib.errors import Refused
-from toolcrib.http.intake import ClientConnection, Intake
+from toolcrib.http.connection_limits import ClientConnection, Intake
 from toolcrib.http.request import Scope
-from toolcrib.http.switch import Run
+from toolcrib.http.websocket_upgrade import Run
 
 MESSAGE_BYTES = 1 << 20
 """The largest message, be it of one frame or of many."""

@@ -6,11 +6,11 @@ from functools import lru_cache, partial
 from toolcrib.errors import Refused
 from toolcrib.identity.admin import admin_key, derive
 from toolcrib.identity.anonymous import Anonymous
-from toolcrib.identity.failures import FailedLogins, Failure, Untried
+from toolcrib.identity.failed_logins import FailedLogins, Failure, Untried
 from toolcrib.identity.keys import KeyRing, digest, is_generated, new_key
-from toolcrib.identity.people import People
 from toolcrib.identity.sign_in import PageSession, SignIn, require_fresh
 from toolcrib.identity.trust_header import TrustHeader
+from toolcrib.identity.users import People
 from toolcrib.model import OPERATOR, Caller, Credential
 
 __all__ = [

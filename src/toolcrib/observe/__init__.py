@@ -1,18 +1,18 @@
 """What happened: every call once, for the log, the metrics, the usage counts and the list of calls."""
 
 from toolcrib.observe.audit import Action, Audit
-from toolcrib.observe.calls import RecentCalls
-from toolcrib.observe.entry import Entry, Sink
-from toolcrib.observe.history import History
-from toolcrib.observe.journal import Journal
+from toolcrib.observe.call_entry import Entry, Sink
+from toolcrib.observe.ids import new_id
 from toolcrib.observe.log import Log, setup
 from toolcrib.observe.metrics import CONTENT_TYPE, Metrics
-from toolcrib.observe.mutations import MutationRows
+from toolcrib.observe.mutation_rows import MutationRows
+from toolcrib.observe.recent_calls import RecentCalls
+from toolcrib.observe.recorder import Journal
 from toolcrib.observe.redact import MASK, Redactor
 from toolcrib.observe.sequences import Sequences
 from toolcrib.observe.spans import INSTALL, Sampling, Spans, installed
-from toolcrib.observe.traces import new_id
-from toolcrib.observe.usage import ToolUsage, UsageTally, quantile, summary
+from toolcrib.observe.tool_history import History
+from toolcrib.observe.usage_counts import ToolUsage, UsageTally, quantile, summary
 
 __all__ = [
     "CONTENT_TYPE",

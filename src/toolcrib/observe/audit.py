@@ -15,7 +15,7 @@ import orjson
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.interfaces import AuditEntry, AuditRecord, AuditTrail
 from toolcrib.model import Actor, ActorKind, Caller, Json
-from toolcrib.observe.floods import Floods
+from toolcrib.observe.event_limits import Floods
 from toolcrib.observe.redact import Redactor
 
 MAX_VALUE_CHARACTERS = 16_384

@@ -11,7 +11,7 @@ import orjson
 
 from toolcrib.model import Caller, Origin, Tool
 from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
-from toolcrib.observe.entry import Entry, Start, error_class, outcome, summary_of
+from toolcrib.observe.call_entry import Entry, Start, error_class, outcome, summary_of
 from toolcrib.observe.redact import MASK, SHORTEST, Redactor
 
 Line = Callable[[Mapping[str, Any]], bytes]

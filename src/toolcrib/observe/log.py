@@ -13,8 +13,8 @@ from typing import IO, Any, Literal
 
 from anyio.lowlevel import checkpoint
 
-from toolcrib.observe.arguments import Arguments
-from toolcrib.observe.entry import Entry, Start
+from toolcrib.observe.call_entry import Entry, Start
+from toolcrib.observe.fast_lines import UNREADABLE, QuickLines
 from toolcrib.observe.lines import (
     Line,
     call_event,
@@ -24,7 +24,7 @@ from toolcrib.observe.lines import (
     start_event,
     text_line,
 )
-from toolcrib.observe.quick import UNREADABLE, QuickLines
+from toolcrib.observe.logged_arguments import Arguments
 from toolcrib.observe.redact import Redactor
 from toolcrib.observe.writer import Writer
 from toolcrib.private_files import open_to_append

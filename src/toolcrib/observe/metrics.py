@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from toolcrib.errors import CODES
 from toolcrib.interfaces import SourceState
 from toolcrib.model import Tool
-from toolcrib.observe.entry import BLAMELESS, Entry
-from toolcrib.observe.remarks import SOON, is_deprecated, is_late
-from toolcrib.observe.series import BOUNDS, PER_TOOL, Series, counts, family, number
+from toolcrib.observe.call_entry import BLAMELESS, Entry
+from toolcrib.observe.call_warnings import SOON, is_deprecated, is_late
+from toolcrib.observe.tool_metrics import BOUNDS, PER_TOOL, Series, counts, family, number
 from toolcrib.version import VERSION
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -84,7 +84,7 @@ class Metrics:
             *(number(f"{name}_{suffix}", kind, what, read()) for suffix, kind, what, read in self._watched),
             *self._source_states(list(self._sources() if self._sources else ())),
         )
-        from toolcrib.observe.process import process_metrics
+        from toolcrib.observe.process_metrics import process_metrics
 
         return "".join(parts).encode() + process_metrics()
 

@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 from toolcrib.interfaces import Followers
-from toolcrib.observe.entry import Entry
+from toolcrib.observe.call_entry import Entry
 
 MOST_TOOLS = 2_000
 MOST_CALLERS = 4_096

@@ -11,7 +11,7 @@ from typing import Protocol
 from anyio import CancelScope, to_thread
 
 from toolcrib.model import Origin
-from toolcrib.observe.entry import Entry
+from toolcrib.observe.call_entry import Entry
 
 INSTALL = "pip install 'toolcrib[otel]'"
 MOST_WAITING = 10_000

@@ -10,8 +10,8 @@ from toolcrib.config import Document
 from toolcrib.interfaces import Definition, Store
 from toolcrib.observe import Journal
 from toolcrib.runtime.convert import overrides_of
-from toolcrib.runtime.keepers import Keeper
 from toolcrib.runtime.reload import pin_modes
+from toolcrib.runtime.store_sync import Keeper
 
 
 def watch_definition_changes(catalog: Catalog, journal: Journal) -> None:

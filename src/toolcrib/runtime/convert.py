@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 
 from toolcrib.catalog import Override, Overrides
 from toolcrib.config import Document
-from toolcrib.config.cross import loopback
+from toolcrib.config.consistency import loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
 from toolcrib.config.sections import Context as ContextSection
 from toolcrib.config.sections import Override as OverrideSection
@@ -16,7 +16,7 @@ from toolcrib.model import Slow
 from toolcrib.policy import Context
 from toolcrib.quotas import ReplayQuota
 from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
-from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 
 _MOST_LANES = {"stdio": 8, "http": 32, "sse": 32}
 """How many connections a server has for callers that can be asked; for a program each is a process."""

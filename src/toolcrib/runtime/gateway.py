@@ -15,7 +15,7 @@ from toolcrib.model.gateways import MAX_GATEWAYS, gateways_of_process
 from toolcrib.observe import Journal, new_id
 from toolcrib.pipeline import compose
 from toolcrib.policy import Contexts, Disabled, Hardware, Installed, Permissions, Pinned, Policy, Removed
-from toolcrib.runtime.budget import Budget
+from toolcrib.runtime.energy_budget import Budget
 from toolcrib.supervisor import Supervisor
 
 log = logging.getLogger(__name__)

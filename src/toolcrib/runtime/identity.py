@@ -12,7 +12,7 @@ from toolcrib.errors import ToolcribError
 from toolcrib.identity import Anonymous, Identity, KeyRing, People, TrustHeader, admin_key, new_key
 from toolcrib.interfaces import KeyPosition, Keys, Store
 from toolcrib.observe import Redactor
-from toolcrib.runtime.keepers import store_key_use
+from toolcrib.runtime.store_sync import store_key_use
 
 log = logging.getLogger(__name__)
 

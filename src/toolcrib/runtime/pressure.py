@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.config.sections import Limits
 from toolcrib.http import Clients
-from toolcrib.http.held import BLOCK_BYTES
-from toolcrib.http.intake import Intake, bounded_by_descriptors
-from toolcrib.http.memory import MemoryWatch, memory_limit
+from toolcrib.http.connection_limits import Intake, bounded_by_descriptors
+from toolcrib.http.held_memory import BLOCK_BYTES
+from toolcrib.http.memory_watch import MemoryWatch, memory_limit
 from toolcrib.observe import Journal
 from toolcrib.store.shared.memory import MemoryShared
 

@@ -20,8 +20,8 @@ from toolcrib.model.gateways import gateways_of_process
 from toolcrib.observe import Redactor
 from toolcrib.policy import Contexts
 from toolcrib.runtime.convert import contexts_of, overrides_of, rules_of
-from toolcrib.runtime.servers import Wanted, address_remarks, entries, pin_mode, remembered, wanted
-from toolcrib.sources.mcp.copies import LaneQuota
+from toolcrib.runtime.server_sources import Wanted, address_remarks, entries, pin_mode, remembered, wanted
+from toolcrib.sources.mcp.connection_quota import LaneQuota
 from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
 

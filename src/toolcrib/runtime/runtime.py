@@ -13,8 +13,8 @@ from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.builtin import AdminTools, core_source
 from toolcrib.catalog import MOST_TOOLS, Catalog
 from toolcrib.config import Document, again, home
+from toolcrib.config.open_store import open_store_of
 from toolcrib.config.secrets import audited_server
-from toolcrib.config.store import open_store_of
 from toolcrib.gateway import Completion, Conversations, Gateway, Places, ProcessSlots, Seal
 from toolcrib.identity import FailedLogins, Identity
 from toolcrib.interfaces import Shared, Source, Step, Store
@@ -32,19 +32,19 @@ from toolcrib.observe import (
     UsageTally,
 )
 from toolcrib.policy import Contexts, Policy
-from toolcrib.runtime.apps import AppRoom, ToolEvents, app_room, rereading
-from toolcrib.runtime.budget import Budget
+from toolcrib.runtime.app_runtime import AppRoom, ToolEvents, app_room, rereading
 from toolcrib.runtime.catalog import make_catalog, watch_definition_changes
+from toolcrib.runtime.config_watch import watch
 from toolcrib.runtime.convert import contexts_of, quota_of
-from toolcrib.runtime.demo import Demonstration
+from toolcrib.runtime.demo_apps import Demonstration
+from toolcrib.runtime.energy_budget import Budget
 from toolcrib.runtime.gateway import make_gateway, make_policy, own_id
 from toolcrib.runtime.identity import make_identity
-from toolcrib.runtime.keepers import Watch, forget_replays
-from toolcrib.runtime.order import forget_gone, order
+from toolcrib.runtime.local_sources import ids, our_sources, own_sources
 from toolcrib.runtime.reload import Reloader, placed
-from toolcrib.runtime.sources import ids, our_sources, own_sources
+from toolcrib.runtime.step_order import forget_gone, order
+from toolcrib.runtime.store_sync import Watch, forget_replays
 from toolcrib.runtime.traces import exporting
-from toolcrib.runtime.watch import watch
 from toolcrib.sdk import AnyTool
 from toolcrib.sessions import Sessions
 from toolcrib.steps.breaker import Breaker

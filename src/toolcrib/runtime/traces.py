@@ -38,7 +38,7 @@ def spans_of(document: Document, env: Mapping[str, str], redactor: Redactor) -> 
     if not installed():
         log.warning("traces are asked for, but nothing that exports them is installed: %s", INSTALL)
         return None
-    from toolcrib.observe.otel import Otlp, Target
+    from toolcrib.observe.otlp import Otlp, Target
 
     target = Target(endpoint=endpoint, headers=settings.headers or None, service_name=settings.service_name)
     return Spans(Otlp(target, redactor), sampling_of(settings.sample, env))

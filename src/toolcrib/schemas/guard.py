@@ -6,10 +6,10 @@ from typing import Any, Literal, cast
 
 import orjson
 
-from toolcrib.schemas.bad import BadSchema
 from toolcrib.schemas.bounds import too_deep
-from toolcrib.schemas.compile import compile_schema
-from toolcrib.schemas.places import Schema
+from toolcrib.schemas.errors import BadSchema
+from toolcrib.schemas.subschemas import Schema
+from toolcrib.schemas.validator import compile_schema
 
 MOST_BYTES = 64 * 1024
 DEEPEST = 32

@@ -6,8 +6,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from toolcrib.schemas.bad import BadSchema
-from toolcrib.schemas.places import Place, Schema, survey
+from toolcrib.schemas.errors import BadSchema
+from toolcrib.schemas.subschemas import Place, Schema, survey
 
 MOST_PATTERNS = 256
 PATTERN_BYTES = 4 * 1024 * 1024

@@ -4,13 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import BusinessRuleError
+from toolcrib.sdk.app_tools import HandledTool
 from toolcrib.sdk.checks import Finding, ToolDefinitionError
-from toolcrib.sdk.context import ToolContext
-from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
-from toolcrib.sdk.handled import HandledTool
-from toolcrib.sdk.ids import BrandedId
-from toolcrib.sdk.options import Options
-from toolcrib.sdk.ready import (
+from toolcrib.sdk.common_schemas import (
     CardId,
     DateRange,
     DeckId,
@@ -20,6 +16,10 @@ from toolcrib.sdk.ready import (
     Sorting,
     UserId,
 )
+from toolcrib.sdk.context import ToolContext
+from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
+from toolcrib.sdk.ids import BrandedId
+from toolcrib.sdk.options import Options
 from toolcrib.sdk.registry import Registry
 from toolcrib.sdk.result import ToolResult
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolcrib.model import Tool
-from toolcrib.sdk import judges
+from toolcrib.sdk import checklist_rules
+from toolcrib.sdk.checklist_rules import Judge, Judgement
 from toolcrib.sdk.checks import Finding, contradictions, shortfalls
-from toolcrib.sdk.judges import Judge, Judgement
-from toolcrib.sdk.seen import Seen
+from toolcrib.sdk.evidence import Seen
 
 ENOUGH_CALLS = 20
 """How many calls it takes to say that a tool breaks its promise."""
@@ -84,159 +84,164 @@ ITEMS: tuple[Item, ...] = (
         "name",
         "The name is kebab-case, verb-noun, and no other tool's.",
         "Rename it, and keep the old name in `aliases`.",
-        judges.name,
+        checklist_rules.name,
     ),
     Item(
         "description",
         "The description says in 50 characters or more what it does, when to use it and what comes back.",
         "Write it in plain words, with a use, in the docstring.",
-        judges.description,
+        checklist_rules.description,
     ),
     Item(
         "parameters",
         "Every parameter is described, ids are branded, numbers and lists have bounds.",
         "Describe it under `Args:`, use a `BrandedId`, add `Field(ge=…, le=…, max_length=…)`.",
-        judges.parameters,
+        checklist_rules.parameters,
     ),
     Item(
         "permissions",
         "All permissions it needs are listed as `resource:action`.",
         "Give `permissions=[…]`; an empty list says that none is needed.",
-        judges.permissions,
+        checklist_rules.permissions,
     ),
     Item(
         "category",
         "Its category is query, mutation, analysis or generation.",
         "Give `category=`.",
-        judges.category,
+        checklist_rules.category,
     ),
     Item(
         "response-time",
         "It promises fast, medium or slow, and keeps it.",
         "Give `response_time=` as it is, not as it should be.",
-        judges.response_time,
+        checklist_rules.response_time,
     ),
     Item(
         "cacheable",
         "Answers are kept only where they stay true.",
         "Drop `cache_ttl` where each call must run.",
-        judges.cacheable,
+        checklist_rules.cacheable,
     ),
     Item(
         "cache-ttl",
         "What is kept has a time after which it is not.",
         "Give `cache_ttl=` in seconds, above 0, and never on a mutation.",
-        judges.cache_ttl,
+        checklist_rules.cache_ttl,
     ),
     Item(
         "idempotent",
         "`idempotent` is true where calling twice is as good as once, and only there.",
         "Give `idempotent=`; a query is, and has no side effects.",
-        judges.idempotent,
+        checklist_rules.idempotent,
     ),
     Item(
         "examples",
         "There is an example with description, params that fit, and expectedResult.",
         "Give `examples=[{…}]`.",
-        judges.examples,
+        checklist_rules.examples,
     ),
-    Item("tags", "There is a tag to find it by.", "Give `tags=[…]`.", judges.tags),
+    Item("tags", "There is a tag to find it by.", "Give `tags=[…]`.", checklist_rules.tags),
     Item(
         "result",
         "A call gives data, shaped as its example says.",
         "Mend the example or the tool; never return None.",
-        judges.result,
+        checklist_rules.result,
     ),
-    Item("hints", "Every answer carries hints for the agent.", _ANY, judges.hints),
+    Item("hints", "Every answer carries hints for the agent.", _ANY, checklist_rules.hints),
     Item(
         "confidence",
         "Confidence is reckoned, not written down.",
         "Build hints with `toolcrib.hints`: it is reckoned from what they rest on.",
-        judges.confidence,
+        checklist_rules.confidence,
     ),
     Item(
         "source-quality",
         "The hints say how good their source is.",
         _ANY,
-        partial(judges.field, "sourceQuality"),
+        partial(checklist_rules.field, "sourceQuality"),
     ),
-    Item("validity", "The hints say how long they hold.", _ANY, partial(judges.field, "validityPeriod")),
+    Item(
+        "validity",
+        "The hints say how long they hold.",
+        _ANY,
+        partial(checklist_rules.field, "validityPeriod"),
+    ),
     Item(
         "context-needed",
         "The hints list what else would help, if only an empty list.",
         _ANY,
-        partial(judges.field, "contextNeeded"),
+        partial(checklist_rules.field, "contextNeeded"),
     ),
     Item(
         "assumptions",
         "The hints list what they assume, if only an empty list.",
         _ANY,
-        partial(judges.field, "assumptions"),
+        partial(checklist_rules.field, "assumptions"),
     ),
     Item(
         "risks",
         "The hints list what may go wrong, if only an empty list.",
         _ANY,
-        partial(judges.field, "riskFactors"),
+        partial(checklist_rules.field, "riskFactors"),
     ),
     Item(
         "dependencies",
         "The hints list which action comes before which, if only an empty list.",
         _ANY,
-        partial(judges.field, "dependencies"),
+        partial(checklist_rules.field, "dependencies"),
     ),
     Item(
         "impact",
         "The hints weigh benefit, effort and what one brings for the other.",
         _ANY,
-        partial(judges.field, "estimatedImpact"),
+        partial(checklist_rules.field, "estimatedImpact"),
     ),
     Item(
         "preferences",
         "The hints say how actions suit the user, if only an empty list.",
         _ANY,
-        partial(judges.field, "preferenceAlignment"),
+        partial(checklist_rules.field, "preferenceAlignment"),
     ),
     Item(
         "reasoning",
         "The hints say why, in a sentence.",
         "Give `reasoning=`; the builders of `toolcrib.hints` write one.",
-        judges.reasoning,
+        checklist_rules.reasoning,
     ),
     Item(
         "metadata",
         "The answer says which version answered, when, how long it took and under which trace.",
         "The gateway fills this in; where it lacks, report it.",
-        judges.metadata,
+        checklist_rules.metadata,
     ),
     Item(
         "errors",
         "What goes wrong comes back as an error with a code and what to mend.",
         "Raise `BusinessRuleError(code, message)`; let nothing else escape.",
-        judges.errors,
+        checklist_rules.errors,
     ),
     Item(
         "logging",
         "Each call is in the log, from start to end, under its trace.",
         "The gateway does this; where it lacks, report it.",
-        judges.logging,
+        checklist_rules.logging,
     ),
     Item(
         "metrics",
         "Each call is counted and timed.",
         "The gateway does this; where it lacks, report it.",
-        judges.metrics,
+        checklist_rules.metrics,
     ),
     Item(
         "tests",
         "There are tests, of the tool alone and through the gateway.",
         "Call `check_tools` of `toolcrib.testing` in a test, and test what the tool does.",
-        judges.tests,
+        checklist_rules.tests,
     ),
     Item(
         "registered",
         "The gateway offers it.",
         "Put it at the top of a module named in `functions`, or in a `Registry` there.",
-        judges.registered,
+        checklist_rules.registered,
     ),
 )

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from toolcrib.model import Tool
-from toolcrib.sdk.refusals import CONTRADICTIONS
-from toolcrib.sdk.standards import ADVICE, SHORTFALLS
+from toolcrib.sdk.contradictions import CONTRADICTIONS
+from toolcrib.sdk.shortfalls import ADVICE, SHORTFALLS
 
 Rule = Callable[[Tool], Iterator[str]]
 

@@ -8,9 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from toolcrib.model import Family, JsonObject, Tool
 from toolcrib.names import snake
-from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
-from toolcrib.sdk.docstring import read_docstring
-from toolcrib.sdk.handled import (
+from toolcrib.sdk.app_tools import (
     AppCategory,
     HandledTool,
     Phrases,
@@ -18,6 +16,8 @@ from toolcrib.sdk.handled import (
     extensions_of,
     handled_tool,
 )
+from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
+from toolcrib.sdk.docstring import read_docstring
 from toolcrib.sdk.options import Options, read_options
 from toolcrib.sdk.signature import UNREADABLE, Signature, read_signature
 

@@ -13,7 +13,7 @@ from toolcrib.model import Json, JsonObject, Result, Tool
 from toolcrib.sdk.checks import ToolDefinitionError, refuse
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool
-from toolcrib.sdk.langchain_answers import answer_of, complaint, is_a
+from toolcrib.sdk.langchain_results import answer_of, complaint, is_a
 from toolcrib.sdk.options import Options, fields_of
 from toolcrib.sdk.signature import Signature, misfit, own
 

@@ -8,7 +8,7 @@ from json import dumps, loads
 from typing import Any, Literal, cast
 
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.sdk.compatible import Change, answers, changes
+from toolcrib.sdk.compatibility import Change, answers, changes
 
 _SUCCESSOR = re.compile(r"(.+)-v(\d+)")
 _READ_ONLY = ("query", "analysis")

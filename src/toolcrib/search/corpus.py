@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from toolcrib.model import Tool, fingerprint
 from toolcrib.names import fold
-from toolcrib.search.text import weighed
+from toolcrib.search.tool_text import weighed
 
 _NONE: Mapping[int, float] = MappingProxyType({})
 _AT_ONCE = 100

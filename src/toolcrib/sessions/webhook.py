@@ -6,13 +6,13 @@ from typing import Protocol, cast
 import anyio
 
 from toolcrib.apps import messages
-from toolcrib.apps.complaint import complaint
+from toolcrib.apps.error_text import complaint
 from toolcrib.apps.signature import proof
-from toolcrib.egress.posting import Reply, TooLarge
+from toolcrib.egress.json_post import Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import AddressGiver, JsonObject
-from toolcrib.schemas.untrusted import BadJson, parse
+from toolcrib.schemas.json_parsing import BadJson, parse
 
 STOP_SECONDS = 3.0
 """How long an app may take to be told that it is to stop."""

@@ -15,7 +15,7 @@ from toolcrib.model import Call, Family, Result, Tool
 from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
-from toolcrib.sdk.outcome import failure, result_of, unfit
+from toolcrib.sdk.handler_results import failure, result_of, unfit
 from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
 from toolcrib.slots import DEFAULT_SHARE
 

@@ -11,7 +11,7 @@ import anyio
 
 from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
-from toolcrib.formats import kept
+from toolcrib.formats import stored_results
 from toolcrib.interfaces import Handler, Outcome, ReplayRow, Replays, Stage, is_not_begun
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
 from toolcrib.quotas import BoundedReplays, ReplayQuota
@@ -152,7 +152,7 @@ class Replay:
     endings: Endings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        now, short = self.clock.now, kept.spell(Result(problem=_dropped())).decode()
+        now, short = self.clock.now, stored_results.spell(Result(problem=_dropped())).decode()
         bounded = BoundedReplays(self.replays, self.quota, short_answer=short, clock=now)
         object.__setattr__(self, "bounded", bounded)
         object.__setattr__(self, "endings", Endings(bounded, now))
@@ -211,7 +211,7 @@ class Replay:
             said = "this idempotency key was used for another request; take a new key for a new request"
             raise Refused("IDEMPOTENCY_MISMATCH", said, path="idempotencyKey")
         if found.answer is not None:
-            result = kept.read(found.answer)
+            result = stored_results.read(found.answer)
             age = max(0.0, self.clock.now() - found.at)
             return result.but(made=time() - age, meta={**result.meta, REPLAYED: True})
         if self._runs(found):
@@ -296,12 +296,12 @@ def _ended(error: ToolcribError, tool: Tool) -> Result:
 def _spelled(result: Result) -> str:
     """Spell an answer to be kept; of one that cannot be, that the call was carried out."""
     try:
-        spelled = kept.spell(result)
+        spelled = stored_results.spell(result)
     except TypeError:
-        return kept.spell(Result(problem=_not_kept("CONTRACT_VIOLATION", "is not JSON"))).decode()
+        return stored_results.spell(Result(problem=_not_kept("CONTRACT_VIOLATION", "is not JSON"))).decode()
     if len(spelled) > LARGEST:
         over = f"has {len(spelled)} bytes, and at most {LARGEST} are kept"
-        spelled = kept.spell(Result(problem=_not_kept("RESULT_TOO_LARGE", over)))
+        spelled = stored_results.spell(Result(problem=_not_kept("RESULT_TOO_LARGE", over)))
     return spelled.decode()
 
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.store.key_wrapping import WrappingSecrets
     from toolcrib.store.sql.store import SqlStore
-    from toolcrib.store.wrapping import WrappingSecrets
 
 
 async def open_store(

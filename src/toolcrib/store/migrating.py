@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from time import time
 
 from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.fault import Fault, first
-from toolcrib.apps.filed import Change, Unfit
+from toolcrib.apps.definition_errors import Fault, first
+from toolcrib.apps.file_migration import Change, Unfit
 from toolcrib.apps.migration import is_old, migrated
 from toolcrib.interfaces import AppRecord, Apps, AppTool
 

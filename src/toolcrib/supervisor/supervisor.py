@@ -9,10 +9,10 @@ from anyio.abc import TaskGroup
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Handler, KeepsConnections, Offer, Outcome, Source, SourceState, Upkeep
 from toolcrib.model import Call, Tool
-from toolcrib.supervisor.home import Home
-from toolcrib.supervisor.life import Life
-from toolcrib.supervisor.news import News
-from toolcrib.supervisor.shelf import Shelf
+from toolcrib.supervisor.resource_updates import News
+from toolcrib.supervisor.runner_environment import Home
+from toolcrib.supervisor.source_runner import Life
+from toolcrib.supervisor.tool_sink import Shelf
 
 PATIENCE = 60.0
 """The pause between two tries of a source in a crash loop, in seconds."""

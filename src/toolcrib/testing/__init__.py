@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.testing.check import check_tools
     from toolcrib.testing.fakes import Answer, FakeSource, Recordings, a_call, a_caller, a_tool, echo
+    from toolcrib.testing.module_check import check_tools
 
 __all__ = ["Answer", "FakeSource", "Recordings", "a_call", "a_caller", "a_tool", "check_tools", "echo"]
 

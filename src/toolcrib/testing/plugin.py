@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.sdk import AnyTool
-    from toolcrib.testing.check import Checked, Report
+    from toolcrib.testing.module_check import Checked, Report
     from toolcrib.testing.modules import ToolModule
 
 _NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
@@ -60,7 +60,7 @@ class ToolChecks(pytest.Collector):
     @cached_property
     def report(self) -> "Report":
         """What the check found."""
-        from toolcrib.testing.check import check_module
+        from toolcrib.testing.module_check import check_module
 
         run_mutations = bool(self.config.getoption("toolcrib_run_mutations"))
         return check_module(

@@ -10,8 +10,8 @@ import pytest
 from tests.demo.flashcards.learner import MORNING, Learner, actions
 from tests.doors import doors
 from toolcrib.demo.flashcards import flashcards, registry
+from toolcrib.demo.flashcards.card_store import Box, Card
 from toolcrib.demo.flashcards.learning import Memory
-from toolcrib.demo.flashcards.store import Box, Card
 from toolcrib.demo.flashcards.writing import MOST_CARDS
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import AnyTool, CardId
@@ -247,7 +247,7 @@ async def test_the_demonstration_has_them(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_without_the_library_the_demonstration_leaves_them_out_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("toolcrib.runtime.sources.find_spec", {"fsrs": None}.get)
+    monkeypatch.setattr("toolcrib.runtime.local_sources.find_spec", {"fsrs": None}.get)
     async with doors(demo=True) as open_doors:
         answer = await open_doors.call("get-card", {"cardId": OTTAWA})
         assert (await open_doors.call("add-numbers", {"numbers": [1]})).status == 200

@@ -10,7 +10,7 @@ import pytest
 from tests.http.sockets import sockets
 from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.posting import Post
+from toolcrib.egress.json_post import Post
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
 from toolcrib.sdk import AppServer, AppSession, Transcription

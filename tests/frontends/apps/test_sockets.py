@@ -11,7 +11,7 @@ from tests.http.requests import request
 from toolcrib.errors import Refused
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.http import Request
-from toolcrib.http.switch import Run, Socket
+from toolcrib.http.websocket_upgrade import Run, Socket
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ import orjson
 from mcp_types.methods import validate_server_result
 
 from tests.runtime.servers import ROOT, running, write
-from toolcrib.frontends.mcp.asked import Asked, Peer
 from toolcrib.frontends.mcp.engine import Engine
+from toolcrib.frontends.mcp.request import Asked, Peer
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.model import Caller, JsonObject, Origin
 from toolcrib.runtime import House

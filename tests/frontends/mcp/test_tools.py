@@ -9,7 +9,7 @@ from mcp_types import INVALID_PARAMS, INVALID_REQUEST, CallToolResult, TextConte
 
 from tests.eleven import ELEVEN
 from tests.frontends.mcp.served import CALLERS, ERAS, served
-from toolcrib.frontends.mcp import listing
+from toolcrib.frontends.mcp import tool_list
 from toolcrib.testing import a_tool
 from toolcrib.version import VERSION
 
@@ -222,8 +222,8 @@ async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
 
 
 async def test_definitions_are_kept_up_to_a_number(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "_MIN_KEPT", 1)
-    monkeypatch.setattr(listing, "_KEPT_PER_TOOL", 0)
+    monkeypatch.setattr(tool_list, "_MIN_KEPT", 1)
+    monkeypatch.setattr(tool_list, "_KEPT_PER_TOOL", 0)
     async with served() as place, place.client(era, "carol") as client:
         page = await client.list_tools()
         assert {tool.name for tool in page.tools} == {"echo", "say_hello"}

@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.frontends.mcp import questions as module
-from toolcrib.frontends.mcp.messages import Reply
-from toolcrib.frontends.mcp.pipes import Lines, Overlong
-from toolcrib.frontends.mcp.questions import Questions
-from toolcrib.frontends.mcp.running import Running
-from toolcrib.frontends.mcp.wires import HttpWire, Wires
+from toolcrib.frontends.mcp import client_requests as module
+from toolcrib.frontends.mcp.client_requests import Questions
+from toolcrib.frontends.mcp.jsonrpc import Reply
+from toolcrib.frontends.mcp.response import HttpWire, Wires
+from toolcrib.frontends.mcp.running_requests import Running
+from toolcrib.frontends.mcp.stdio_streams import Lines, Overlong
 from toolcrib.http import Request
 from toolcrib.model import Unanswered
 

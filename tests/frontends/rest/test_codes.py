@@ -18,7 +18,7 @@ ELSEWHERE = {
     "CANCELLED": "whoever would read it has left; tests/test_server.py reads it in the list of calls",
     "IN_PROGRESS": "tests/frontends/rest/test_idempotency.py keeps a call running for it",
     "EXECUTION_ERROR": "tests/test_server.py breaks a handler for it",
-    "SOURCE_DOWN": "tests/frontends/rest/test_life.py closes the database for it",
+    "SOURCE_DOWN": "tests/frontends/rest/test_health.py closes the database for it",
 }
 
 Provoke = Callable[[Doors], Awaitable[Reply]]

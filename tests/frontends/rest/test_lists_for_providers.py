@@ -12,7 +12,7 @@ from tests.doors import Doors, doors
 from tests.frontends.rest.bench import TOOLS
 from toolcrib import Registry
 from toolcrib.formats import PROVIDERS
-from toolcrib.gateway import pace
+from toolcrib.gateway import cooperative
 from toolcrib.model import Tool
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +96,7 @@ async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
 async def test_others_have_their_turn_while_a_long_list_is_spelled(
     crib: Doors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "perf_counter", count().__next__)
+    monkeypatch.setattr(cooperative, "perf_counter", count().__next__)
     turns = total = 0
 
     async def beside() -> None:
@@ -110,4 +110,4 @@ async def test_others_have_their_turn_while_a_long_list_is_spelled(
         total = (await crib.ask("GET", "/api/tools?format=gemini")).json["total"]
         tasks.cancel_scope.cancel()
     # Each tool is asked about, its parameters are looked at, and it is spelled.
-    assert turns >= 3 * (total // pace.BITE)
+    assert turns >= 3 * (total // cooperative.BITE)

@@ -10,7 +10,7 @@ from toolcrib.model import JsonObject
 from toolcrib.schemas import check
 from toolcrib.schemas.fitting.dialects import DIALECTS, GEMINI, OPENAI_STRICT
 from toolcrib.schemas.fitting.fit import Dialect, fit
-from toolcrib.schemas.fitting.ledger import MOST_NODES
+from toolcrib.schemas.fitting.losses import MOST_NODES
 from toolcrib.schemas.fitting.strict import strictly
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.sdk.app.cloud import KEY, PACKAGE, USER, Cloud, an_app, call_body, cloud, one, proof
 from toolcrib.apps.signature import HEADER, KEY_HEADER, digest
 from toolcrib.sdk import AppContext, AppServer, BusinessRuleError, ToolContext, ToolResult, create_tool
-from toolcrib.sdk.app import http
-from toolcrib.sdk.app.http import BODY_BYTES
+from toolcrib.sdk.app import asgi
+from toolcrib.sdk.app.asgi import BODY_BYTES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -97,7 +97,7 @@ async def test_a_fault_of_ours_is_500(
     def fail(*given: object) -> None:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr("toolcrib.sdk.app.reception.Reception._context", fail)
+    monkeypatch.setattr("toolcrib.sdk.app.request_handlers.Reception._context", fail)
     async with cloud(reminders()) as gateway:
         answer = await gateway.call("ready")
     assert (answer.status, answer.json["error"]["code"]) == (500, "EXECUTION_ERROR")
@@ -187,7 +187,7 @@ async def test_large_bodies_are_not_read() -> None:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.2)
     never = anyio.Event()
 
     async def pieces() -> Any:

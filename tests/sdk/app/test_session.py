@@ -10,7 +10,7 @@ from tests.sdk.app.cloud import KEY, PACKAGE, USER, ack, an_app, cloud
 from tests.waiting import until
 from toolcrib.apps import layouts, messages
 from toolcrib.sdk import AppContext, AppSession, SessionEnded, Spoken, Transcription, create_tool
-from toolcrib.sdk.app.sessions import Sessions
+from toolcrib.sdk.app.session_table import Sessions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

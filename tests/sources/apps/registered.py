@@ -10,7 +10,7 @@ from aiohttp import web
 from toolcrib.apps.definition import tool_of
 from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.posting import Post
+from toolcrib.egress.json_post import Post
 from toolcrib.interfaces import Offer
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import Call, Tool

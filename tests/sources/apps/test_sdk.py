@@ -11,7 +11,7 @@ import pytest
 from tests.sources.apps.registered import KEY, LOOPBACK, TODO, Room, Store, call_to, record
 from toolcrib.apps.definition import stored
 from toolcrib.egress import AddressRules
-from toolcrib.egress.posting import Post
+from toolcrib.egress.json_post import Post
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.rest import as_json
 from toolcrib.interfaces.apps import AppRecord

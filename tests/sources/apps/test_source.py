@@ -29,7 +29,7 @@ from tests.sources.apps.registered import (
 )
 from toolcrib.apps.signature import HEADER, KEY_HEADER, Signed, digest, signing, verify
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.posting import Post
+from toolcrib.egress.json_post import Post
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import Origin, Requirement, Tool

@@ -7,7 +7,7 @@ import anyio
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.stdio import Stdio
+from toolcrib.sources.mcp.stdio_transport import Stdio
 
 
 def ignore(_method: str, _params: JsonObject) -> None:

@@ -7,8 +7,8 @@ import anyio
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.exchange import Exchange
-from toolcrib.sources.mcp.faults import Cut, Fault, Unsent
+from toolcrib.sources.mcp.errors import Cut, Fault, Unsent
+from toolcrib.sources.mcp.request_multiplexer import Exchange
 
 Message = dict[str, Any]
 

@@ -10,8 +10,8 @@ import orjson
 from toolcrib.interfaces import Offer
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Era, Heard
-from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.faults import Refusal
+from toolcrib.sources.mcp.errors import Refusal
+from toolcrib.sources.mcp.request_callbacks import Ear
 
 Answer = Callable[[JsonObject], Any]
 

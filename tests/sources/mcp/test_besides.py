@@ -12,9 +12,9 @@ from tests.waiting import until
 from toolcrib.errors import Failed, Refused, Unavailable
 from toolcrib.interfaces import Follows, Materials
 from toolcrib.model import Call
-from toolcrib.sources.mcp import life, watch
-from toolcrib.sources.mcp.faults import Cut, Garbled, Refusal
-from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp import connected_server, list_watch
+from toolcrib.sources.mcp.errors import Cut, Garbled, Refusal
+from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
 
@@ -76,9 +76,9 @@ def through(door: str, **arguments: Any) -> Call:
 @pytest.fixture
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a second pass in no time."""
-    monkeypatch.setattr(life, "GRACE", 0.01)
-    monkeypatch.setattr(watch, "LULL", 0.001)
-    monkeypatch.setattr(watch, "PAUSE", 0.001)
+    monkeypatch.setattr(connected_server, "GRACE", 0.01)
+    monkeypatch.setattr(list_watch, "LULL", 0.001)
+    monkeypatch.setattr(list_watch, "PAUSE", 0.001)
 
 
 @pytest.mark.parametrize("server", [old(), new()])
@@ -183,7 +183,7 @@ async def test_a_modern_server_is_asked_to_tell_of_all_it_can() -> None:
 
 
 async def test_a_restart_does_not_make_them_blink(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "GRACE", 0.01)
+    monkeypatch.setattr(connected_server, "GRACE", 0.01)
     server = old()
     source = of(server)
     async with running(source):
@@ -334,7 +334,7 @@ async def test_what_a_stream_does_not_tell_is_refused() -> None:
 async def test_a_stream_that_breaks_is_opened_again_and_all_may_have_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.following.PAUSE", 0.001)
+    monkeypatch.setattr("toolcrib.sources.mcp.subscriptions.PAUSE", 0.001)
     source = of(server := new())
     async with running(source) as link:
         await until(lambda: server.count("subscriptions/listen") == 1)

@@ -8,8 +8,8 @@ from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, listed
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp import discovery
 from toolcrib.sources.mcp.discovery import LARGEST_LIST, Listing, first_page, listing
-from toolcrib.sources.mcp.faults import Garbled, Refusal
-from toolcrib.sources.mcp.greeting import Greeting
+from toolcrib.sources.mcp.errors import Garbled, Refusal
+from toolcrib.sources.mcp.handshake import Greeting
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from toolcrib.errors import Refused
 from toolcrib.model import Origin
 from toolcrib.sources.mcp.connection import Era
 from toolcrib.sources.mcp.envelope import introduction, prepared, prepared_raw
-from toolcrib.sources.mcp.wire import with_token
+from toolcrib.sources.mcp.jsonrpc import with_token
 from toolcrib.testing import a_call, a_tool
 
 TOOL = a_tool("fs:read", family="mcp")

@@ -7,9 +7,9 @@ import pytest
 
 from tests.sources.mcp.far import Asking, Far, settle
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.faults import Cut, Refusal
-from toolcrib.sources.mcp.hearing import MOST_NEWS
+from toolcrib.sources.mcp.errors import Cut, Refusal
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.server_messages import MOST_NEWS
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ from aiohttp import web
 from tests.sources.mcp.under import PATIENT, Under, under
 from tests.sources.mcp.upstream import FREE, Told, dialled, event, serving, stream
 from toolcrib.interfaces import ServerMisbehaved
-from toolcrib.sources.mcp import unasked
+from toolcrib.sources.mcp import notification_limit
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.faults import Cut
-from toolcrib.sources.mcp.sse import Sse
-from toolcrib.sources.mcp.unasked import UnaskedLimit
+from toolcrib.sources.mcp.errors import Cut
+from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.sources.mcp.sse_transport import Sse
 
 __all__ = ["under"]
 
@@ -33,8 +33,8 @@ USELESS = {
 @pytest.fixture(autouse=True)
 def short_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the seconds by which floods are counted be short."""
-    monkeypatch.setattr(unasked, "_WINDOW", 0.1)
-    monkeypatch.setattr(unasked, "MAX_PER_SECOND", 100)
+    monkeypatch.setattr(notification_limit, "_WINDOW", 0.1)
+    monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 100)
 
 
 async def flood(response: web.StreamResponse, piece: bytes) -> None:
@@ -70,7 +70,7 @@ async def test_a_flood_in_an_answer_is_cut() -> None:
         return response
 
     async with serving(handle) as url, dialled(url) as connection:
-        with pytest.raises(Cut, match=unasked.FLOODED), anyio.fail_after(PATIENT):
+        with pytest.raises(Cut, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
             await connection.request("x", b"{}")
 
 
@@ -92,7 +92,7 @@ async def test_a_flood_before_the_address_to_post_to_is_cut() -> None:
         return response
 
     async with serving(handle) as url:
-        with pytest.raises(Cut, match=unasked.FLOODED), anyio.fail_after(PATIENT):
+        with pytest.raises(Cut, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
             async with Sse(url=url, egress=FREE).dial(Told()):
                 pass
 

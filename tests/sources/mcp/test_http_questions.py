@@ -11,8 +11,8 @@ from tests.sources.mcp.upstream import Told, answer, dialled, event, serving, st
 from tests.waiting import until
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.faults import Cut, Unsent
+from toolcrib.sources.mcp.errors import Cut, Unsent
+from toolcrib.sources.mcp.request_callbacks import Ear
 
 pytestmark = pytest.mark.anyio
 
@@ -165,7 +165,7 @@ async def test_an_answer_the_server_does_not_want_is_its_own_affair(status: int)
 async def test_an_answer_that_is_never_taken_does_not_hold_up_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.hearing.LINGER", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.server_messages.LINGER", 0.01)
     server, ann, posted = Web(), Asked(), anyio.Event()
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -10,8 +10,8 @@ from anyio.abc import SocketStream
 from tests.sources.mcp.upstream import Told, answer, dialled, event, raw, serving, shake_hands, stream
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.faults import Cut, Refusal, Unsent
+from toolcrib.sources.mcp.errors import Cut, Refusal, Unsent
+from toolcrib.sources.mcp.request_callbacks import Ear
 
 
 def assorted(mine: int) -> tuple[bytes, ...]:
@@ -171,7 +171,7 @@ async def test_hearing_goes_on_after_every_break() -> None:
 async def test_hearing_ends_where_there_is_nothing_to_hear(
     status: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http._PAUSE", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
     statuses = iter([status, 405])
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -184,7 +184,7 @@ async def test_hearing_ends_where_there_is_nothing_to_hear(
 
 
 async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http._PAUSE", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
     gets = 0
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -213,7 +213,7 @@ async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.Monk
 
 
 async def test_a_stream_that_is_broken_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http._PAUSE", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
     opened = 0
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\n"
 

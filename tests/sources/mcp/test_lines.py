@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.sources.mcp.jsonrpc import ENDS
 from toolcrib.sources.mcp.lines import EndlessLine, Lines, Overlong
-from toolcrib.sources.mcp.wire import ENDS
 
 CAP = 300
 LINE = st.binary(max_size=12) | st.integers(CAP - 3, 3 * CAP).map(lambda size: b"ab" * size)

@@ -7,9 +7,9 @@ import pytest
 from tests.sources.mcp.asked import ALL, Asked, never
 from tests.sources.mcp.far import Asking, Far, settle
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.hearing import LARGEST_LOG
-from toolcrib.sources.mcp.questions import LARGEST_QUESTION
+from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.server_messages import LARGEST_LOG
 
 pytestmark = pytest.mark.anyio
 

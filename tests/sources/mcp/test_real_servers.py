@@ -15,11 +15,11 @@ from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.model import Call, Progress
-from toolcrib.sources.mcp.http import Http
-from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.http_transport import Http
+from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.sse import Sse
-from toolcrib.sources.mcp.stdio import Stdio
+from toolcrib.sources.mcp.sse_transport import Sse
+from toolcrib.sources.mcp.stdio_transport import Stdio
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -18,13 +18,13 @@ from tests.waiting import until
 from toolcrib.errors import Failed
 from toolcrib.model import JsonObject, Progress, Result
 from toolcrib.sources.mcp.connection import Connection, Dial, Era, Heard
-from toolcrib.sources.mcp.ear import Ear
-from toolcrib.sources.mcp.faults import Refusal
-from toolcrib.sources.mcp.http import Http
-from toolcrib.sources.mcp.settings import McpSettings
+from toolcrib.sources.mcp.errors import Refusal
+from toolcrib.sources.mcp.http_transport import Http
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.sse import Sse
-from toolcrib.sources.mcp.stdio import Stdio
+from toolcrib.sources.mcp.sse_transport import Sse
+from toolcrib.sources.mcp.stdio_transport import Stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from tests.sources.mcp.under import Under, ask, lost, under
-from toolcrib.sources.mcp import guard, process, rlimits
-from toolcrib.sources.mcp.faults import Cut, Unsent
+from toolcrib.sources.mcp import guard, rlimits, server_process
+from toolcrib.sources.mcp.errors import Cut, Unsent
 from toolcrib.sources.mcp.rlimits import ProcessLimits
 
 __all__ = ["under"]
@@ -101,7 +101,7 @@ async def test_a_limit_that_would_not_hold_is_refused(
     monkeypatch.setattr(rlimits.os, "geteuid", lambda: user)
     assert rlimits.unenforced(name)
     with pytest.raises(Unsent, match=f"its limit {name} is not enforced"):
-        process.launch(
+        server_process.launch(
             GREEDY[0],
             GREEDY,
             env={},

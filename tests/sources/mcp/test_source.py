@@ -14,8 +14,8 @@ from toolcrib.interfaces import Source
 from toolcrib.model import Call, Origin, Progress, Result
 from toolcrib.sources.mcp import source as module
 from toolcrib.sources.mcp.connection import Heard
-from toolcrib.sources.mcp.faults import Cut, Fault, Refusal, Status, Unsent
-from toolcrib.sources.mcp.settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp.errors import Cut, Fault, Refusal, Status, Unsent
+from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
 

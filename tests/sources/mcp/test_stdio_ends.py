@@ -15,9 +15,9 @@ import pytest
 from tests.sources.mcp.census import MARK, parent, state, wait_until
 from tests.sources.mcp.under import PATIENT, Under, ask, lost, under
 from tests.waiting import until
-from toolcrib.sources.mcp import process
+from toolcrib.sources.mcp import server_process
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.faults import Cut, Fault, Unsent
+from toolcrib.sources.mcp.errors import Cut, Fault, Unsent
 
 __all__ = ["under"]
 
@@ -187,7 +187,7 @@ async def test_a_program_the_system_cannot_run_is_told(under: Under, tmp_path: P
 
 
 async def test_a_guard_that_does_not_come_up_is_told(under: Under, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    monkeypatch.setattr(server_process.sys, "executable", "/bin/false")
     with pytest.raises(Unsent, match="its guard did not come up"):
         async with under.dial(command=("sh",)):
             pytest.fail("it started")

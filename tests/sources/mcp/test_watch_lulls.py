@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from tests.sources.mcp.rehearsed import Scripted
-from tests.sources.mcp.test_watch import CHANGED, LEGACY, watched
+from tests.sources.mcp.test_list_watch import CHANGED, LEGACY, watched
 from tests.supervisor.clockwork import Clockwork
 from tests.waiting import until
-from toolcrib.sources.mcp import watch as module
+from toolcrib.sources.mcp import list_watch as module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.sources.mcp.census import Census, census
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.stdio import Stdio
+from toolcrib.sources.mcp.stdio_transport import Stdio
 
 OBEDIENT = Path(__file__).with_name("obedient.py")
 PATIENT = 20.0

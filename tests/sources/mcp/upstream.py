@@ -15,7 +15,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from toolcrib.egress import Egress
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection
-from toolcrib.sources.mcp.http import Http
+from toolcrib.sources.mcp.http_transport import Http
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Raw = Callable[[SocketStream, bytes], Awaitable[None]]

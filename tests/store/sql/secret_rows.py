@@ -5,8 +5,8 @@ from pathlib import Path
 from toolcrib.apps.signature import digest, signing
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import JsonObject
+from toolcrib.store.key_wrapping import SecretKind, WrappingSecret, WrappingSecrets
 from toolcrib.store.sql.store import SqlStore
-from toolcrib.store.wrapping import SecretKind, WrappingSecret, WrappingSecrets
 
 CANARY = "canary-7c1f09ab"
 APP_KEY = "tca_" + CANARY

@@ -13,9 +13,9 @@ from tests.store.sql.children import die_while_protecting, start
 from tests.store.sql.secret_rows import CLEAR, OVERLAY, check_all_is_read, clear_text, fill, wrapping
 from toolcrib.errors import Refused
 from toolcrib.store import open_store
+from toolcrib.store.key_wrapping import WrappingSecrets
 from toolcrib.store.sql.secret_values import encrypted_names, remove_encrypted, rotate
 from toolcrib.store.sql.store import SqlStore
-from toolcrib.store.wrapping import WrappingSecrets
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I2", "I5")]
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from rich.cells import cell_len, set_cell_size
 
-from toolcrib.cli.screen import plain
+from toolcrib.cli.output import plain
 from toolcrib.model import JsonObject
 
 CELL = 16

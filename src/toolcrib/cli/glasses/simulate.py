@@ -9,11 +9,11 @@ from anyio.abc import TaskGroup
 
 from toolcrib.apps.hardware import device
 from toolcrib.cli.glasses.display import fields, screen_of
+from toolcrib.cli.glasses.gateway_connection import Line
+from toolcrib.cli.glasses.glasses import Glasses
 from toolcrib.cli.glasses.keyboard import Typed, keys
-from toolcrib.cli.glasses.line import Line
-from toolcrib.cli.glasses.shows import Show
-from toolcrib.cli.glasses.voice import Mouth, find_voice
-from toolcrib.cli.glasses.worn import Glasses
+from toolcrib.cli.glasses.renderers import Show
+from toolcrib.cli.glasses.speech import Mouth, find_voice
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.model import Device, JsonObject
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
-from toolcrib.demo.apps.shelf import session_of
+from toolcrib.demo.apps.stored_list import session_of
 from toolcrib.sdk import (
     AppContext,
     AppServer,

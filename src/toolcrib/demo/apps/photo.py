@@ -6,7 +6,7 @@ from struct import pack
 from typing import Any
 from zlib import compress, crc32
 
-from toolcrib.demo.apps.shelf import Shelf, session_of
+from toolcrib.demo.apps.stored_list import Shelf, session_of
 from toolcrib.sdk import AppContext, AppServer, AppSession, HandledTool, ToolResult, create_tool
 
 PACKAGE = "com.toolcrib.photo"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolcrib.demo.apps.shelf import Entries, Shelf, session_of
+from toolcrib.demo.apps.stored_list import Entries, Shelf, session_of
 from toolcrib.sdk import (
     AppContext,
     AppServer,

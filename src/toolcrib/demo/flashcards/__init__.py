@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from toolcrib.demo.flashcards.card_store import Box, Clock, utc_now
 from toolcrib.demo.flashcards.reading import get_card, search_decks
 from toolcrib.demo.flashcards.reviewing import adjust_difficulty, review_card, review_next_card
-from toolcrib.demo.flashcards.store import Box, Clock, utc_now
 from toolcrib.demo.flashcards.writing import create_card, create_card_v2, set_preference
 from toolcrib.sdk import Registry
 

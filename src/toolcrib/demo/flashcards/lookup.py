@@ -1,7 +1,7 @@
 """Finds the card or deck a caller names, or says how to find one."""
 
 from toolcrib import hints
-from toolcrib.demo.flashcards.store import Card, Deck, Drawer
+from toolcrib.demo.flashcards.card_store import Card, Deck, Drawer
 from toolcrib.sdk import BusinessRuleError
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolcrib import hints
+from toolcrib.demo.flashcards.card_store import Box, Deck
 from toolcrib.demo.flashcards.lookup import card_of, counted, deck_of, related
-from toolcrib.demo.flashcards.shown import FlashCard, FoundDeck, FoundDecks
-from toolcrib.demo.flashcards.store import Box, Deck
+from toolcrib.demo.flashcards.payloads import FlashCard, FoundDeck, FoundDecks
 from toolcrib.sdk import (
     AnyTool,
     BusinessRuleError,

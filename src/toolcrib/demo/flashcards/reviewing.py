@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from toolcrib import hints
-from toolcrib.demo.flashcards.advice import after_review
-from toolcrib.demo.flashcards.facts import ENOUGH, Facts
+from toolcrib.demo.flashcards.card_store import Box, Card, Drawer, Review
 from toolcrib.demo.flashcards.learning import HARDEST, Grade, after, recall, set_difficulty
 from toolcrib.demo.flashcards.lookup import card_of, counted, deck_of, related
-from toolcrib.demo.flashcards.shown import AdjustedCard, NextQuestion, Question, ReviewedCard
-from toolcrib.demo.flashcards.store import Box, Card, Drawer, Review
+from toolcrib.demo.flashcards.payloads import AdjustedCard, NextQuestion, Question, ReviewedCard
+from toolcrib.demo.flashcards.review_facts import ENOUGH, Facts
+from toolcrib.demo.flashcards.review_hints import after_review
 from toolcrib.sdk import AnyTool, BusinessRuleError, CardId, DeckId, ToolContext, ToolResult, tool
 
 _NEXT = {

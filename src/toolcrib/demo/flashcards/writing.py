@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from toolcrib import hints
+from toolcrib.demo.flashcards.card_store import Box, Card, Deck
 from toolcrib.demo.flashcards.learning import Memory
 from toolcrib.demo.flashcards.lookup import counted, deck_of, related
-from toolcrib.demo.flashcards.shown import FlashCard, Preference
-from toolcrib.demo.flashcards.store import Box, Card, Deck
+from toolcrib.demo.flashcards.payloads import FlashCard, Preference
 from toolcrib.sdk import AnyTool, BusinessRuleError, DeckId, ToolContext, ToolResult, tool
 
 MOST_CARDS = 200

@@ -5,7 +5,7 @@ from functools import partial
 
 from toolcrib.errors import Refused
 from toolcrib.http import Request, Route
-from toolcrib.http.switch import SOCKETS, Socket, Switch
+from toolcrib.http.websocket_upgrade import SOCKETS, Socket, Switch
 
 MOST, MOST_UNKNOWN = 4096, 1024
 """How many sockets at once, and how many of them by apps that have not proved yet who they are."""

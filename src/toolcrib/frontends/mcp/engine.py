@@ -5,16 +5,13 @@ from typing import Any, cast
 
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.mcp import meta
-from toolcrib.frontends.mcp.asked import SERVER, Asked, ProtocolError, Respond, finished
-from toolcrib.frontends.mcp.bridging import Bridge
-from toolcrib.frontends.mcp.calling import Calling
-from toolcrib.frontends.mcp.envelope import named
-from toolcrib.frontends.mcp.finding import Finds
-from toolcrib.frontends.mcp.listening import Changes
-from toolcrib.frontends.mcp.listing import Listing
-from toolcrib.frontends.mcp.materials import Materials
-from toolcrib.frontends.mcp.messages import Reply, answered, failed
+from toolcrib.frontends.mcp.change_notifications import Changes
+from toolcrib.frontends.mcp.elicitation import Bridge
+from toolcrib.frontends.mcp.jsonrpc import Reply, answered, failed
 from toolcrib.frontends.mcp.paging import FRESH_MS
+from toolcrib.frontends.mcp.request import SERVER, Asked, ProtocolError, Respond, finished
+from toolcrib.frontends.mcp.request_metadata import named
+from toolcrib.frontends.mcp.resource_methods import Materials
 from toolcrib.frontends.mcp.revisions import (
     HANDSHAKES,
     INTERNAL_ERROR,
@@ -25,6 +22,9 @@ from toolcrib.frontends.mcp.revisions import (
     METHOD_NOT_FOUND,
     MODERN,
 )
+from toolcrib.frontends.mcp.search_mode import Finds
+from toolcrib.frontends.mcp.tool_calls import Calling
+from toolcrib.frontends.mcp.tool_list import Listing
 from toolcrib.gateway import Conversations, Gateway
 from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
 from toolcrib.model.gateways import GATEWAY

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from toolcrib.frontends.mcp.asked import SERVER, Asked, ProtocolError
+from toolcrib.frontends.mcp.request import SERVER, Asked, ProtocolError
 from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, MODERN, SERVER_KEY
 from toolcrib.model import JsonObject
 

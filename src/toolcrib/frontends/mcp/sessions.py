@@ -18,10 +18,10 @@ import anyio
 import orjson
 
 from toolcrib.errors import Refused, ToolcribError
-from toolcrib.frontends.mcp.asked import Peer, Wire
-from toolcrib.frontends.mcp.questions import Questions
+from toolcrib.frontends.mcp.client_requests import Questions
+from toolcrib.frontends.mcp.request import Peer, Wire
 from toolcrib.frontends.mcp.revisions import HANDSHAKES
-from toolcrib.frontends.mcp.running import Running
+from toolcrib.frontends.mcp.running_requests import Running
 from toolcrib.interfaces import FORGOTTEN, McpSessionRow, McpSessions
 from toolcrib.model import Caller, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, Slots

@@ -8,17 +8,17 @@ import orjson
 from anyio.abc import TaskGroup
 
 from toolcrib.errors import Refused
-from toolcrib.frontends.mcp.asked import NOBODY, Asked, Peer, ProtocolError, meta_of
+from toolcrib.frontends.mcp.call_origin import NOWHERE, origin_of
 from toolcrib.frontends.mcp.engine import Engine, introduced, refused
-from toolcrib.frontends.mcp.envelope import peer_of
-from toolcrib.frontends.mcp.messages import FREE, Reply, answered, checked, failed, id_of, is_answer
-from toolcrib.frontends.mcp.origin import NOWHERE, origin_of
-from toolcrib.frontends.mcp.pipes import Lines, Output, Overlong
+from toolcrib.frontends.mcp.jsonrpc import FREE, Reply, answered, checked, failed, id_of, is_answer
+from toolcrib.frontends.mcp.request import NOBODY, Asked, Peer, ProtocolError, meta_of
+from toolcrib.frontends.mcp.request_metadata import peer_of
 from toolcrib.frontends.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
-from toolcrib.frontends.mcp.running import Running
+from toolcrib.frontends.mcp.running_requests import Running
 from toolcrib.frontends.mcp.sessions import Session
+from toolcrib.frontends.mcp.stdio_streams import Lines, Output, Overlong
 from toolcrib.gateway import Conversations, Gateway
-from toolcrib.http.body import check_keys, parse
+from toolcrib.http.json_body import check_keys, parse
 from toolcrib.model import Caller, JsonObject
 
 _GREETINGS = frozenset({"ping", "server/discover", "logging/setLevel"})

@@ -12,7 +12,7 @@ from toolcrib.frontends.rest.fields import KEY, key_of, only, refused, text
 from toolcrib.frontends.rest.streaming import KEEP_ALIVE, stream, wants_events
 from toolcrib.gateway import Conversations, Gateway, oversized
 from toolcrib.http import Answer, Request, patience, read, result_answer
-from toolcrib.http.answer import EVENTS
+from toolcrib.http.response import EVENTS
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
 
 FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")

@@ -12,12 +12,12 @@ from toolcrib.apps.definition import tool_of
 from toolcrib.apps.phrases import phrases
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats.rest import as_json
-from toolcrib.frontends.rest.apps import check_reader
+from toolcrib.frontends.rest.app_routes import check_reader
 from toolcrib.frontends.rest.fields import needed, refused, text
-from toolcrib.frontends.rest.terms import gives, takes
+from toolcrib.frontends.rest.schema_terms import gives, takes
 from toolcrib.gateway import Gateway
 from toolcrib.http import Answer, Request, Route, json_answer, patience, result_answer
-from toolcrib.http.answer import Header
+from toolcrib.http.response import Header
 from toolcrib.identity import Identity
 from toolcrib.model import Caller, Json, JsonObject, Result, Tool
 

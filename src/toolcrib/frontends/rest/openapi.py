@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from toolcrib.frontends.rest.shapes import SHAPES
-from toolcrib.frontends.rest.terms import TEXT, Schema, ref
+from toolcrib.frontends.rest.payload_schemas import SHAPES
+from toolcrib.frontends.rest.schema_terms import TEXT, Schema, ref
 from toolcrib.http import Route
 from toolcrib.version import VERSION
 

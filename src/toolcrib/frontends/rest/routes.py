@@ -16,22 +16,22 @@ Roles are permissions of ours, which a key holds like any other:
 from collections.abc import Callable
 
 from toolcrib.admin import Console
-from toolcrib.admin.storage import AppStorage
+from toolcrib.admin.app_storage import AppStorage
 from toolcrib.formats import FORMATS
-from toolcrib.frontends.rest.answer import AnswerRoute
-from toolcrib.frontends.rest.apps import AppRoutes
-from toolcrib.frontends.rest.events import Outward
+from toolcrib.frontends.rest.app_routes import AppRoutes
+from toolcrib.frontends.rest.app_storage import StorageRoutes
 from toolcrib.frontends.rest.execute import Execute
-from toolcrib.frontends.rest.keys import KeyRoutes
+from toolcrib.frontends.rest.health import Life
+from toolcrib.frontends.rest.key_routes import KeyRoutes
 from toolcrib.frontends.rest.legacy import Legacy
-from toolcrib.frontends.rest.life import Life
-from toolcrib.frontends.rest.listing import MOST, STYLES, Listing
-from toolcrib.frontends.rest.operators import ADMIN, MOST_AUDIT_RECORDS, MOST_CALLS, STATUS, Operators
-from toolcrib.frontends.rest.servers import SERVERS, ServerRoutes
-from toolcrib.frontends.rest.storage import StorageRoutes
-from toolcrib.frontends.rest.terms import COUNT, FLAG, NUMBER, TEXT, gives, header, query, takes
+from toolcrib.frontends.rest.operator_routes import ADMIN, MOST_AUDIT_RECORDS, MOST_CALLS, STATUS, Operators
+from toolcrib.frontends.rest.provider_turn import AnswerRoute
+from toolcrib.frontends.rest.schema_terms import COUNT, FLAG, NUMBER, TEXT, gives, header, query, takes
+from toolcrib.frontends.rest.server_routes import SERVERS, ServerRoutes
+from toolcrib.frontends.rest.tool_list import MOST, STYLES, Listing
+from toolcrib.frontends.rest.user_events import Outward
+from toolcrib.frontends.rest.user_handlers import UserRoutes
 from toolcrib.frontends.rest.user_routes import user_routes
-from toolcrib.frontends.rest.users import UserRoutes
 from toolcrib.gateway import Conversations, Gateway
 from toolcrib.http import Answer, Request, Route
 from toolcrib.identity import Identity

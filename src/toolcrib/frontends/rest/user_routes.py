@@ -1,9 +1,9 @@
 """The table of the routes of users."""
 
-from toolcrib.frontends.rest.apps import USERS
-from toolcrib.frontends.rest.events import Outward
-from toolcrib.frontends.rest.terms import COUNT, TEXT, gives, query, takes
-from toolcrib.frontends.rest.users import MOST_LISTED, UserRoutes
+from toolcrib.frontends.rest.app_routes import USERS
+from toolcrib.frontends.rest.schema_terms import COUNT, TEXT, gives, query, takes
+from toolcrib.frontends.rest.user_events import Outward
+from toolcrib.frontends.rest.user_handlers import MOST_LISTED, UserRoutes
 from toolcrib.http import Route
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import cast
 
 from toolcrib.errors import Refused
-from toolcrib.frontends.web.session import Sessions, from_own_page
+from toolcrib.frontends.web.page_sessions import Sessions, from_own_page
 from toolcrib.http import Answer, Request, Route, json_answer
-from toolcrib.http.answer import SAFE, Headers
+from toolcrib.http.response import SAFE, Headers
 from toolcrib.identity import PageSession
 from toolcrib.model import Actor, Caller, Json
 

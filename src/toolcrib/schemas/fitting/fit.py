@@ -6,12 +6,12 @@ from typing import Any
 from toolcrib.model import JsonObject
 from toolcrib.schemas.bounds import too_deep
 from toolcrib.schemas.fitting.dialect import Dialect, Fitted
-from toolcrib.schemas.fitting.ledger import Ledger, TooMuch
-from toolcrib.schemas.fitting.original import Original
-from toolcrib.schemas.fitting.plain import Plain
-from toolcrib.schemas.fitting.read import Reader
-from toolcrib.schemas.fitting.write import Writer
-from toolcrib.schemas.places import Schema, is_object
+from toolcrib.schemas.fitting.full_dialect import Plain
+from toolcrib.schemas.fitting.losses import Ledger, TooMuch
+from toolcrib.schemas.fitting.shape_reader import Reader
+from toolcrib.schemas.fitting.shape_writer import Writer
+from toolcrib.schemas.fitting.source_schema import Original
+from toolcrib.schemas.subschemas import Schema, is_object
 
 __all__ = ["Dialect", "Fitted", "fit"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from toolcrib.schemas.fitting.original import ANNOTATIONS
-from toolcrib.schemas.places import Schema
+from toolcrib.schemas.fitting.source_schema import ANNOTATIONS
+from toolcrib.schemas.subschemas import Schema
 
 _TOGETHER = frozenset({"properties", "patternProperties", "additionalProperties"})
 _CONDITION = frozenset({"if", "then", "else"})

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from toolcrib.schemas.fitting.ledger import Origin
+from toolcrib.schemas.fitting.losses import Origin
 
 KINDS = ("string", "number", "boolean", "object", "array", "null")
 """Every value is of exactly one of these; an integer is a number."""

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import anyio
 
-from toolcrib.apps.hearing import speech_url
+from toolcrib.apps.parse import speech_url
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.link import SessionEnded
-from toolcrib.sdk.app.wire import Wire
+from toolcrib.sdk.app.connection import SessionEnded
+from toolcrib.sdk.app.outgoing_messages import Wire
 
 SPEECH_SECONDS = 60.0
 """How long speaking may take before it counts as failed."""

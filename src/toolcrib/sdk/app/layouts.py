@@ -4,7 +4,7 @@ from typing import Literal
 
 from toolcrib.apps import layouts
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.wire import Wire
+from toolcrib.sdk.app.outgoing_messages import Wire
 
 View = Literal["main", "dashboard"]
 

@@ -10,8 +10,8 @@ from toolcrib.apps.messages import SESSION_REQUEST, STOP_REQUEST
 from toolcrib.errors import Refused
 from toolcrib.model import Json, JsonObject
 from toolcrib.schemas.bounds import DEPTH, too_deep
-from toolcrib.sdk.app.http import BODY_BYTES
-from toolcrib.sdk.app.wire import Place
+from toolcrib.sdk.app.asgi import BODY_BYTES
+from toolcrib.sdk.app.outgoing_messages import Place
 
 _ADDRESSES = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
 """The name it has, and the one it had before."""

@@ -8,16 +8,16 @@ from typing import Any, ParamSpec, TypeVar, overload
 import anyio
 
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.gate import Gate
-from toolcrib.sdk.app.http import Doors, Receive, Scope, Send
-from toolcrib.sdk.app.link import PAUSES
-from toolcrib.sdk.app.reception import Reception
+from toolcrib.sdk.app.asgi import Doors, Receive, Scope, Send
+from toolcrib.sdk.app.authentication import Gate
+from toolcrib.sdk.app.connection import PAUSES
+from toolcrib.sdk.app.outgoing_messages import Badge
+from toolcrib.sdk.app.request_handlers import Reception
 from toolcrib.sdk.app.session import AppSession
-from toolcrib.sdk.app.sessions import Hooks, OnSession, OnStop, OnTranscription, Sessions
-from toolcrib.sdk.app.toolbox import Toolbox
-from toolcrib.sdk.app.wire import Badge
+from toolcrib.sdk.app.session_table import Hooks, OnSession, OnStop, OnTranscription, Sessions
+from toolcrib.sdk.app.tool_table import Toolbox
+from toolcrib.sdk.app_tools import AppCategory, HandledTool, Phrases, extensions_of
 from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool
-from toolcrib.sdk.handled import AppCategory, HandledTool, Phrases, extensions_of
 from toolcrib.sdk.options import Options
 
 HOST, PORT = "127.0.0.1", 7010

@@ -12,13 +12,13 @@ from toolcrib.apps import messages
 from toolcrib.apps.hardware import device as device_of
 from toolcrib.model import Device, Json, JsonObject, Progress
 from toolcrib.sdk.app.audio import Audio
-from toolcrib.sdk.app.errands import Errands
-from toolcrib.sdk.app.events import Events
+from toolcrib.sdk.app.connection import PAUSES
+from toolcrib.sdk.app.handler_queue import Errands
 from toolcrib.sdk.app.layouts import Layouts
-from toolcrib.sdk.app.link import PAUSES
-from toolcrib.sdk.app.settings import Settings
-from toolcrib.sdk.app.storage import Storage
-from toolcrib.sdk.app.wire import Badge, Place, Wire
+from toolcrib.sdk.app.outgoing_messages import Badge, Place, Wire
+from toolcrib.sdk.app.stored_texts import Storage
+from toolcrib.sdk.app.transcriptions import Events
+from toolcrib.sdk.app.user_settings import Settings
 
 log = logging.getLogger(__name__)
 

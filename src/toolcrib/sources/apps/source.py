@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import anyio
 
 from toolcrib.apps.definition import tool_faults, tool_of
-from toolcrib.egress.posting import Post, Reply, TooLarge
+from toolcrib.egress.json_post import Post, Reply, TooLarge
 from toolcrib.egress.response import HungUp, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Link, Offer, Withheld
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import APPS, Call, Family, Result, Tool
-from toolcrib.sources.apps.answers import error_of, result_of
+from toolcrib.sources.apps.call_results import error_of, result_of
 from toolcrib.sources.apps.request import body_of, headers_of
 
 _MOST_BYTES = 8 << 20

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.ear import Ear
+from toolcrib.sources.mcp.request_callbacks import Ear
 
 Era = Literal["modern", "legacy"]
 """`modern`: every request stands alone (2026-07-28). `legacy`: a handshake first (up to 2025-11-25)."""

@@ -9,8 +9,8 @@ import orjson
 from toolcrib.model import Json
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.envelope import page
-from toolcrib.sources.mcp.faults import Garbled, Refusal
-from toolcrib.sources.mcp.greeting import Greeting
+from toolcrib.sources.mcp.errors import Garbled, Refusal
+from toolcrib.sources.mcp.handshake import Greeting
 
 MOST_PAGES = 100
 MOST_LISTED = 2_000

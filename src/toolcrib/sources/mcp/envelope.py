@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.formats.mirrors import Mirrors, mirrors_of
+from toolcrib.formats.mirrored_headers import Mirrors, mirrors_of
 from toolcrib.formats.traceparent import traceparent
 from toolcrib.model import Call, JsonObject, Tool
 from toolcrib.model.gateways import GATEWAYS, gateways_in
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Era
-from toolcrib.sources.mcp.meta import RESERVED, passed
+from toolcrib.sources.mcp.request_meta import RESERVED, passed
 from toolcrib.version import VERSION
 
 LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})

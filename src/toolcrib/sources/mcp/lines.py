@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolcrib.sources.mcp.connection import LARGEST
-from toolcrib.sources.mcp.wire import ENDS
+from toolcrib.sources.mcp.jsonrpc import ENDS
 
 ENDLESS = 64 << 20
 """How many bytes may come without an end of line before there is no point in waiting for one."""

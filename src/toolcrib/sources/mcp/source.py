@@ -7,25 +7,25 @@ from typing import Any, cast
 import anyio
 
 from toolcrib.errors import ToolcribError, Unavailable
-from toolcrib.formats.mirrors import mirrored
+from toolcrib.formats.mirrored_headers import mirrored
 from toolcrib.interfaces import Link, Offer, ServerMisbehaved
 from toolcrib.model import Call, Family, Json, JsonObject, Result
-from toolcrib.sources.mcp.answers import error_of, raw_of, result_of
-from toolcrib.sources.mcp.background import Background, background
+from toolcrib.sources.mcp.call_results import error_of, raw_of, result_of
+from toolcrib.sources.mcp.connected_server import Life
 from toolcrib.sources.mcp.connection import Connection, Dial, dropped
-from toolcrib.sources.mcp.copies import LaneQuota
-from toolcrib.sources.mcp.definitions import offer
+from toolcrib.sources.mcp.connection_quota import LaneQuota
+from toolcrib.sources.mcp.connection_tasks import Background, background
 from toolcrib.sources.mcp.discovery import first_page
-from toolcrib.sources.mcp.ear import Ear
 from toolcrib.sources.mcp.envelope import Prepared, introduction
-from toolcrib.sources.mcp.faults import Cut, Fault, Status, Unsent
-from toolcrib.sources.mcp.gateways import OwnGateway
-from toolcrib.sources.mcp.greeting import Greeter
-from toolcrib.sources.mcp.lanes import Lanes
-from toolcrib.sources.mcp.life import Life
-from toolcrib.sources.mcp.questions import relayed
-from toolcrib.sources.mcp.settings import McpSettings
-from toolcrib.sources.mcp.watch import PROBE, Watch
+from toolcrib.sources.mcp.errors import Cut, Fault, Status, Unsent
+from toolcrib.sources.mcp.gateway_loops import OwnGateway
+from toolcrib.sources.mcp.handshake import Greeter
+from toolcrib.sources.mcp.list_watch import PROBE, Watch
+from toolcrib.sources.mcp.owner_connections import Lanes
+from toolcrib.sources.mcp.relayed_requests import relayed
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.tool_validation import offer
 
 _WORDS = 200
 _SHARE = 0.8

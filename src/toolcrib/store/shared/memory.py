@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from toolcrib.interfaces import Change, Demand, Purse
 from toolcrib.model import Result
-from toolcrib.store.shared.energy import Energies
-from toolcrib.store.shared.flights import Flights
+from toolcrib.store.shared.change_signals import Signals
+from toolcrib.store.shared.energy_balances import Energies
 from toolcrib.store.shared.presence import Presence
-from toolcrib.store.shared.rates import Rates
-from toolcrib.store.shared.results import Results
-from toolcrib.store.shared.signals import Signals
+from toolcrib.store.shared.rate_limits import Rates
+from toolcrib.store.shared.result_cache import Results
+from toolcrib.store.shared.single_flight import Flights
 
 
 class MemoryShared:

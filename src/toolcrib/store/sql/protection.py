@@ -8,6 +8,7 @@ from anyio import to_thread
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from toolcrib.store.key_wrapping import WrappedKey, WrappingSecrets, opens, wrap
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.secret_values import encrypt_plain, is_plain, secret_values
 from toolcrib.store.sql.secrets import (
@@ -20,7 +21,6 @@ from toolcrib.store.sql.secrets import (
     unwrapped,
 )
 from toolcrib.store.sql.tables import data_keys, marks
-from toolcrib.store.wrapping import WrappedKey, WrappingSecrets, opens, wrap
 
 log = logging.getLogger(__name__)
 

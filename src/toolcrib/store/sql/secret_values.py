@@ -8,6 +8,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from toolcrib.model import Json
+from toolcrib.store.key_wrapping import WrappingSecrets
 from toolcrib.store.sql.apps import SECRET, app_place, count_up
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.overlay import server_place, servers_of, with_servers
@@ -23,7 +24,6 @@ from toolcrib.store.sql.secrets import (
     unwrapped,
 )
 from toolcrib.store.sql.tables import apps, data_keys, overlay
-from toolcrib.store.wrapping import WrappingSecrets
 
 Values = Mapping[Place, Json]
 """As they are stored: encrypted, or as earlier versions left them, texts of apps and settings of servers."""

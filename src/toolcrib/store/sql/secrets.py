@@ -12,8 +12,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from toolcrib.errors import Refused
-from toolcrib.store.sql.tables import data_keys
-from toolcrib.store.wrapping import (
+from toolcrib.store.key_wrapping import (
     DATA_KEY_BYTES,
     NONCE_BYTES,
     WrappedKey,
@@ -25,6 +24,7 @@ from toolcrib.store.wrapping import (
     unwrap,
     wrap,
 )
+from toolcrib.store.sql.tables import data_keys
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 
 from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Unavailable
+from toolcrib.store.key_wrapping import WrappingSecrets
 from toolcrib.store.sql.app_data import SqlAppData
 from toolcrib.store.sql.apps import SqlApps
 from toolcrib.store.sql.audit import SqlAudit
@@ -30,7 +31,6 @@ from toolcrib.store.sql.secrets import StoredSecrets
 from toolcrib.store.sql.tables import marks, overlay
 from toolcrib.store.sql.usage import SqlUsage
 from toolcrib.store.sql.users import SqlUsers
-from toolcrib.store.wrapping import WrappingSecrets
 
 CHECK_SECONDS = 1.0
 """Between two looks at whether the store takes writes."""

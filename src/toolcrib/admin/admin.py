@@ -1,0 +1,237 @@
+"""The operators' door: what runs, what happened, why a tool is or is not there, and who holds keys."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import time
+from typing import Any
+
+from toolcrib.admin.app_admin import AppDesk
+from toolcrib.admin.key_admin import KeyDesk
+from toolcrib.admin.server_admin import Servers
+from toolcrib.admin.tool_origin import changes, origin
+from toolcrib.admin.user_admin import UserDesk
+from toolcrib.apps.definition import tool_of
+from toolcrib.catalog import Catalog
+from toolcrib.gateway import Cutting, Gateway
+from toolcrib.interfaces import AppRecord, Reason, SourceState, Step, Withheld
+from toolcrib.model import Caller, JsonObject, Tool
+from toolcrib.names import near
+from toolcrib.observe import Journal, summary
+from toolcrib.pipeline import fitting
+from toolcrib.policy import Policy
+from toolcrib.supervisor import Supervisor
+from toolcrib.version import VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console(KeyDesk):
+    """Everything an operator may ask or change. Faces decide who is one."""
+
+    gateway: Gateway
+    catalog: Catalog
+    policy: Policy
+    steps: Sequence[Step]
+    supervisor: Supervisor
+    servers: Servers
+    apps: AppDesk
+    users: UserDesk
+    journal: Journal
+    started: float = field(default_factory=time)
+
+    def status(self, caller: Caller | None = None) -> dict[str, Any]:
+        """Say what runs and what is wrong; a caller that is confined to contexts hears of these alone."""
+        full = self._status()
+        return full if caller is None or not caller.narrowed else self._confined(full, caller)
+
+    def reachable(self, caller: Caller) -> frozenset[str]:
+        """Return the canonical names of tools that some context selects which a caller may enter."""
+        entered = [each for name, each in self.contexts.contexts.items() if caller.may_enter(name)]
+        tools = self.catalog.snapshot.tools.values()
+        return frozenset(tool.name for tool in tools if any(each.selects(tool) for each in entered))
+
+    def confined_app(self, app: AppRecord, caller: Caller) -> AppRecord:
+        """Return an app without tools of contexts that a caller is kept out of, unless the app is its own."""
+        if not caller.narrowed or app.owner == caller.key:
+            return app
+        names = self.reachable(caller)
+        return replace(app, tools=tuple(each for each in app.tools if tool_of(app, each).name in names))
+
+    def _confined(self, full: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        names, tools = self.reachable(caller), self.catalog.snapshot.tools
+        counts = Counter(tools[name].source for name in names if name in tools)
+        sources = [{**each, "tools": counts[each["id"]]} for each in full["sources"] if each["id"] in counts]
+        mine = [name for name in full["contexts"] if caller.may_enter(name)]
+        # What is withheld or warned of names tools and settings of any context.
+        silent: JsonObject = {"withheld": [], "shadowed": [], "warnings": []}
+        return {**full, **silent, "tools": len(names), "sources": sources, "contexts": mine}
+
+    def _status(self) -> dict[str, Any]:
+        snapshot = self.catalog.snapshot
+        degraded = {tool.source for tool in snapshot.tools.values() if tool.degraded}
+        return {
+            "service": "toolcrib",
+            "version": VERSION,
+            "uptime": round(time() - self.started, 1),
+            "catalog": snapshot.version,
+            "tools": len(snapshot.tools),
+            "sources": [
+                {
+                    "id": each.id,
+                    "state": each.state,
+                    "tools": each.tools,
+                    "restarts": each.restarts,
+                    "family": each.family,
+                    "degraded": each.id in degraded,
+                    "lastError": each.last_error,
+                }
+                for each in self.supervisor.states()
+            ],
+            "withheld": _reported(snapshot.withheld),
+            "shadowed": _reported(snapshot.shadowed),
+            "contexts": sorted(self.contexts.contexts),
+            "warnings": [
+                *self.servers.config.warnings(),
+                *self.apps.remarks(),
+                *self._idle_entries(),
+            ],
+            "dropped": self.journal.dropped(),
+        }
+
+    def _idle_entries(self) -> list[str]:
+        snapshot = self.catalog.snapshot
+        idle = self.contexts.idle_entries({**snapshot.tools, **snapshot.doors})
+        return [f"contexts.{place}: {entry} matches no tool (yet)" for place, entry in idle]
+
+    def explain(self, name: str, caller: Caller, *, everything: bool = False) -> dict[str, Any]:
+        """Say whether this caller may use a tool and why, and which steps a call would pass.
+
+        Without `everything`, a tool hidden from the caller stays unknown; one denied to it does not.
+        """
+        snapshot = self.catalog.snapshot
+        tool = self.policy.owner(snapshot.claimants(name), caller) or snapshot.doors.get(name)
+        if tool is None and everything:
+            tool = next(iter(snapshot.find(name)), None)
+        if tool is None or (tool.name not in snapshot.tools and tool.name not in snapshot.doors):
+            return self._unknown(name, caller, everything=everything)
+        if _hidden(self.policy.why_not(tool, caller)) and not everything:
+            return self._unknown(name, caller, everything=False)
+        return self._explained(tool, caller)
+
+    def _explained(self, tool: Tool, caller: Caller) -> dict[str, Any]:
+        reason = self.policy.why_not(tool, caller)
+        verdicts = [(rule.name, rule.why_not(tool, caller)) for rule in self.policy.rules]
+        return {
+            "name": tool.name,
+            "names": {
+                "qualified": tool.name,
+                "safe": tool.exposed,
+                "flat": tool.local,
+                "aliases": list(tool.aliases),
+            },
+            "visible": reason is None,
+            "reason": None if reason is None else f"{tool.name} {reason.message}",
+            "cut": None if reason is not None else self._cut(tool, caller),
+            "rules": [
+                {"rule": rule, "verdict": "yes" if why is None else why.message} for rule, why in verdicts
+            ],
+            "caller": {"id": caller.id, "context": caller.context, "permissions": sorted(caller.permissions)},
+            "steps": list(fitting(self.steps, tool)),
+            "source": tool.source,
+            "overrides": list(self.catalog.overrides.matching(tool)),
+            "repaired": list(self.catalog.snapshot.repaired.get(tool.name, ())),
+            "origin": origin(tool, self.catalog, self._state(tool.keeper)),
+            "changes": list(changes(tool, self.catalog)),
+            "fingerprint": tool.fingerprint,
+        }
+
+    def _cut(self, tool: Tool, caller: Caller) -> str | None:
+        why = Cutting(self.gateway).why_cut(tool, caller)
+        return None if why is None else f"{tool.name} {why}"
+
+    def _state(self, source: str) -> SourceState | None:
+        return next((state for state in self.supervisor.states() if state.id == source), None)
+
+    def _unknown(self, name: str, caller: Caller, *, everything: bool) -> dict[str, Any]:
+        lost = [each for each in self.catalog.snapshot.withheld if everything and each.name == name]
+        if lost:
+            return {"name": name, "visible": False, "reason": f"{name} is withheld: {lost[0].reason}"}
+        close = near(name, [tool.name for tool in self.gateway.tools(caller)])
+        reason = f"there is no tool named {name}" + (f"; did you mean {', '.join(close)}?" if close else "")
+        return {"name": name, "visible": False, "reason": reason, "near": list(close)}
+
+    async def calls(
+        self,
+        *,
+        limit: int = 100,
+        tool: str | None = None,
+        caller: str | None = None,
+        before: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the last calls, the newest first."""
+        await self.journal.flush()
+        rows = await self.store.calls.recent(limit=limit, tool=tool, caller=caller, before=before)
+        return [
+            {
+                "id": row.id,
+                "at": row.at,
+                "tool": row.tool,
+                "caller": row.caller,
+                "user": row.user,
+                "context": row.context,
+                "face": row.face,
+                "outcome": row.outcome,
+                "code": row.code,
+                "milliseconds": row.milliseconds,
+                "cached": row.cached,
+                "traceId": row.trace,
+            }
+            for row in rows
+        ]
+
+    async def usage(
+        self,
+        *,
+        since: str | None = None,
+        tool: str | None = None,
+        app: str | None = None,
+        caller: str | None = None,
+    ) -> dict[str, Any]:
+        """Return how much each tool was used: counts, errors, quantiles, last use."""
+        await self.journal.flush()
+        rows = await self.store.usage.totals(since=since, tool=tool, app=app, caller=caller)
+        return {"tools": summary(rows)}
+
+    def metrics(self) -> bytes:
+        """Return the metrics as Prometheus reads them."""
+        return self.journal.metrics()
+
+    async def ready(self) -> Mapping[str, Any]:
+        """Return what is ready; raise what is not."""
+        await self.store.check()
+        await self.store.check_writes()
+        states = self.supervisor.states()
+        return {"ready": True, "sources": {each.id: each.state for each in states}}
+
+    async def audit_records(
+        self,
+        *,
+        limit: int = 100,
+        before: int | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        since: float | None = None,
+    ) -> list[JsonObject]:
+        """Return audit records, the newest first."""
+        rows = await self.store.audit.recent(
+            limit=limit, before=before, actor=actor, action=action, since=since
+        )
+        return [row.as_json() for row in rows]
+
+
+def _hidden(reason: Reason | None) -> bool:
+    return reason is not None and reason.effect == "hide"
+
+
+def _reported(tools: Iterable[Withheld]) -> list[dict[str, str]]:
+    return [{"name": each.name, "source": each.source, "reason": each.reason} for each in tools]

@@ -1,0 +1,397 @@
+"""The users' door: what one has installed and switched off, what one wears, and what runs for one."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from time import time
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from toolcrib.admin.app_admin import no_app
+from toolcrib.apps.hardware import BadDevice, check_compatibility, device
+from toolcrib.errors import Refused
+from toolcrib.identity import LONGEST_USER, check_user
+from toolcrib.interfaces import AppRecord, Change, Demand, Install, SessionRecord, Shared, Store, UserRecord
+from toolcrib.model import LIBRARY, SYSTEM, Actor, Caller, Device, Json, JsonObject, Tool
+from toolcrib.observe import Audit
+from toolcrib.policy import Policy
+from toolcrib.sessions import Event, Sessions
+
+SETTINGS_BYTES = 64 << 10
+"""The most a user can set in one app."""
+STARTS = 30, 60.0
+"""So many apps a user starts in so many seconds. What calls start is bounded with the calls."""
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserDesk:
+    """Everything that is done for a user. Faces decide who may do it."""
+
+    store: Store
+    shared: Shared
+    sessions: Sessions
+    find: Callable[[str], AppRecord | None]
+    """Finds an app among those that are served."""
+    named: Callable[[str], Sequence[Tool]]
+    """Finds all that a name may mean, whoever may see it."""
+    policy: Policy
+    audit: Audit
+    phone_microphone: bool = True
+    use: Callable[[str], None] = lambda _: None
+    """Takes note that a user is active."""
+
+    async def page(self, *, after: str = "", limit: int = 100) -> list[JsonObject]:
+        """Return users by id, from the first after `after` on."""
+        return [_listed(user) for user in await self.store.users.page(after=after, limit=limit)]
+
+    async def get(self, id: str) -> JsonObject:
+        """Return all there is to know of a user."""
+        return self._spelled(await self._known(id))
+
+    async def put(
+        self, id: str, *, language: str | None, time_zone: str | None, actor: Actor = LIBRARY
+    ) -> JsonObject:
+        """Store or change a user."""
+        async with self.audit.action(actor, "users.update", id) as action:
+            _check(id, language, time_zone)
+            action.before = await self._recorded(id)
+            await self.store.users.put(id, language=language, time_zone=time_zone, at=time())
+            action.applied()
+            action.after = {"language": language, "timeZone": time_zone}
+            self._changed(id)
+            return await self.get(id)
+
+    async def drop(self, id: str, *, actor: Actor = LIBRARY) -> None:
+        """Remove a user and everything of theirs."""
+        async with self.audit.action(actor, "users.remove", id) as action:
+            action.before = await self._recorded(id)
+            if not await self.store.users.drop(id):
+                raise _no_user(id)
+            action.applied()
+            await self.sessions.end(id)
+            self._changed(id)
+
+    # --- apps ---
+
+    async def install(
+        self, id: str, package: str, settings: JsonObject | None, *, actor: Actor = LIBRARY
+    ) -> tuple[JsonObject, bool]:
+        """Install an app for a user, or change what they have set there; whether it is new."""
+        async with self.audit.action(actor, "users.install", f"{id}/{package}") as action:
+            _check(id)
+            before = await self._settings(id, package)
+            action.before = None if before is None else {"settings": sorted(before)}
+            chosen = (before or {}) if settings is None else settings
+            new = await self.store.users.install(id, Install(package=package, at=time(), settings=chosen))
+            if new is None:
+                raise no_app(package)
+            action.applied()
+            # Names alone: values are the user's own, and some are secrets.
+            action.after = {"settings": sorted(chosen)}
+            if settings is not None and not new:
+                self.sessions.configure(id, package, settings)
+            self._changed(id)
+            user = await self._known(id)
+            return self._app(user, _installed(user, package), _worn(user)), new
+
+    async def uninstall(self, id: str, package: str, *, actor: Actor = LIBRARY) -> None:
+        """Take an app away from a user; it is stopped."""
+        async with self.audit.action(actor, "users.uninstall", f"{id}/{package}") as action:
+            if not await self.store.users.uninstall(id, package):
+                raise _not_installed(id, package)
+            action.applied()
+            self._changed(id)
+            await self.sessions.stop(id, package)
+
+    async def start(self, id: str, package: str, *, actor: Actor = LIBRARY) -> JsonObject:
+        """Start an app for a user who is here, and wait until it runs."""
+        async with self.audit.action(actor, "users.start_app", f"{id}/{package}") as action:
+            user = await self._known(id)
+            _installed(user, package)
+            if user.session is None:
+                raise _no_session(id)
+            if package in user.disabled:
+                message = f"{id} has switched {package} off; switch it on first"
+                raise Refused("INVALID_REQUEST", message, path="package")
+            await self._wait_their_turn(id)
+            self.use(id)
+            action.before = self._state(id, package)
+            await self.sessions.start(id, package)
+            action.after = self._state(id, package)
+            return {"packageName": package, **self._state(id, package)}
+
+    async def _wait_their_turn(self, id: str) -> None:
+        """Bound how often a user has apps started: each time something is sent to where a developer says."""
+        wait = await self.shared.take((Demand(f"user:{id}:starts", *STARTS),))
+        if wait > 0:
+            message = f"{id[:LONGEST_USER]} has started too many apps; try again in {wait:.1f} s"
+            raise Refused("RATE_LIMITED", message, retry_after=wait)
+
+    async def stop(self, id: str, package: str, *, actor: Actor = LIBRARY) -> JsonObject:
+        """Stop an app of a user; whether it ran is in the answer."""
+        async with self.audit.action(actor, "users.stop_app", f"{id}/{package}") as action:
+            _installed(await self._known(id), package)
+            action.before = self._state(id, package)
+            stopped = await self.sessions.stop(id, package)
+            action.after = self._state(id, package)
+            return {"packageName": package, "stopped": stopped, **self._state(id, package)}
+
+    # --- what is switched off ---
+
+    async def disable(self, id: str, name: str, actor: Actor) -> str:
+        """Switch a tool off by any of its names, or a whole app, which is stopped; its name as it is kept."""
+        async with self.audit.action(actor, "users.disable", f"{id}/{name}") as action:
+            _check(id)
+            user = await self.store.users.get(id) or UserRecord(id=id)
+            meant = self._meant(user, name, actor.caller)
+            action.target = f"{id}/{meant}"
+            action.before, action.after = {"disabled": meant in user.disabled}, {"disabled": True}
+            await self.store.users.disable(id, meant)
+            action.applied()
+            self._changed(id)
+            if ":" not in meant:
+                await self.sessions.stop(id, meant)
+            return meant
+
+    async def enable(self, id: str, name: str, actor: Actor) -> str:
+        """Switch a tool or an app on again; its name as it was kept."""
+        async with self.audit.action(actor, "users.enable", f"{id}/{name}") as action:
+            user = await self._known(id)
+            meant = name if name in user.disabled else self._meant(user, name, actor.caller)
+            action.target = f"{id}/{meant}"
+            action.before, action.after = {"disabled": meant in user.disabled}, {"disabled": False}
+            await self.store.users.enable(id, meant)
+            action.applied()
+            self._changed(id)
+            return meant
+
+    def _meant(self, user: UserRecord, name: str, caller: Caller) -> str:
+        if self.find(name) is not None:
+            return name
+        apps = frozenset(each.package for each in user.installs)
+        looking = replace(caller, disabled=frozenset(), apps=apps, device=None)
+        tool = self.policy.owner(self.named(name), looking)
+        if tool is not None and self.policy.visible(tool, looking):
+            return tool.name
+        message = f"there is no tool {name[:200]}, and no app of that name"
+        raise Refused("TOOL_NOT_FOUND", message, path="name")
+
+    # --- the session ---
+
+    async def begin(
+        self,
+        id: str,
+        *,
+        worn: Json,
+        language: str | None,
+        time_zone: str | None,
+        actor: Actor = LIBRARY,
+    ) -> JsonObject:
+        """Begin a user's session, or change it: what is left out then is as if it had never been said."""
+        async with self.audit.action(actor, "users.begin_session", id) as action:
+            _check(id, language, time_zone)
+            wearing = None if worn is None else _device(worn)
+            user = await self.store.users.get(id)
+            action.before = None if user is None else _session_recorded(user.session)
+            given = SessionRecord(
+                user=id,
+                id=str(uuid4()),
+                device=None if wearing is None else wearing.capabilities,
+                language=language or (None if user is None else user.language),
+                time_zone=time_zone or (None if user is None else user.time_zone),
+                started=time(),
+                used=self.store.clock.now(),
+            )
+            session = await self.store.users.begin(given)
+            action.applied()
+            action.after = _session_recorded(session)
+            self._changed(id)
+            self.sessions.begin(session, wearing)
+            return spell_session(session)
+
+    async def session(self, id: str) -> JsonObject:
+        """Return a user's session."""
+        user = await self.store.users.get(id)
+        if user is None or user.session is None:
+            raise Refused("NOT_FOUND", f"{id[:LONGEST_USER]} has no session", path="id")
+        return spell_session(user.session)
+
+    async def end(self, id: str, *, unused_since: float | None = None, actor: Actor = LIBRARY) -> str:
+        """End a user's session and every app that runs in it; the session's id.
+
+        With a moment, only where it was not used since then.
+        """
+        async with self.audit.action(actor, "users.end_session", id) as action:
+            ended = await self.store.users.end(id, unused_since=unused_since)
+            if ended is None:
+                raise Refused("NOT_FOUND", f"{id[:LONGEST_USER]} has no session", path="id")
+            action.applied()
+            action.before = _session_recorded(ended)
+            action.after = None if unused_since is None else {"reason": "unused"}
+            self._changed(id)
+            await self.sessions.end(id)
+            return ended.id
+
+    async def end_unused(self, id: str, since: float) -> None:
+        """End a user's session that nobody has used since a moment."""
+        await self.end(id, unused_since=since, actor=SYSTEM)
+
+    async def transcribe(self, id: str, text: str, *, final: bool, language: str | None) -> int:
+        """Pass on what a user says to the apps that listen; how many do."""
+        _check(id, language)
+        user = await self.store.users.get(id)
+        if user is None or user.session is None:
+            raise _no_session(id)
+        self.use(id)
+        spoken = language or user.session.language or user.language
+        return await self.sessions.transcribe(id, text, final=final, language=spoken)
+
+    def listen(self, id: str, principal: str) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        """Hear what apps show and say to a user."""
+        return self.sessions.listen(id, principal)
+
+    # --- in common ---
+
+    def _changed(self, id: str) -> None:
+        self.shared.publish(Change("users", id))
+
+    async def _known(self, id: str) -> UserRecord:
+        user = await self.store.users.get(id)
+        if user is None:
+            raise _no_user(id)
+        return user
+
+    async def _settings(self, id: str, package: str) -> JsonObject | None:
+        """Return what a user has set in an app; None where it is not installed."""
+        user = await self.store.users.get(id)
+        for each in () if user is None else user.installs:
+            if each.package == package:
+                return each.settings
+        return None
+
+    async def _recorded(self, id: str) -> JsonObject | None:
+        """Return what the audit keeps of a user as it is now; None where there is none."""
+        user = await self.store.users.get(id)
+        return None if user is None else _listed(user)
+
+    def _state(self, id: str, package: str) -> JsonObject:
+        state = self.sessions.states(id).get(package)
+        return {"state": "stopped"} if state is None else state.as_json()
+
+    def _spelled(self, user: UserRecord) -> JsonObject:
+        worn = _worn(user)
+        return {
+            "id": user.id,
+            "language": user.language,
+            "timeZone": user.time_zone,
+            "created": user.created,
+            "apps": [self._app(user, each, worn) for each in user.installs],
+            "disabled": sorted(user.disabled),
+            "session": None if user.session is None else spell_session(user.session),
+            "device": None if worn is None else {"model": worn.model, "has": sorted(worn.has)},
+            "usage": f"/api/usage?user={quote(user.id, safe='')}",
+        }
+
+    def _app(self, user: UserRecord, install: Install, worn: Device | None) -> JsonObject:
+        """Say of an app whether it could run here, whether it does, and what the user has set."""
+        app = self.find(install.package)
+        needs = () if app is None else app.hardware
+        compatible = check_compatibility(needs, worn, phone_microphone=self.phone_microphone)
+        return {
+            "packageName": install.package,
+            "name": install.package if app is None else app.name,
+            "appType": None if app is None else app.app_type,
+            "installedAt": install.at,
+            "settings": install.settings,
+            "disabled": install.package in user.disabled,
+            "compatibility": compatible.as_json(),
+            "running": self._state(user.id, install.package),
+        }
+
+
+def spell_session(session: SessionRecord) -> JsonObject:
+    """Spell a session."""
+    return {
+        "sessionId": session.id,
+        "userId": session.user,
+        "device": session.device,
+        "language": session.language,
+        "timeZone": session.time_zone,
+        "startedAt": session.started,
+    }
+
+
+def _session_recorded(session: SessionRecord | None) -> JsonObject | None:
+    """Return what the audit keeps of a session."""
+    if session is None:
+        return None
+    worn = None if session.device is None else session.device.get("modelName")
+    place = {"language": session.language, "timeZone": session.time_zone}
+    return {"sessionId": session.id, "device": worn, **place, "startedAt": session.started}
+
+
+def _listed(user: UserRecord) -> JsonObject:
+    return {
+        "id": user.id,
+        "language": user.language,
+        "timeZone": user.time_zone,
+        "created": user.created,
+        "apps": [each.package for each in user.installs],
+        "active": user.session is not None,
+    }
+
+
+def _worn(user: UserRecord) -> Device | None:
+    session = user.session
+    return None if session is None or session.device is None else device(session.device)
+
+
+def _installed(user: UserRecord, package: str) -> Install:
+    for each in user.installs:
+        if each.package == package:
+            return each
+    raise _not_installed(user.id, package)
+
+
+def _device(given: Any) -> Device:
+    try:
+        return device(given)
+    except BadDevice as fault:
+        raise Refused("INVALID_REQUEST", f"{fault.path} {fault.message}", path=fault.path) from None
+
+
+def _check(id: str, language: str | None = None, time_zone: str | None = None) -> None:
+    """Refuse what names no user, no language or no time zone."""
+    check_user(id, "id")
+    if language is not None and not _LANGUAGE.fullmatch(language):
+        message = "language must be a language tag, such as en or de-CH"
+        raise Refused("INVALID_REQUEST", message, path="language")
+    if time_zone is not None and not _is_zone(time_zone):
+        message = "timeZone must be the name of a time zone, such as Europe/Berlin"
+        raise Refused("INVALID_REQUEST", message, path="timeZone")
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        return False
+    return True
+
+
+def _no_user(id: str) -> Refused:
+    return Refused("NOT_FOUND", f"there is no user {id[:LONGEST_USER]}", path="id")
+
+
+def _not_installed(id: str, package: str) -> Refused:
+    message = f"{id[:LONGEST_USER]} has not installed {package[:200]}"
+    return Refused("NOT_FOUND", message, path="package")
+
+
+def _no_session(id: str) -> Refused:
+    message = f"{id[:LONGEST_USER]} has no session; begin one with PUT /api/users/{{id}}/session"
+    return Refused("NO_SESSION", message, path="id")

@@ -1,0 +1,185 @@
+"""Tools in the text of a JSON file, migrated where they stand and put back to the last byte."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NoReturn
+
+from toolcrib.apps.definition import faults_of, twins
+from toolcrib.apps.definition_errors import Fault, first
+from toolcrib.apps.migration import ORIGINAL, is_old, migrated, original_of
+from toolcrib.model import Json, JsonObject
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_MARK = "\ufeff"
+
+
+class Unfit(ValueError):
+    """A file that is left as it is; `faults` say why."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("\n".join(map(str, faults)))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One tool that becomes another one."""
+
+    path: str
+    before: JsonObject
+    after: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A file's text, and what is different in it."""
+
+    text: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One tool, and where in the text it stands."""
+
+    place: int
+    start: int
+    end: int
+    value: Json
+
+    @property
+    def path(self) -> str:
+        return f"tools[{self.place}]"
+
+
+def migrate(text: str) -> Rewritten:
+    """Put every tool of the old shape into the new one, its own text beside it; the rest stays as it is."""
+    parts = list(_tools(text))
+    old = [part for part in parts if is_old(part.value)]
+    faults = [fault for part in old for fault in faults_of(part.value, part.path)]
+    if old and not faults:
+        faults = list(twins([part.value for part in parts]))
+    if faults:
+        raise Unfit(*first(faults))
+    new = {part.place: migrated(part.value) for part in old}
+    changes = tuple(Change(part.path, part.value, new[part.place]) for part in old)
+    return Rewritten(_replaced(text, old, lambda part: _written(text, part, new[part.place])), changes)
+
+
+def undo(text: str) -> Rewritten:
+    """Put every migrated tool back to what it was."""
+    parts = [part for part in _tools(text) if _is_migrated(part.value)]
+    lost = [part for part in parts if not isinstance(part.value[ORIGINAL], str) or _was(part) is None]
+    if lost:
+        said = "is not what it was before, so it cannot be put back"
+        raise Unfit(*(Fault(f'{part.path}["{ORIGINAL}"]', said) for part in lost))
+    changes = tuple(Change(part.path, _now(part), _was(part) or {}) for part in parts)
+    return Rewritten(_replaced(text, parts, lambda part: part.value[ORIGINAL]), changes)
+
+
+def _is_migrated(value: Json) -> bool:
+    return isinstance(value, dict) and ORIGINAL in value
+
+
+def _was(part: _Part) -> JsonObject | None:
+    return original_of(part.value)
+
+
+def _now(part: _Part) -> JsonObject:
+    return {name: value for name, value in part.value.items() if name != ORIGINAL}
+
+
+def _replaced(text: str, parts: list[_Part], write: Callable[[_Part], str]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for part in parts:
+        pieces += [text[done : part.start], write(part)]
+        done = part.end
+    return "".join([*pieces, text[done:]])
+
+
+def _written(text: str, part: _Part, new: JsonObject) -> str:
+    """Write a tool as the file is written: on one line or on several, in ASCII alone or not."""
+    was = text[part.start : part.end]
+    ascii_only = text.isascii()
+    if "\n" not in was:
+        return json.dumps({**new, ORIGINAL: was}, ensure_ascii=ascii_only)
+    line = text[text.rfind("\n", 0, part.start) + 1 : part.start]
+    inset = line[: len(line) - len(line.lstrip(" \t"))]
+    spelled = json.dumps({**new, ORIGINAL: was}, ensure_ascii=ascii_only, indent=2)
+    return spelled.replace("\n", ("\r\n" if "\r\n" in was else "\n") + inset)
+
+
+# --- where the tools stand
+
+
+def _tools(text: str) -> Iterator[_Part]:
+    start = _skip(text, 1 if text.startswith(_MARK) else 0)
+    _, end = _value(text, start)
+    if _skip(text, end) != len(text):
+        raise Unfit(Fault("file", f"is not JSON: something follows its value at character {end}"))
+    if text[start] == "{":
+        start = _member(text, start)
+    if text[start] != "[":
+        raise Unfit(Fault("tools", "must be an array of tools"))
+    for place, (first_character, last, value) in enumerate(_items(text, start)):
+        yield _Part(place, first_character, last, value)
+
+
+def _member(text: str, at: int) -> int:
+    """Find where the array of tools starts in an object."""
+    found: list[int] = []
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        name, at = _value(text, at)
+        start = _skip(text, _skip(text, at) + 1)
+        if name == "tools":
+            found.append(start)
+        at = _next(text, _value(text, start)[1])
+    if len(found) != 1:
+        raise Unfit(Fault("tools", "is there twice" if found else "is not there: the file holds no tools"))
+    return found[0]
+
+
+def _items(text: str, at: int) -> Iterator[tuple[int, int, Json]]:
+    at = _skip(text, at + 1)
+    while text[at] != "]":
+        value, end = _value(text, at)
+        yield at, end, value
+        at = _next(text, end)
+
+
+def _next(text: str, end: int) -> int:
+    """Go on behind a value: to the next one, or to the bracket that closes them."""
+    at = _skip(text, end)
+    return _skip(text, at + 1) if text[at] == "," else at
+
+
+def _skip(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()
+
+
+def _value(text: str, at: int) -> tuple[Json, int]:
+    try:
+        return _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as fault:
+        where = f"line {fault.lineno}, column {fault.colno}"
+        raise Unfit(Fault("file", f"is not JSON: {fault.msg} at {where}")) from None
+    except RecursionError:
+        raise Unfit(Fault("file", "nests too deep to be a file of tools")) from None
+
+
+def _no_number(spelled: str) -> NoReturn:
+    raise Unfit(Fault("file", f"is not JSON: {spelled[:20]} is no number there"))
+
+
+def _finite(spelled: str) -> Any:
+    number = float(spelled)
+    return number if isfinite(number) else _no_number(spelled)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)

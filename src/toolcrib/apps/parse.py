@@ -1,0 +1,201 @@
+"""What an app says over its socket, understood: each message as a value, bounded, or refused by path."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, cast
+from urllib.parse import parse_qs, quote, urlsplit
+
+from toolcrib.apps import messages as m
+from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.layouts import read_layout
+from toolcrib.model import Json, JsonObject, Progress
+
+LONGEST = 4_096
+"""Characters of any short text."""
+LONGEST_SPEECH = 16_384
+MOST_STREAMS = 256
+LONGEST_SHOW_MS = 86_400_000
+SPEECH = "/api/tts"
+"""Where an app's SDK says that a text is spoken: `{gateway}/api/tts?text=...`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Init:
+    """An app says who it is."""
+
+    session: str
+    package: str
+    key: str
+
+    def __repr__(self) -> str:
+        """Keep the key out of logs."""
+        return f"Init(session={self.session!r}, package={self.package!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """From now on it wants these streams, and no others."""
+
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """It shows something."""
+
+    layout: JsonObject
+    view: str
+    duration_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """It wants something played; where that is speech, `text` says what."""
+
+    request: str
+    url: str
+    text: str | None
+    volume: float
+    stop_other: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """It wants nothing more played."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """It gives the session up, so that nobody calls it back."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A call it works at has come this far."""
+
+    call: str
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Foreground:
+    """It asks for the foreground."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Something we have no use for. Apps may know more than we do."""
+
+    type: str
+
+
+Heard = Init | Subscribe | Show | Play | Silence | Release | Working | Foreground | Other
+
+
+def heard(message: JsonObject) -> Heard:
+    """Understand a message that was read off an app's socket."""
+    kind: str = message["type"]
+    reader = _READERS.get(kind)
+    return reader(message) if reader else Other(kind[:100])
+
+
+def speech_url(gateway: str, text: str) -> str:
+    """The address an app's SDK gives for a text that is to be spoken."""
+    return f"{gateway.rstrip('/')}{SPEECH}?text={quote(text)}"
+
+
+def _init(message: JsonObject) -> Init:
+    return Init(
+        session=_text(message, "sessionId"),
+        package=_text(message, "packageName"),
+        key=_text(message, "apiKey"),
+    )
+
+
+def _subscribe(message: JsonObject) -> Subscribe:
+    given = message.get("subscriptions")
+    if not isinstance(given, list):
+        raise BadMessage("subscriptions", "must be an array")
+    asked = cast("list[Json]", given)
+    if len(asked) > MOST_STREAMS:
+        raise BadMessage("subscriptions", f"must hold at most {MOST_STREAMS}")
+    return Subscribe(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(asked))))
+
+
+def _stream(given: Json, at: int) -> str:
+    name = cast("Mapping[str, Any]", given).get("stream") if isinstance(given, Mapping) else given
+    if not isinstance(name, str) or not 0 < len(name) <= 200:
+        raise BadMessage(f"subscriptions[{at}]", "must be the name of a stream")
+    return name
+
+
+def _show(message: JsonObject) -> Show:
+    duration = message.get("durationMs")
+    if duration is not None and not 0 <= _number(message, "durationMs") <= LONGEST_SHOW_MS:
+        raise BadMessage("durationMs", "must be milliseconds, at most a day")
+    view = message.get("view", "main")
+    if view not in ("main", "dashboard"):
+        raise BadMessage("view", "must be main or dashboard")
+    return Show(layout=read_layout(message.get("layout")), view=view, duration_ms=duration)
+
+
+def _play(message: JsonObject) -> Play:
+    url = _text(message, "audioUrl", LONGEST_SPEECH * 9)
+    volume = 1.0 if message.get("volume") is None else _number(message, "volume")
+    return Play(
+        request=_text(message, "requestId"),
+        url=url,
+        text=_spoken(url),
+        volume=min(1.0, max(0.0, volume)),
+        stop_other=message.get("stopOtherAudio") is not False,
+    )
+
+
+def _spoken(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        if not parts.path.endswith(SPEECH):
+            return None
+        text = parse_qs(parts.query, max_num_fields=100).get("text", [""])[0]
+    except ValueError:
+        return None
+    return text[:LONGEST_SPEECH] or None
+
+
+def _working(message: JsonObject) -> Working:
+    done, total = (
+        None if message.get(name) is None else _number(message, name) for name in ("done", "total")
+    )
+    said = None if message.get("message") is None else _text(message, "message")
+    return Working(_text(message, "callId"), Progress(done=done, total=total, message=said))
+
+
+def _text(message: JsonObject, name: str, most: int = LONGEST) -> str:
+    value = message.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadMessage(name, "must be a string that is not empty")
+    if len(value) > most:
+        raise BadMessage(name, f"has {len(value):,} characters, over {most:,}")
+    return value
+
+
+def _number(message: JsonObject, name: str) -> float:
+    value = message.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise BadMessage(name, "must be a number")
+    return float(value)
+
+
+_READERS: Mapping[str, Callable[[JsonObject], Heard]] = {
+    m.CONNECTION_INIT: _init,
+    m.SUBSCRIPTION_UPDATE: _subscribe,
+    m.DISPLAY_EVENT: _show,
+    m.AUDIO_PLAY_REQUEST: _play,
+    m.AUDIO_STOP_REQUEST: lambda _: Silence(),
+    m.OWNERSHIP_RELEASE: lambda message: Release(str(message.get("reason", ""))[:100]),
+    m.TOOL_PROGRESS: _working,
+    m.FOREGROUND_REQUEST: lambda _: Foreground(),
+}

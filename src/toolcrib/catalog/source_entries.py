@@ -1,0 +1,80 @@
+"""What one source has in the catalog: its offer, what became of every tool of it, and what it has besides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from toolcrib.catalog.overrides import Overrides
+from toolcrib.catalog.pins import PinChange, Pins
+from toolcrib.catalog.pseudo_tools import Holding, hold
+from toolcrib.catalog.tool_entry import Entry, Examined, enter
+from toolcrib.interfaces import Offer, Withheld
+from toolcrib.model import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """Kept whole, so that all of it can enter again when the operator says something else."""
+
+    offer: Offer
+    degraded: bool
+    entries: Mapping[str, Entry]
+    tools: tuple[Tool, ...]
+    withheld: tuple[Withheld, ...]
+    repaired: Mapping[str, tuple[str, ...]]
+    changed: Mapping[str, PinChange]
+    holding: Holding | None
+    """What it has besides tools, where that is known."""
+
+
+def take(
+    source: str, offer: Offer, before: Stock | None, overrides: Overrides, pins: Pins, *, degraded: bool
+) -> Stock:
+    """Take in what a source offers; `before` spares the work on what is still the same."""
+    entries, withheld = _entered(source, offer, before, overrides)
+    fit = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
+    definitions = {tool.name: offer.definitions[tool.name] for tool in fit if tool.name in offer.definitions}
+    changed = pins.look(source, definitions)
+    besides = offer.materials
+    return Stock(
+        offer=offer,
+        degraded=degraded,
+        entries=entries,
+        tools=tuple(_flagged(tool, changed.get(tool.name), degraded=degraded) for tool in fit),
+        withheld=withheld,
+        repaired=_repaired(offer, entries),
+        changed=changed,
+        holding=None if besides is None else hold(source, besides, overrides, degraded=degraded),
+    )
+
+
+def _entered(
+    source: str, offer: Offer, before: Stock | None, overrides: Overrides
+) -> tuple[dict[str, Entry], tuple[Withheld, ...]]:
+    known: Mapping[str, Entry] = {} if before is None else before.entries
+    entries: dict[str, Entry] = {}
+    withheld = list(offer.withheld)
+    for tool in offer.tools:
+        if tool.name in entries:
+            withheld.append(Withheld(tool.name, source, "it is offered twice; the first one is served"))
+            continue
+        ready = offer.examined.get(tool.name)
+        examined = ready if isinstance(ready, Examined) else None
+        entry = entries[tool.name] = enter(tool, overrides, known.get(tool.name), examined)
+        if isinstance(entry.outcome, Withheld):
+            withheld.append(entry.outcome)
+    return entries, tuple(withheld)
+
+
+def _flagged(tool: Tool, change: PinChange | None, *, degraded: bool) -> Tool:
+    changed = "" if change is None else change.mode
+    if tool.degraded == degraded and tool.changed == changed:
+        return tool
+    return replace(tool, degraded=degraded, changed=changed)
+
+
+def _repaired(offer: Offer, entries: Mapping[str, Entry]) -> dict[str, tuple[str, ...]]:
+    repaired = {name: tuple(repairs) for name, repairs in offer.repaired.items()}
+    for name, entry in entries.items():
+        if entry.repairs:
+            repaired[name] = repaired.get(name, ()) + entry.repairs
+    return repaired

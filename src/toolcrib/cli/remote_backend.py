@@ -1,0 +1,299 @@
+"""A gateway that runs elsewhere, over its REST interface."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
+from urllib.parse import quote
+
+import anyio
+import orjson
+from yarl import URL
+
+from toolcrib.cli.backend import AuditFilters, OnProgress
+from toolcrib.cli.target import KEY, View
+from toolcrib.egress import Egress
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
+from toolcrib.errors import CODES, Broken, Lost, Refused, Unavailable
+from toolcrib.model import JsonObject, Progress
+from toolcrib.names import fold
+from toolcrib.version import VERSION
+
+CONNECT_SECONDS = 10
+SILENCE_SECONDS = 60
+"""How long a running gateway may say nothing; while a call runs it says something every 15 seconds."""
+
+_PAGE = 1000
+
+
+@asynccontextmanager
+async def remote_desk(url: str, key: str) -> AsyncGenerator["RemoteDesk"]:
+    """Connect for as long as the block lasts."""
+    async with connected(url, key) as client:
+        yield RemoteDesk(client, url)
+
+
+def connected(url: str, key: str) -> Client:
+    """Return what sends to a gateway, with a key; to be entered."""
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "X-Agent-Id": "toolcrib-cli",
+        "X-Agent-Version": VERSION,
+        "User-Agent": f"toolcrib/{VERSION}",
+    }
+    anywhere = Egress(guarded=False)
+    return Client(
+        URL(url), headers, anywhere, content_type="application/json", connect_seconds=CONNECT_SECONDS
+    )
+
+
+class RemoteDesk:
+    """Sends requests to a gateway and hands back its answers."""
+
+    def __init__(self, client: Client, url: str) -> None:
+        self._client, self._url = client, url
+
+    async def listing(
+        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+    ) -> JsonObject:
+        """List the tools."""
+        query = {"context": view.context, "format": format, "style": style, "q": search}
+        return await self._ask("GET", "/api/tools", query=query, user=view.user)
+
+    async def tools(self, view: View) -> list[JsonObject]:
+        """Return the tools that are listed."""
+        return (await self.listing(view))["tools"]
+
+    async def tool(self, name: str, view: View) -> JsonObject | None:
+        """Find one tool by any of its names."""
+        wanted = fold(name)
+        for tool in await self.tools(view):
+            names = (tool["name"], *tool["names"].values(), *tool.get("aliases", ()))
+            if any(fold(each) == wanted for each in names):
+                return tool
+        return None
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        view: View,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JsonObject:
+        """Call a tool; how it ends is in the answer."""
+        fields = {"name": name, "arguments": arguments, "context": view.context}
+        body = _set({**fields, "idempotencyKey": idempotency_key})
+        wait = None if timeout is None else {"X-Timeout-Ms": str(max(1, round(timeout * 1000)))}
+        headers = _set({"Accept": "text/event-stream", "X-User-Id": view.user}) | (wait or {})
+        async with self._sent("POST", "/api/tools/execute", body=body, headers=headers) as response:
+            if response.content_type != "text/event-stream":
+                return await self._read(response)
+            async with aclosing(events_in(response)) as events:
+                async for event, data in events:
+                    if event == "result":
+                        return data
+                    if on_progress is not None:
+                        on_progress(Progress(kind=event, **data))
+        raise Lost(
+            "OUTCOME_UNKNOWN", "the gateway went away before the answer; the call may have taken effect"
+        )
+
+    async def explain(self, name: str, view: View) -> JsonObject:
+        """Say why a tool may be used or not."""
+        query = {"name": name, "context": view.context, "user": view.user}
+        return await self._ask("GET", "/api/explain", query=query)
+
+    async def status(self) -> JsonObject:
+        """Say what runs and what is wrong."""
+        return await self._ask("GET", "/api/status")
+
+    async def usage(self) -> JsonObject:
+        """Say how much each tool was used, and how long it took."""
+        return await self._ask("GET", "/api/usage")
+
+    async def keys(self) -> Sequence[JsonObject]:
+        """List the keys, page by page."""
+        found: list[JsonObject] = []
+        after: str | None = None
+        while True:
+            answer = await self._ask("GET", "/api/keys", query={"after": after})
+            found += answer["keys"]
+            after = answer.get("next")
+            if after is None:
+                return found
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        permissions: Sequence[str],
+        contexts: Sequence[str] | None,
+        home: str,
+        act_as: bool,
+        user: str | None,
+        expires: float | None,
+    ) -> JsonObject:
+        """Make a key."""
+        reach = {"permissions": permissions, "contexts": contexts, "home": home}
+        body = {"name": name, **reach, "actAs": act_as, "user": user, "expires": expires}
+        return await self._ask("POST", "/api/keys", body=_set(body))
+
+    async def rotate_key(self, name: str, overlap: float) -> JsonObject:
+        """Put another key in place of one."""
+        body = {"overlapSeconds": overlap} if overlap else None
+        return await self._ask("POST", f"/api/keys/{quote(name, safe='')}/rotate", body=body)
+
+    async def revoke_key(self, name: str) -> None:
+        """End a key."""
+        await self._ask("DELETE", f"/api/keys/{quote(name, safe='')}")
+
+    async def audit(self, filters: AuditFilters) -> list[JsonObject]:
+        """List audit records, the newest first."""
+        query = {name: None if value is None else str(value) for name, value in filters.items()}
+        answer = await self._ask("GET", "/api/audit", query=query)
+        return answer["records"]
+
+    async def pins(self) -> Sequence[JsonObject]:
+        """List the tools whose definition is not the trusted one."""
+        answer = await self._ask("GET", "/api/pins")
+        return answer["pins"]
+
+    async def approve(self, name: str, seal: str | None) -> JsonObject:
+        """Trust a tool's definition as it is now."""
+        return await self._ask("POST", "/api/pins", body=_set({"name": name, "seal": seal}))
+
+    async def apps(self) -> Sequence[JsonObject]:
+        """List the apps, page by page."""
+        found: list[JsonObject] = []
+        while True:
+            after = found[-1]["packageName"] if found else None
+            answer = await self._ask("GET", "/api/apps", query={"after": after, "limit": str(_PAGE)})
+            found += answer["apps"]
+            if len(answer["apps"]) < _PAGE:
+                return found
+
+    async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
+        """Put these tools in the place of an app's."""
+        return await self._ask(
+            "POST", f"/api/apps/{quote(package, safe='')}/tools", body={"tools": list(tools)}
+        )
+
+    async def sign_in_link(self) -> str:
+        """Have the gateway make a link that signs one reader of the web page in."""
+        answer = await self._ask("POST", "/api/signin")
+        return str(answer["url"])
+
+    async def reload(self, *, dry_run: bool) -> JsonObject:
+        """Have the gateway read its config again; return what that changes, or would."""
+        return await self._ask("POST", "/reload", query={"dry_run": "true" if dry_run else None})
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: JsonObject | None = None,
+        body: JsonObject | None = None,
+        user: str | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return its answer; a refusal is raised."""
+        headers = _set({"X-User-Id": user})
+        async with self._sent(method, path, query=query, body=body, headers=headers) as response:
+            answer = await self._read(response)
+        if response.status < 400:
+            return answer
+        raise refusal(answer["error"])
+
+    @asynccontextmanager
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: JsonObject | None = None,
+        body: JsonObject | None = None,
+        headers: Mapping[str, str],
+    ) -> AsyncGenerator[Response]:
+        url = URL(self._url + path).with_query(_set(query or {}))
+        said = None if body is None else orjson.dumps(body)
+        try:
+            with anyio.fail_after(SILENCE_SECONDS):
+                response = await self._client.send(method, url, headers, said)
+            try:
+                yield response
+            finally:
+                response.close()
+        except TimeoutError as error:
+            said = f"{self._url} does not answer; a call may have taken effect"
+            raise Lost("OUTCOME_UNKNOWN", said) from error
+        except NoConnection as error:
+            said = f"no gateway answers at {self._url}; start one with `toolcrib serve`, or mend the address"
+            raise Unavailable("NETWORK_ERROR", said) from error
+        except (HungUp, NotHttp) as error:
+            said = f"the connection to {self._url} broke ({error}); a call may have taken effect"
+            raise Lost("OUTCOME_UNKNOWN", said) from error
+
+    async def _read(self, response: Response) -> dict[str, Any]:
+        try:
+            answer = orjson.loads(b"".join([piece async for piece in _pieces(response)]))
+            known = response.status < 400 or isinstance(answer["error"]["message"], str)
+        except (ValueError, LookupError, TypeError):
+            known = False
+            answer = {}
+        if known and isinstance(answer, dict):
+            return cast("dict[str, Any]", answer)
+        said = (
+            f"what answers at {self._url} (status {response.status}) is no Toolcrib gateway; mend the address"
+        )
+        raise Broken("HTTP_ERROR", said)
+
+
+async def _pieces(response: Response) -> AsyncGenerator[bytes]:
+    """Read a body as it comes; one that stops coming is given up."""
+    while True:
+        with anyio.fail_after(SILENCE_SECONDS):
+            piece = await response.read()
+        if not piece:
+            return
+        yield piece
+
+
+async def events_in(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+    """Read server-sent events: one line of a name, one of data, an empty one."""
+    name = "message"
+    async with aclosing(_lines(response)) as lines:
+        async for line in lines:
+            field, _, value = line.partition(b": ")
+            if field == b"event":
+                name = value.decode()
+            elif field == b"data":
+                yield name, orjson.loads(value)
+
+
+async def _lines(response: Response) -> AsyncGenerator[bytes]:
+    """Split the body at line ends."""
+    parts: list[bytes] = []
+    async with aclosing(_pieces(response)) as pieces:
+        async for piece in pieces:
+            *ended, rest = piece.split(b"\n")
+            for line in ended:
+                yield b"".join((*parts, line)).rstrip(b"\r")
+                parts.clear()
+            parts.append(rest)
+
+
+def _set(fields: JsonObject) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def refusal(error: JsonObject) -> Refused:
+    """Return an error of the gateway's as it is raised here."""
+    code = error.get("code")
+    known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
+    advice = f" (it comes from ${KEY})" if code == "UNAUTHENTICATED" else ""
+    details = error.get("details")
+    more: JsonObject = cast("JsonObject", details) if isinstance(details, dict) else {}
+    return Refused(known, str(error["message"]) + advice, path=error.get("path"), details=more)

@@ -1,0 +1,47 @@
+"""Collects what is wrong and says for each finding which file and line it stands in."""
+
+from collections.abc import Iterable
+
+from toolcrib.config.document_tree import holds
+from toolcrib.config.errors import ConfigError, Fault, Finding, Place, Where
+from toolcrib.config.yaml import Reading
+from toolcrib.model import JsonObject
+
+OVERLAY = "run-time overlay"
+
+
+class Report:
+    """The faults of one config, gathered before anything is refused."""
+
+    def __init__(self, reading: Reading, name: str, overlay: JsonObject) -> None:
+        self._faults = list(reading.faults)
+        self._places = reading.places
+        self._name = name
+        self._overlay = overlay
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add what one check found, but nothing about places where an earlier one found the cause already."""
+        known = {fault.where for fault in self._faults}
+        self._faults += [fault for fault in self.located(findings) if fault.where not in known]
+
+    def located(self, findings: Iterable[Finding]) -> tuple[Fault, ...]:
+        """Return findings with their file and line, in the order of the file."""
+        return _sorted(self._located(where, message) for where, message in findings)
+
+    def close(self) -> None:
+        """Raise everything that was found."""
+        if self._faults:
+            raise ConfigError(_sorted(self._faults))
+
+    def _located(self, where: Where, message: str) -> Fault:
+        """Find the nearest thing that is written: what is missing stands nowhere, but belongs somewhere."""
+        for way in (where[:length] for length in range(len(where), 0, -1)):
+            if way in self._places:
+                return Fault(message=message, where=where, file=self._name, place=self._places[way])
+            if holds(self._overlay, way):
+                return Fault(message=message, where=where, file=OVERLAY)
+        return Fault(message=message, where=where, file=self._name)
+
+
+def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(sorted(faults, key=lambda fault: (fault.place or Place(0, 0), fault.path)))

@@ -1,0 +1,103 @@
+"""Opens the store that a document names, with the secrets of the operator's that protect what is in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.config.errors import ConfigError, Fault
+from toolcrib.config.load import Document
+from toolcrib.config.locations import home
+from toolcrib.private_files import MAX_SECRET_FILE_BYTES, private_folder, read_secret
+from toolcrib.store import open_store
+from toolcrib.store.key_wrapping import LONG_SECRET_BYTES, WrappingSecret, WrappingSecrets
+
+if TYPE_CHECKING:
+    from toolcrib.store.sql.store import SqlStore
+
+SQLITE_FILE = "sqlite:///"
+FEWEST_DIFFERENT_BYTES = 12
+"""Of 32 random letters or bytes fewer than this are never different; of a repeated word they are."""
+
+
+async def open_store_of(document: Document, env: Mapping[str, str]) -> "SqlStore":
+    """Open a document's store; its home folder is made, or closed to others, first."""
+    folder = home(env)
+    if is_in(folder, document.store):
+        private_folder(folder)
+    return await open_store(document.store, wrapping=wrapping_of(document, env))
+
+
+def is_in(folder: Path, store: str) -> bool:
+    """Whether a store is a file in this folder."""
+    return store.startswith(SQLITE_FILE) and Path(store.removeprefix(SQLITE_FILE)).parent == folder
+
+
+def wrapping_of(document: Document, env: Mapping[str, str]) -> WrappingSecrets:
+    """Return the secrets that wrap the key of stored secrets; a key file is read at once, and checked."""
+    settings, auth = document.secrets, document.auth
+    given = None if document.passing_admin_key else auth.admin_key
+    found = _Found(
+        home=home(env),
+        admin_key=_of_text(given),
+        admin_key_old=_of_text(auth.admin_key_old),
+        file=_of_file(settings.key_file, "key_file"),
+        file_old=_of_file(settings.key_file_old, "key_file_old"),
+    )
+    return WrappingSecrets(found.current, found.make, found.earlier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the operator gave; the admin key that was made for them is read when it is asked for."""
+
+    home: Path
+    admin_key: WrappingSecret | None = field(repr=False)
+    admin_key_old: WrappingSecret | None = field(repr=False)
+    file: WrappingSecret | None = field(repr=False)
+    file_old: WrappingSecret | None = field(repr=False)
+
+    def current(self) -> WrappingSecret | None:
+        return self.file or self.admin_key or self._made()
+
+    def make(self) -> WrappingSecret:
+        from toolcrib.identity import admin_key, new_key
+
+        return self.current() or WrappingSecret("admin_key", admin_key(None, self.home, new_key).encode())
+
+    def earlier(self) -> Sequence[WrappingSecret]:
+        others = (self.admin_key, self.admin_key_old, self.file_old, self._made())
+        return [each for each in others if each is not None]
+
+    def _made(self) -> WrappingSecret | None:
+        from toolcrib.identity import admin_key, new_key
+        from toolcrib.identity.admin import FILE
+
+        if not (self.home / FILE).exists():
+            return None
+        return _of_text(admin_key(None, self.home, new_key))
+
+
+def _of_text(key: str | None) -> WrappingSecret | None:
+    return WrappingSecret("admin_key", key.encode()) if key else None
+
+
+def _of_file(path: str | None, name: str) -> WrappingSecret | None:
+    if path is None:
+        return None
+    try:
+        data = read_secret(Path(path))
+    except OSError as error:
+        raise _fault(name, str(error.strerror or error)) from None
+    if data.isascii():
+        data = data.strip()
+    if len(data) > MAX_SECRET_FILE_BYTES:
+        raise _fault(name, f"{path} has more than {MAX_SECRET_FILE_BYTES:,} bytes: that is no key")
+    if len(data) < LONG_SECRET_BYTES or len(set(data)) < FEWEST_DIFFERENT_BYTES:
+        made = f"make one with `(umask 077; openssl rand -base64 32 > {path})`"
+        raise _fault(name, f"{path} needs {LONG_SECRET_BYTES} random bytes or letters at least; {made}")
+    return WrappingSecret("key_file", data)
+
+
+def _fault(name: str, message: str) -> ConfigError:
+    return ConfigError([Fault(message=message, where=("secrets", name))])

@@ -1,0 +1,297 @@
+"""What an agent is told after a review: every field of the hints, reckoned from the learner's own reviews."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from time import perf_counter
+from typing import Literal
+
+from toolcrib import hints
+from toolcrib.demo.flashcards.learning import HARDEST, MODEL, RETENTION, after, recall
+from toolcrib.demo.flashcards.lookup import counted
+from toolcrib.demo.flashcards.review_facts import ENOUGH, FIRST_GUESS, HORIZON, PAUSE, Facts
+
+Urgency = Literal["critical", "high", "medium", "low"]
+
+_SLOW = 1.5
+"""An answer that takes so many times as long as usual is worth a word."""
+_EFFORT = 15 * 60_000.0
+"""Milliseconds of work that count as half of all the effort there can be."""
+_URGENCY: tuple[tuple[int, Urgency], ...] = ((30, "critical"), (10, "high"), (3, "medium"), (1, "low"))
+"""How urgent going on is, by how many cards are due."""
+
+
+def after_review(facts: Facts) -> hints.Hints:
+    """Say what the review means and what to do next."""
+    begun = perf_counter()
+    told = len(facts.history)
+    return hints.changed(
+        "card",
+        facts.card.id,
+        facts.card.front,
+        next=tuple(_next(facts)),
+        related=tuple(_related(facts)),
+        quality=0.55 + 0.43 * told / (told + 2),
+        freshness=1.0 / (1.0 + max(0.0, facts.late)),
+        completeness=(facts.timed + min(1.0, told / ENOUGH)) / 2,
+        validation=facts.agreement,
+        valid_for=(facts.after.due - facts.now).total_seconds(),
+        context_needed=tuple(_missing(facts)),
+        assumptions=tuple(_assumed(facts)),
+        risk_factors=tuple(_risks(facts)),
+        dependencies=tuple(_dependencies(facts)),
+        estimated_impact=_impact(facts),
+        preference_alignment=tuple(_alignment(facts)),
+        reasoning=_reasoning(facts),
+        warnings=tuple(_warnings(facts)),
+        alternatives=tuple(_alternatives(facts)),
+        constraints=tuple(_constraints(facts)),
+        metadata=hints.provenance(
+            "flashcards", facts.now, model_version=MODEL, processing_time=_since(begun)
+        ),
+    )
+
+
+def _next(facts: Facts) -> Iterator[hints.NextAction]:
+    if facts.due:
+        yield _going_on(facts)
+    else:
+        yield hints.action(
+            "search-decks",
+            "low",
+            category="exploration",
+            expected_outcome="Another deck to learn from: nothing is due now",
+        )
+    if facts.forgotten:
+        yield hints.action(
+            "get-card",
+            "high",
+            data={"cardId": facts.card.id},
+            category="correction",
+            expected_outcome=f"The answer is seen again before {_spelled(facts.after.due)}, when it is due",
+            confidence=round(facts.at_risk, 3),
+        )
+    if facts.better_difficulty is not None:
+        yield _adjusting(facts, facts.better_difficulty)
+
+
+def _going_on(facts: Facts) -> hints.NextAction:
+    first, count = facts.due[0], len(facts.due)
+    urgency: list[Urgency] = [word for least, word in _URGENCY if count >= least]
+    known = recall(first.memory, facts.now)
+    return hints.action(
+        "review-next-card",
+        urgency[min(1, len(urgency) - 1)] if facts.fatigue >= 0.5 else urgency[0],
+        description=f"Ask the first of {counted(count, 'card')} that wait",
+        estimated_time=facts.usual or FIRST_GUESS,
+        category="learning",
+        expected_outcome=f"{counted(count - 1, 'card')} left; {first.id} has a chance of {known:.0%} now",
+        reversible=False,
+        # The likelier a card is to be forgotten, the surer it is that asking now helps; less so when tired.
+        confidence=round((1.0 - known / 2) * (1.0 - facts.fatigue), 3),
+    )
+
+
+def _adjusting(facts: Facts, difficulty: float) -> hints.NextAction:
+    told = len(facts.history)
+    off = abs(difficulty - (facts.after.difficulty or 0.0))
+    return hints.action(
+        "adjust-difficulty",
+        "high" if off >= 1.5 and told >= ENOUGH else "medium",
+        data={"cardId": facts.card.id, "difficulty": difficulty},
+        category="optimization",
+        prerequisites=() if told >= ENOUGH else ("review-next-card",),
+        expected_outcome=f"Counted as {difficulty} of 10 in place of {facts.after.difficulty or 0.0:.1f},"
+        " as the answers say",
+        reversible=True,
+        confidence=round(told / (told + ENOUGH), 3),
+    )
+
+
+def _related(facts: Facts) -> Iterator[hints.Resource]:
+    deck, record, memory = facts.deck, facts.record, facts.card.memory
+    yield hints.resource(
+        "card",
+        facts.card.id,
+        facts.card.front,
+        category=deck.topic,
+        last_accessed=facts.now,
+        access_count=len(facts.history),
+        quality=round(facts.agreement, 3),
+        freshness=_freshness(facts.now, memory.reviewed),
+    )
+    beside = sum(card.deck == deck.id for card in facts.due)
+    reviews, recalled = record.reviews + 1, record.recalled + (not facts.forgotten)
+    yield hints.resource(
+        "deck",
+        deck.id,
+        deck.name,
+        relevance=round(0.5 + 0.5 * beside / len(facts.due), 3) if facts.due else 1.0,
+        category=deck.topic,
+        last_accessed=facts.now,
+        access_count=reviews,
+        quality=round(recalled / reviews, 3),
+        freshness=_freshness(facts.now, record.last),
+    )
+
+
+def _freshness(now: datetime, last: datetime | None) -> float | None:
+    """How fresh what is known of something is: it halves with every week since the review before."""
+    return None if last is None else round(min(1.0, 0.5 ** ((now - last) / timedelta(weeks=1))), 3)
+
+
+def _missing(facts: Facts) -> Iterator[str]:
+    if facts.review.millis is None:
+        yield "how long the answer took (responseMs)"
+    elif facts.usual is None:
+        yield "how long the learner's answers usually take"
+    if len(facts.history) < ENOUGH:
+        yield f"a longer history of this card: {len(facts.history)} of {ENOUGH} reviews"
+
+
+def _assumed(facts: Facts) -> Iterator[str]:
+    yield f"The learner graded the answer as it was: {facts.review.grade}"
+    yield f"{MODEL} foretells recall; cards come back when it falls to {RETENTION:.0%}"
+    yield f"A pause of {PAUSE / timedelta(minutes=1):.0f} minutes ends a session"
+    if facts.usual is None:
+        yield f"A card takes {FIRST_GUESS / 1000:.0f} seconds"
+
+
+def _risks(facts: Facts) -> Iterator[hints.Risk]:
+    session = facts.session
+    wrong = sum(each.grade == "again" for each in session) / len(session)
+    yield hints.risk(
+        "user-experience",
+        f"The learner may be tired: {_so_far(facts)}",
+        probability=round(facts.fatigue, 3),
+        impact=round((wrong + facts.fatigue) / 2, 3),
+        mitigation="Offer a break, and go on later",
+    )
+    yield hints.risk(
+        "accuracy",
+        f"The card may be forgotten within {HORIZON.days} days if it is left alone",
+        probability=round(facts.at_risk, 3),
+        impact=round((facts.after.difficulty or 0.0) / HARDEST, 3),
+        mitigation=f"Review it when it is due, on {_spelled(facts.after.due)}",
+    )
+
+
+def _dependencies(facts: Facts) -> Iterator[hints.Dependency]:
+    told = len(facts.history)
+    if facts.better_difficulty is not None and told < ENOUGH:
+        yield hints.depends(
+            "adjust-difficulty",
+            "review-next-card",
+            type="recommended",
+            reason=f"{counted(told, 'review')} of this card: {ENOUGH} are enough to judge it by",
+        )
+
+
+def _impact(facts: Facts) -> hints.Impact:
+    metrics = ["retention_rate"]
+    if facts.due:
+        metrics.append("due_cards")
+    if facts.forgotten or facts.better_difficulty is not None:
+        metrics.append("review_accuracy")
+    effort = facts.work / (facts.work + _EFFORT)
+    return hints.impact(round(facts.benefit, 3), round(effort, 3), *metrics)
+
+
+def _alignment(facts: Facts) -> Iterator[hints.Alignment]:
+    liked = facts.preferences
+    if facts.due and "continuous_learning" in liked:
+        score = liked["continuous_learning"] * (1.0 - facts.fatigue)
+        yield hints.alignment("review-next-card", "continuous_learning", round(score, 3))
+    if facts.due and "short_sessions" in liked:
+        used = min(1.0, facts.minutes / _wanted(facts))
+        score = liked["short_sessions"] * (1.0 - 2 * used)
+        said = f"{facts.minutes:.0f} of {_wanted(facts):.0f} minutes have passed"
+        yield hints.alignment("review-next-card", "short_sessions", round(score, 3), said)
+
+
+def _wanted(facts: Facts) -> float:
+    """How many minutes the learner likes a session to be: from 50 for who dislikes short ones, down to 10."""
+    return 30.0 - 20.0 * facts.preferences.get("short_sessions", 0.0)
+
+
+def _reasoning(facts: Facts) -> str:
+    told, expected = len(facts.history), facts.review.expected
+    chance = "It was new" if expected is None else f"It had a chance of {expected:.0%} to be known"
+    stability = facts.card.memory.stability
+    was = "" if stability is None else f" (before: {stability:.1f})"
+    return (
+        f"{chance} and was {'forgotten' if facts.forgotten else 'known'} ({facts.review.grade}),"
+        f" in review {told} with {counted(facts.lapses, 'lapse')} so far."
+        f" It now holds for {facts.after.stability or 0.0:.1f} days{was}"
+        f" at a difficulty of {facts.after.difficulty or 0.0:.1f}, and is due on {_spelled(facts.after.due)}."
+        f" {counted(len(facts.due), 'card')} to review now."
+    )
+
+
+def _warnings(facts: Facts) -> Iterator[hints.Caution]:
+    pace, card = facts.pace, facts.card.id
+    if pace is not None and pace >= _SLOW:
+        yield hints.warning(
+            "performance",
+            f"The learner was slower than usual: {pace:.1f} times as long",
+            "low" if pace < 2 else "medium" if pace < 3 else "high",
+            related_ids=(card,),
+            suggested_fix="Go on more slowly, or offer a break",
+            auto_fixable=False,
+        )
+    if facts.late < 0:
+        yield hints.warning(
+            "conflict",
+            f"The review came early and teaches less: the card was due on {_spelled(facts.card.memory.due)}",
+            "low",
+            related_ids=(card,),
+            suggested_fix="Take the cards that review-next-card gives",
+            auto_fixable=False,
+        )
+    if facts.late >= 1:
+        yield hints.warning(
+            "performance",
+            f"The review came late: the card was due on {_spelled(facts.card.memory.due)}",
+            "medium" if facts.late < 3 else "high",
+            related_ids=(card,),
+            suggested_fix="Review more often, a few cards at a time",
+            auto_fixable=False,
+        )
+
+
+def _alternatives(facts: Facts) -> Iterator[hints.Alternative]:
+    count = len(facts.due)
+    if count:
+        yield hints.alternative(
+            "Stop here and go on after a break",
+            f"{_so_far(facts)}; {counted(count, 'card')} still to review",
+            confidence=round(facts.fatigue, 3),
+            pros=("A rested learner answers better",),
+            cons=(f"{counted(count, 'card')} may be forgotten meanwhile",),
+            estimated_impact=round(1.0 - facts.benefit, 3),
+        )
+    if facts.pace is not None and facts.pace >= _SLOW and facts.review.grade in ("good", "easy"):
+        other = after(facts.card.memory, "hard", facts.now)
+        yield hints.alternative(
+            "Grade the answer as hard",
+            f"It took {facts.pace:.1f} times as long as usual; it would be due on {_spelled(other.due)}",
+            confidence=round(1.0 - 1.0 / facts.pace, 3),
+            estimated_impact=round(recall(other, facts.now + HORIZON), 3),
+        )
+
+
+def _constraints(facts: Facts) -> Iterator[str]:
+    yield f"{facts.card.id} is not due again before {_spelled(facts.after.due)}"
+    if facts.preferences.get("short_sessions", 0.0) > 0:
+        yield f"The learner likes sessions of {_wanted(facts):.0f} minutes: {facts.minutes:.0f} have passed"
+
+
+def _so_far(facts: Facts) -> str:
+    return f"{counted(len(facts.session), 'review')} in {counted(round(facts.minutes), 'minute')}"
+
+
+def _spelled(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _since(begun: float) -> float:
+    return round((perf_counter() - begun) * 1000, 3)

@@ -1,0 +1,95 @@
+"""Questions to a client that shook hands: each goes out on a request's stream and waits for its answer."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any, cast
+
+import anyio
+
+from toolcrib.frontends.mcp.jsonrpc import asked, told
+from toolcrib.frontends.mcp.request import Wire
+from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_REQUEST
+from toolcrib.model import JsonObject, Unanswered
+
+ANSWER_SECONDS = 600.0
+"""How long a client may take to answer."""
+
+_LONGEST_REASON = 2000
+_SHORTLY = 1.0
+
+
+class Questions:
+    """What a client was asked and has not answered yet."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
+        self._last = 0
+        self._closed = ""
+
+    @property
+    def have_been_asked(self) -> bool:
+        """Whether any was asked, answered or not."""
+        return self._last > 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
+        """Put a question and wait for the answer."""
+        if not wire.streams:
+            raise Unanswered(INVALID_REQUEST, "the client takes no stream, so it cannot be asked anything")
+        if self._closed:
+            raise Unanswered(INTERNAL_ERROR, self._closed)
+        self._last += 1
+        name = f"crib-{self._last}"
+        answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._waiting[name] = answer
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await wire.send(asked(name, method, params))
+                return await answer
+        except TimeoutError:
+            await _withdraw(name, wire)
+            raise Unanswered(INTERNAL_ERROR, f"no answer came within {ANSWER_SECONDS:g} s") from None
+        except asyncio.CancelledError:
+            await _withdraw(name, wire)
+            raise
+        finally:
+            del self._waiting[name]
+
+    def close(self, why: str) -> None:
+        """Ask no more; whoever waits is told why there will be no answer."""
+        self._closed = why
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(Unanswered(INTERNAL_ERROR, why))
+
+    def take(self, message: JsonObject) -> bool:
+        """Take the answer to a question; False where none is waiting for it."""
+        name: Any = message.get("id")
+        question = self._waiting.get(name) if type(name) is str else None
+        if question is None or question.done():
+            return False
+        result = message.get("result")
+        if type(result) is dict:
+            question.set_result(cast("JsonObject", result))
+        else:
+            question.set_exception(_refusal(message.get("error")))
+        return True
+
+
+async def _withdraw(name: str, wire: Wire) -> None:
+    """Tell the client that its answer is not waited for any more; one that is gone need not know."""
+    params = {"requestId": name, "reason": "nobody waits for the answer any more"}
+    with anyio.move_on_after(_SHORTLY, shield=True), suppress(OSError, RuntimeError):
+        await wire.send(told("notifications/cancelled", params))
+
+
+def _refusal(error: Any) -> Unanswered:
+    """What a client's error means for whoever asked."""
+    said = cast("dict[str, Any]", error) if type(error) is dict else {}
+    code, message = said.get("code"), said.get("message")
+    return Unanswered(
+        code if type(code) is int else INTERNAL_ERROR,
+        message[:_LONGEST_REASON] if isinstance(message, str) else "the client gave no proper answer",
+    )

@@ -1,0 +1,253 @@
+"""Carries out a call for a client of either era, whatever its source asks meanwhile.
+
+A client with a session is asked on the stream of its request. One without is answered with the question, and
+calls again with the answer: the conversations behind the gateway's door keep the call until then.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from toolcrib.errors import Refused, problem
+from toolcrib.frontends.mcp.jsonrpc import told
+from toolcrib.frontends.mcp.request import Asked, Live, Peer, ProtocolError, Wire
+from toolcrib.frontends.mcp.revisions import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LEVEL_KEY,
+    LEVELS,
+    OWNED,
+    RESERVED,
+)
+from toolcrib.gateway import Conversations, Gateway, Run, Way, bound_to, idempotency_key
+from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
+from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
+
+MOST_ROUNDS = 10
+"""How often one call may ask; a source that asks for ever is not waited for."""
+STATE_SECONDS = 600.0
+"""How long a client may take to come back with its answers."""
+
+_STEP = 0.001
+_LONGEST_TOKEN = 256
+"""It goes back with every report, and a tool may make many."""
+_ROUND = frozenset({"inputResponses", "requestState", "_meta"})
+"""What differs from one round of a request to the next."""
+_KEY = "toolcrib/idempotencyKey"
+_OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId", _KEY})
+_NOTHING: JsonObject = {}
+
+
+class Bridge:
+    """Between the two ways to ask a client something."""
+
+    def __init__(self, gateway: Gateway, conversations: Conversations) -> None:
+        self._gateway, self._conversations = gateway, conversations
+
+    async def call(self, asked: Asked, name: str, arguments: JsonObject | None) -> Result:
+        """Call a tool."""
+        peer, meta = asked.peer, asked.meta
+        if GATEWAYS in meta:
+            self._refuse_loop(meta)
+        key = idempotency_key(meta[_KEY], f"_meta.{_KEY}") if _KEY in meta else ""
+        if peer.session is not None:
+            run = partial(_called, self._gateway, name, arguments, peer.caller, key=key)
+            return await self._in_session(asked, peer.session, run)
+        level: str | None = meta.get(LEVEL_KEY)
+        answers, state = _answers(asked.params)
+        return await self._conversations.converse(
+            name,
+            arguments,
+            peer.caller,
+            origin=asked.origin,
+            capabilities=peer.capabilities,
+            answers=answers,
+            state=state,
+            idempotency_key=key,
+            report=_report(asked.wire, meta),
+            meta=_passed(meta),
+            level=level,
+            log=None if level is None else _Teller(asked.wire, level).tell,
+        )
+
+    async def fetch(self, asked: Asked, run: Run) -> Result:
+        """Get what is no tool: a prompt, a resource. A server without sessions may ask here too."""
+        peer, meta = asked.peer, asked.meta
+        if GATEWAYS in meta:
+            self._refuse_loop(meta)
+        if peer.session is not None:
+            return await self._in_session(asked, peer.session, run)
+        answers, state = _answers(asked.params)
+        seal, bound = self._conversations.seal, _bound(asked)
+        outcome = await run(
+            {
+                "origin": asked.origin,
+                "answers": answers or {},
+                "state": seal.open(asked.method, state, bound) if state else "",
+                "report": _report(asked.wire, meta),
+                "channel": SilentChannel(peer.capabilities),
+                "meta": _passed(meta),
+            }
+        )
+        if outcome.ask is None or not outcome.ask.state:
+            return outcome
+        sealed = seal.close(asked.method, outcome.ask.state, bound, STATE_SECONDS)
+        return outcome.but(ask=replace(outcome.ask, state=sealed))
+
+    def _refuse_loop(self, meta: JsonObject) -> None:
+        """Refuse what has come through this gateway before, or through too many: it would never end."""
+        passed = gateways_in(meta)
+        if self._gateway.id in passed or len(passed) >= MAX_GATEWAYS:
+            message = (
+                "the request has come through this gateway before; take the MCP server that leads back here "
+                "out of the config of one of the gateways"
+                if self._gateway.id in passed
+                else f"the request has come through {MAX_GATEWAYS} gateways already; put fewer in a row"
+            )
+            raise Refused(
+                "INVALID_REQUEST", message, path=f"_meta.{GATEWAYS}", details={"gateways": list(passed)}
+            )
+
+    async def _in_session(self, asked: Asked, session: Live, run: Run) -> Result:
+        """Try again with the answers for as long as a source of the modern era asks."""
+        channel = SessionChannel(session, asked.peer, asked.wire)
+        way: Way = {
+            "origin": asked.origin,
+            "report": _report(asked.wire, asked.meta),
+            "channel": channel,
+            "meta": _passed(asked.meta),
+        }
+        for _ in range(MOST_ROUNDS):
+            outcome = await run(way)
+            if outcome.ask is None:
+                return outcome
+            try:
+                answers = await _all_answers(outcome.ask, channel)
+            except Unanswered as refusal:
+                said = f"the tool asked something, and the client did not answer: {refusal}"
+                return self._gateway.refusal(problem("TOOL_FAILED", said), asked.origin)
+            way = {**way, "answers": answers, "state": outcome.ask.state}
+        said = f"the tool asked again after {MOST_ROUNDS} answers, so it is not waited for any longer"
+        return self._gateway.refusal(problem("TOOL_FAILED", said), asked.origin)
+
+
+def _called(
+    gateway: Gateway, name: str, arguments: JsonObject | None, caller: Caller, way: Way, *, key: str
+) -> Awaitable[Result]:
+    carried: Way = {**way, "idempotency_key": key} if key else way
+    return gateway.call(name, arguments, caller, **carried)
+
+
+def _bound(asked: Asked) -> bytes:
+    """What a state is good for: the same request by the same caller."""
+    plain = {key: asked.params[key] for key in asked.params if key not in _ROUND}
+    return bound_to(asked.peer.caller, asked.method, plain)
+
+
+class SilentChannel:
+    """What a client without a session could be asked, by a server that asks in its answers."""
+
+    alone = True
+    owner = ""
+    level = None
+
+    def __init__(self, capabilities: JsonObject) -> None:
+        self.capabilities = capabilities
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Refuse: nothing keeps this request while its client answers."""
+        del params
+        raise Unanswered(INVALID_REQUEST, f"{method} cannot be asked in the middle of this request")
+
+    async def log(self, params: JsonObject) -> None:
+        """Drop it: nobody asked for messages."""
+
+
+class SessionChannel:
+    """The way back to a client with a session: questions and messages go out on the stream of its call."""
+
+    alone = False
+
+    def __init__(self, session: Live, peer: Peer, wire: Wire) -> None:
+        self._session, self._wire = session, wire
+        self.owner = session.id
+        self.capabilities = peer.capabilities
+
+    @property
+    def level(self) -> str | None:
+        """What the client set it to last."""
+        return self._session.level
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Ask on the stream of this call."""
+        return await self._session.ask(method, params, self._wire)
+
+    async def log(self, params: JsonObject) -> None:
+        """Pass a message on, if it is severe enough."""
+        await _Teller(self._wire, self._session.level or LEVELS[0]).tell(params)
+
+
+class _Teller:
+    """Passes log messages on to a client that wants those from a level on."""
+
+    def __init__(self, wire: Wire, level: str) -> None:
+        self._wire, self._least = wire, LEVELS.index(level)
+
+    async def tell(self, params: JsonObject) -> None:
+        level = params.get("level")
+        if level in LEVELS and LEVELS.index(level) >= self._least:
+            await self._wire.send(told("notifications/message", params))
+
+
+class _Reporter:
+    """Sends progress to a client that asked for it. The protocol wants every number above the last."""
+
+    def __init__(self, wire: Wire, token: str | int) -> None:
+        self._wire, self._token, self._last = wire, token, -_STEP
+
+    async def __call__(self, progress: Progress) -> None:
+        done = progress.done
+        # The first may be 0, where a server says that it begins.
+        self._last = done if done is not None and done > self._last else self._last + _STEP
+        params: dict[str, Any] = {"progressToken": self._token, "progress": self._last}
+        if progress.total is not None:
+            params["total"] = progress.total
+        if progress.message is not None:
+            params["message"] = progress.message
+        await self._wire.send(told("notifications/progress", params))
+
+
+def _report(wire: Wire, meta: JsonObject) -> Report | None:
+    token = meta.get("progressToken")
+    if isinstance(token, str) and len(token) > _LONGEST_TOKEN:
+        raise ProtocolError(INVALID_PARAMS, f"a progressToken has at most {_LONGEST_TOKEN} characters")
+    return _Reporter(wire, token) if isinstance(token, str | int) else None
+
+
+def _passed(meta: JsonObject) -> JsonObject:
+    """What a client adds for whoever answers goes on; what belongs to its connection to us does not."""
+    if OWNED.issuperset(meta):
+        return _NOTHING
+    return {key: value for key, value in meta.items() if key not in _OURS and not key.startswith(RESERVED)}
+
+
+def _answers(params: JsonObject) -> tuple[JsonObject | None, str]:
+    """Read the answers to earlier questions, and what came with these to know the call again by."""
+    if "inputResponses" not in params and "requestState" not in params:
+        return None, ""
+    state, answers = params.get("requestState", ""), params.get("inputResponses", _NOTHING)
+    if type(state) is not str:
+        raise ProtocolError(INVALID_PARAMS, "requestState must be the text that came with the question")
+    if type(answers) is not dict or not all(
+        type(each) is dict for each in cast("dict[str, Any]", answers).values()
+    ):
+        raise ProtocolError(INVALID_PARAMS, "inputResponses must be an object of objects")
+    return cast("JsonObject", answers) or None, state
+
+
+async def _all_answers(ask: Ask, channel: SessionChannel) -> dict[str, Any]:
+    return {
+        name: await channel.ask(question["method"], question.get("params") or {})
+        for name, question in ask.questions.items()
+    }

@@ -1,0 +1,94 @@
+"""JSON-RPC as the protocol uses it: what a message must be, and how an answer is spelled."""
+
+from typing import Any, NamedTuple, cast
+
+import orjson
+
+from toolcrib.errors import Refused
+from toolcrib.frontends.mcp.revisions import OWNED
+from toolcrib.http.json_body import check_case
+from toolcrib.model import Json, JsonObject
+
+MessageId = str | int
+
+FREE = frozenset({"arguments", "inputResponses", "result"})
+"""Keys whose values are not part of a message's envelope: a key may occur twice in them."""
+
+_LONGEST_ID = 256
+_USUAL = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_USUAL_PARAMS = frozenset({"name", "arguments", "_meta", "uri", "cursor"})
+
+
+class Reply(NamedTuple):
+    """The answer to a request: the whole message, and the code of the error where it is one."""
+
+    body: bytes
+    code: int | None = None
+
+
+def checked(message: Json) -> JsonObject:
+    """Return a message that is a request, a notification or an answer; refuse anything else."""
+    if type(message) is not dict:
+        raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message")
+    said = cast("dict[str, Any]", message)
+    if said.get("jsonrpc") != "2.0":
+        raise Refused("INVALID_REQUEST", "the message must say that it is JSON-RPC 2.0", path="jsonrpc")
+    if type(said.get("method")) is not str and not is_answer(said):
+        raise Refused("INVALID_REQUEST", "the message must name a method", path="method")
+    params = said.get("params")
+    if params is None:
+        # Some clients spell it out that there are none.
+        said.pop("params", None)
+    elif type(params) is not dict:
+        raise Refused("INVALID_REQUEST", "the parameters must be an object", path="params")
+    else:
+        _check_params(cast("JsonObject", params))
+    if not _USUAL.issuperset(said):
+        check_case(said, "")
+    if "id" in said and id_of(said) is None:
+        raise Refused("INVALID_REQUEST", "the id of a request must be text or a whole number", path="id")
+    return said
+
+
+def _check_params(params: JsonObject) -> None:
+    if not _USUAL_PARAMS.issuperset(params):
+        check_case(params, "params.")
+    meta = params.get("_meta")
+    if type(meta) is dict and not OWNED.issuperset(cast("JsonObject", meta)):
+        check_case(cast("JsonObject", meta), "params._meta.")
+
+
+def is_answer(message: JsonObject) -> bool:
+    """Whether a message answers a question of ours: exactly one of result and error, and no method."""
+    return "method" not in message and "id" in message and ("result" in message) != ("error" in message)
+
+
+def id_of(message: Json) -> MessageId | None:
+    """Return the id of a message, where it has one that can be answered."""
+    found: Any = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    if type(found) is str:
+        return found if len(found) <= _LONGEST_ID else None
+    return found if type(found) is int else None
+
+
+def answered(id: MessageId, result: bytes) -> bytes:
+    """Spell the answer to a request; the result is encoded already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(id), result)
+
+
+def failed(id: MessageId | None, code: int, message: str, data: Any = None) -> bytes:
+    """Spell an error. Without an id, as for what could not be read, it has none."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def asked(id: MessageId, method: str, params: JsonObject) -> bytes:
+    """Spell a question of ours to a client."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
+def told(method: str, params: JsonObject) -> bytes:
+    """Spell a notification."""
+    return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})

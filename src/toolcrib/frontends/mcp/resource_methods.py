@@ -1,0 +1,278 @@
+"""Resources, prompts and completion as MCP clients ask for them: lists in pages, contents, and changes."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import orjson
+
+from toolcrib.errors import Refused, problem
+from toolcrib.formats.mcp import meta
+from toolcrib.frontends.mcp.paging import SINCE, Pages, cursor_of, paged
+from toolcrib.frontends.mcp.request import Asked, Live, ProtocolError, Respond, finished
+from toolcrib.frontends.mcp.resource_content import as_object, completion, contents, is_texts, messages
+from toolcrib.frontends.mcp.revisions import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    RESERVED,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+)
+from toolcrib.frontends.mcp.tool_calls import check, input_required
+from toolcrib.gateway import Follower, Gateway, Prompts, Resources, Run
+from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
+
+Carry = Callable[[Asked, Run], Awaitable[Result]]
+"""Tries a request as often as questions of its source demand; the state of an `ask` it returns is sealed."""
+Hear = Callable[[Live, str], None]
+
+_OWNED = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
+"""What a result says between us and the server it comes from."""
+_BETWEEN_US = frozenset(
+    {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION}
+)
+"""What a server says of our way to ask, which tells a client nothing about its own."""
+_OUR_FAULT = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
+
+
+class Materials:
+    """Answers everything that is not about tools."""
+
+    legacy_only = frozenset({"resources/subscribe", "resources/unsubscribe"})
+    """In the modern era a client names the resources it wants to hear of when it begins to listen."""
+
+    def __init__(self, gateway: Gateway, carry: Carry) -> None:
+        self._gateway, self._library = gateway, gateway.library
+        self._carry = carry
+        self._followers: dict[Live, Follower] = {}
+        self._listeners: list[Hear] = []
+
+    def methods(self) -> Mapping[str, Respond]:
+        """Return who answers what."""
+        return {
+            "resources/list": self._resources,
+            "resources/templates/list": self._templates,
+            "resources/read": self._read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "prompts/list": self._prompts,
+            "prompts/get": self._get,
+            "completion/complete": self._complete,
+        }
+
+    def capabilities(self, caller: Caller) -> dict[str, Any]:
+        """Say what there is for this caller now, or may be soon."""
+        there = self._library.announced(caller)
+        found: dict[str, Any] = {}
+        if there.resources:
+            found["resources"] = {"listChanged": True, **({"subscribe": True} if there.tells else {})}
+        if there.prompts:
+            found["prompts"] = {"listChanged": True}
+        if there.completes:
+            found["completions"] = {}
+        return found
+
+    # --- what changes ---
+
+    def mark(self, caller: Caller, kind: Literal["resources", "prompts"]) -> bytes:
+        """Return what tells one list of a caller from another."""
+        if kind == "resources":
+            return self._library.resources(caller).mark
+        return self._library.prompts(caller).mark(self._style(caller))
+
+    def follower(self, caller: Caller, hear: Callable[[str], None]) -> Follower:
+        """Return what follows resources for one client, and tells it by the URIs it spells."""
+        return self._library.following.follower(caller, hear)
+
+    def listen(self, hear: Hear) -> None:
+        """Hear of every resource that has changed and that a session has subscribed to."""
+        self._listeners.append(hear)
+
+    def ended(self, session: Live) -> None:
+        """Give up what a session has subscribed to."""
+        follower = self._followers.pop(session, None)
+        if follower is not None:
+            follower.close()
+
+    async def _subscribe(self, asked: Asked) -> bytes:
+        uri, session = _text(asked, "uri"), asked.peer.session
+        if session is None:
+            raise ProtocolError(INVALID_REQUEST, "only a client with a session can subscribe")
+        follower = self._followers.get(session)
+        if follower is None:
+            follower = self._followers[session] = self.follower(
+                asked.peer.caller, partial(self._updated, session)
+            )
+        try:
+            await follower.add(uri)
+        except Refused as refused:
+            raise self._missing(asked, uri, refused) from None
+        session.watched.add(uri)
+        return finished(asked, {})
+
+    async def _unsubscribe(self, asked: Asked) -> bytes:
+        uri, session = _text(asked, "uri"), asked.peer.session
+        if session is not None and session in self._followers:
+            self._followers[session].drop(uri)
+            session.watched.discard(uri)
+        return finished(asked, {})
+
+    def _updated(self, session: Live, uri: str) -> None:
+        for hear in self._listeners:
+            hear(session, uri)
+
+    # --- lists ---
+
+    async def _resources(self, asked: Asked) -> bytes:
+        there = self._library.resources(asked.peer.caller)
+        return _page(asked, there, "resources", there.listed)
+
+    async def _templates(self, asked: Asked) -> bytes:
+        there = self._library.resources(asked.peer.caller)
+        return _page(asked, there, "resourceTemplates", there.listed_templates)
+
+    async def _prompts(self, asked: Asked) -> bytes:
+        caller = asked.peer.caller
+        there, style = self._library.prompts(caller), self._style(caller)
+        return _page(asked, there, "prompts", partial(there.listed, style), style)
+
+    def _style(self, caller: Caller) -> str:
+        return self._gateway.style(caller) or "safe"
+
+    # --- what is in them ---
+
+    async def _read(self, asked: Asked) -> bytes:
+        uri, caller = _text(asked, "uri"), asked.peer.caller
+        try:
+            outcome = await self._carry(asked, partial(self._library.read, uri, caller))
+        except Refused as refused:
+            raise self._missing(asked, uri, refused) from None
+        try:
+            return self._spelled(asked, outcome, contents)
+        except ProtocolError as error:
+            raise _about(asked, uri, error) from None
+
+    async def _get(self, asked: Asked) -> bytes:
+        name, arguments = _text(asked, "name"), asked.params.get("arguments")
+        if arguments is not None and not is_texts(arguments):
+            raise ProtocolError(INVALID_PARAMS, "arguments must be an object of texts")
+        run = partial(self._library.get, name, arguments, asked.peer.caller)
+        return self._spelled(asked, await self._carry(asked, run), messages)
+
+    async def _complete(self, asked: Asked) -> bytes:
+        params = {key: asked.params[key] for key in ("ref", "argument", "context") if key in asked.params}
+        _check_completion(params)
+        outcome = await self._library.complete(params, asked.peer.caller, {"origin": asked.origin})
+        return self._spelled(asked, outcome, completion)
+
+    def _spelled(
+        self, asked: Asked, outcome: Result, read: Callable[[JsonObject, str], JsonObject | None]
+    ) -> bytes:
+        """Spell what came back; what the protocol does not know must not reach a client."""
+        fault = outcome.problem
+        if fault is None and outcome.ask is not None:
+            return input_required(asked, outcome)
+        if fault is None:
+            said = as_object(outcome.data)
+            found = read(said, asked.peer.revision)
+            if found is not None:
+                return _finished(asked, said, found)
+            strange = f"the server's answer to {asked.method} is not what the protocol allows"
+            fault = problem("CONTRACT_VIOLATION", strange)
+            outcome = self._gateway.refusal(fault, asked.origin)
+        raise _fault(outcome, fault)
+
+    def _missing(self, asked: Asked, uri: str, refused: Refused) -> Exception:
+        """What is not there has a code of its own, which differs from era to era."""
+        fault = refused.problem
+        if fault.code != "NOT_FOUND":
+            return refused
+        beside = meta(self._gateway.refusal(fault, asked.origin))
+        return ProtocolError(_not_found(asked), fault.message, {"uri": uri, **beside})
+
+
+def _page(
+    asked: Asked,
+    there: Resources | Prompts,
+    key: str,
+    entries: Callable[[], Sequence[JsonObject]],
+    style: str = "",
+) -> bytes:
+    """Return the page behind a cursor; all pages are made once, for all who may see the same."""
+    cursor, revision = cursor_of(asked), asked.peer.revision
+    spelling = f"{key} {revision} {style}"
+    pages: Pages | None = there.rendered.get(spelling)
+    if pages is None:
+        pages = there.rendered[spelling] = paged(key, _spelled(entries(), revision), revision)
+    found = pages.get(cursor)
+    if found is None:
+        raise ProtocolError(INVALID_PARAMS, "there is no such cursor; ask for the first page again")
+    return found
+
+
+def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
+    return [
+        orjson.dumps({name: value for name, value in each.items() if SINCE.get(name, "") <= revision})
+        for each in entries
+    ]
+
+
+def _finished(asked: Asked, said: JsonObject, found: JsonObject) -> bytes:
+    """Put together what a client gets: what it asked for, and what the server adds for whoever reads it."""
+    beside = as_object(said.get("_meta"))
+    passed = {key: value for key, value in beside.items() if not key.startswith(RESERVED)}
+    more = {key: value for key, value in said.items() if key not in _OWNED and key not in found}
+    answer = {**found, **more, **({"_meta": passed} if passed else {})}
+    # What was read may change at any time; whoever wants to keep it can subscribe.
+    return finished(asked, answer, ttl_ms=0 if asked.method == "resources/read" else None)
+
+
+def _fault(outcome: Result, fault: Problem) -> ProtocolError:
+    """What went wrong, as a protocol error: there is no other way to say it here."""
+    try:
+        check(outcome, fault)
+    except ProtocolError as error:
+        return (
+            error if error.code not in _BETWEEN_US else ProtocolError(INTERNAL_ERROR, str(error), error.data)
+        )
+    code = INVALID_PARAMS if fault.kind in _OUR_FAULT else INTERNAL_ERROR
+    return ProtocolError(code, fault.message, meta(outcome))
+
+
+def _about(asked: Asked, uri: str, error: ProtocolError) -> ProtocolError:
+    """Say which resource was refused; one that is not there has another code in another era."""
+    data = as_object(error.data)
+    absent = error.code == RESOURCE_NOT_FOUND or (error.code == INVALID_PARAMS and "uri" in data)
+    code = _not_found(asked) if absent else error.code
+    if code not in (INVALID_PARAMS, RESOURCE_NOT_FOUND):
+        return error
+    return ProtocolError(code, str(error), {**data, "uri": uri})
+
+
+def _not_found(asked: Asked) -> int:
+    return INVALID_PARAMS if asked.peer.modern else RESOURCE_NOT_FOUND
+
+
+def _text(asked: Asked, key: str) -> str:
+    value = asked.params.get(key)
+    if type(value) is not str or not value:
+        raise ProtocolError(INVALID_PARAMS, f"{key} must be a text, and not empty")
+    return value
+
+
+def _check_completion(params: JsonObject) -> None:
+    """Refuse a request that does not say what is to be completed."""
+    ref, argument, context = (as_object(params.get(key)) for key in ("ref", "argument", "context"))
+    key = {"ref/prompt": "name", "ref/resource": "uri"}.get(str(ref.get("type")))
+    if key is None or not is_texts({key: ref.get(key)}) or not ref[key]:
+        raise ProtocolError(
+            INVALID_PARAMS, "ref must be a ref/prompt with a name or a ref/resource with a uri"
+        )
+    if not is_texts({key: argument.get(key) for key in ("name", "value")}):
+        raise ProtocolError(INVALID_PARAMS, "argument must have a name and a value, both texts")
+    if not is_texts(context.get("arguments", {})):
+        raise ProtocolError(INVALID_PARAMS, "the arguments in context must be an object of texts")

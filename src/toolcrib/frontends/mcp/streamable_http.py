@@ -1,0 +1,322 @@
+"""MCP over streamable HTTP, for known callers: reads a request, finds its session or envelope, answers."""
+
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache, partial
+from typing import cast
+
+import anyio
+
+from toolcrib.background_tasks import background_tasks, keep_running
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.formats.mcp import meta
+from toolcrib.formats.rest import status
+from toolcrib.frontends.mcp.call_origin import origin_of
+from toolcrib.frontends.mcp.change_notifications import farewell
+from toolcrib.frontends.mcp.engine import Engine, introduced, refused
+from toolcrib.frontends.mcp.jsonrpc import FREE, Reply, answered, checked, failed, id_of, is_answer
+from toolcrib.frontends.mcp.request import Asked, ProtocolError, meta_of
+from toolcrib.frontends.mcp.request_metadata import peer_of, stated
+from toolcrib.frontends.mcp.response import HttpWire, Wires
+from toolcrib.frontends.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY, PARSE_ERROR, STATUS
+from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, Session, Sessions
+from toolcrib.gateway import Conversations, Gateway
+from toolcrib.http import Answer, Request, json_answer
+from toolcrib.http.json_body import check_keys, parse
+from toolcrib.http.response import JSON
+from toolcrib.interfaces import Store
+from toolcrib.model import Json, JsonObject
+
+MOST_BYTES = 4 * 1024 * 1024
+MOST_IN_BATCH = 100
+BATCHES = "2025-03-26"
+"""The one revision in which several messages may come in one list."""
+
+_HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
+_ACCEPTED = Answer(202, b"")
+_JSON, _EVENTS = b"application/json", b"text/event-stream"
+
+
+class McpFace:
+    """Answers requests whose caller is known: `request.caller`, in the context it asked for."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        conversations: Conversations,
+        key: bytes,
+        store: Store,
+        *,
+        most_sessions: int = MOST_SESSIONS,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._gateway = gateway
+        self._engine = Engine(gateway, conversations)
+        self._sessions = Sessions(
+            key,
+            store.mcp_sessions,
+            store.clock.now,
+            most=most_sessions,
+            share=gateway.share,
+            idle_seconds=idle_seconds,
+            gone=self._gone,
+        )
+        self._wires = Wires()
+        self._streams: dict[anyio.CancelScope, str] = {}
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Serve for as long as this is open; what is still listened to then ends."""
+        async with background_tasks() as tasks:
+            tasks.start_soon(keep_running, self._sessions.run)
+            try:
+                yield
+            finally:
+                self.end()
+
+    def _gone(self, session: Session) -> None:
+        self._engine.materials.ended(session)
+        self._gateway.session_ended(session.id)
+
+    def end(self, key: str | None = None) -> None:
+        """Close the open streams of a key that has been revoked; without one all, so that nobody waits."""
+        if key is None:
+            self._sessions.hush()
+        for stream, owner in tuple(self._streams.items()):
+            if key is None or key == owner:
+                stream.cancel()
+
+    def answer(self, request: Request) -> Awaitable[Answer | None]:
+        """Answer one request; None where the answer was a stream."""
+        return self._post(request) if request.method == "POST" else self._get_or_delete(request)
+
+    async def _get_or_delete(self, request: Request) -> Answer | None:
+        if (stated(request.headers, b"mcp-protocol-version") or LEGACY.encode()) not in _HANDSHAKES:
+            said = failed(None, INVALID_REQUEST, "in this revision every message is a POST")
+            return Answer(405, said, (*JSON, (b"allow", b"POST")))
+        try:
+            session = await self._session(request)
+            if request.method == "DELETE":
+                await self._sessions.end(session)
+                return Answer(200, b"")
+            return await self._hear(request, session)
+        except ToolcribError as error:
+            return self._refused(request, error, INVALID_REQUEST, None)
+
+    # --- one message, or a list of them ---
+
+    async def _post(self, request: Request) -> Answer | None:
+        code, message = INVALID_REQUEST, None
+        try:
+            body = await request.body(MOST_BYTES)
+            _check_type(request.headers)
+            code = PARSE_ERROR
+            message = parse(body)
+            code = INVALID_REQUEST
+            check_keys(body, message, FREE)
+            revision = stated(request.headers, b"mcp-protocol-version")
+            if revision is not None and revision not in _HANDSHAKES:
+                return await self._modern(request, checked(message))
+            if type(message) is list:
+                return await self._batch(request, cast("list[Json]", message))
+            return await self._legacy(request, checked(message))
+        except ToolcribError as error:
+            return self._refused(request, error, code, id_of(message))
+
+    def _refused(self, request: Request, error: ToolcribError, code: int, id: str | int | None) -> Answer:
+        outcome = self._gateway.refusal(error.problem, request.origin)
+        return Answer(status(outcome), failed(id, code, error.problem.message, meta(outcome)))
+
+    # --- the modern era: every request stands alone ---
+
+    async def _modern(self, request: Request, message: JsonObject) -> Answer | None:
+        if is_answer(message):
+            raise Refused("INVALID_REQUEST", "in this revision nobody is asked anything, so nobody answers")
+        if "id" not in message:
+            return _ACCEPTED
+        if not _takes(request, _JSON, _EVENTS):
+            return _not_acceptable("accept both application/json and text/event-stream")
+        wire = HttpWire(request)
+        try:
+            peer = peer_of(message, request.caller, request.headers)
+        except ProtocolError as error:
+            return await self._finished(wire, refused(message["id"], error))
+        params = message["params"]
+        asked = Asked(
+            id=message["id"],
+            method=message["method"],
+            params=params,
+            peer=peer,
+            wire=wire,
+            origin=origin_of(request.origin, peer, params["_meta"]),
+            headers=request.headers,
+        )
+        if asked.method == "subscriptions/listen":
+            return await self._finished(wire, await self._listened(asked))
+        self._wires.add(wire)
+        try:
+            reply = await self._engine.answer(asked)
+        finally:
+            self._wires.discard(wire)
+        return await self._finished(wire, reply)
+
+    def _finished(self, wire: HttpWire, reply: Reply) -> Awaitable[Answer | None]:
+        return wire.finish(reply.body, 200 if reply.code is None else STATUS.get(reply.code, 200))
+
+    async def _listened(self, asked: Asked) -> Reply:
+        wire = cast("HttpWire", asked.wire)
+        self._wires.add(wire)
+        try:
+            with self._stream(asked.peer.caller.key):
+                return await self._engine.answer(asked)
+        finally:
+            self._wires.discard(wire)
+        return Reply(answered(asked.id, farewell(asked)))
+
+    @contextmanager
+    def _stream(self, key: str) -> Generator[anyio.CancelScope]:
+        """Serve what stays open until the client leaves, or `end` is called, which leaves the block."""
+        with anyio.CancelScope() as life:
+            self._streams[life] = key
+            try:
+                yield life
+            finally:
+                del self._streams[life]
+
+    # --- the handshake era: a session ---
+
+    async def _legacy(self, request: Request, message: JsonObject) -> Answer | None:
+        if message.get("method") == "initialize" and "id" in message:
+            return self._initialize(request, message)
+        session = await self._session(request)
+        wire = HttpWire(request, streams=_takes(request, _EVENTS))
+        if "id" not in message or is_answer(message):
+            return self._noted(session, message)
+        # A lost connection says nothing in this era: the client may only have lost the way to us.
+        request.scope["toolcrib.outlives"] = True
+        self._wires.add(wire)
+        try:
+            reply = await self._ran(request, session, message, wire)
+        finally:
+            self._wires.discard(wire)
+        return await wire.finish(None if reply is None else reply.body, 200)
+
+    def _initialize(self, request: Request, message: JsonObject) -> Answer:
+        try:
+            revision, capabilities, client = introduced(message.get("params", {}))
+        except ProtocolError as error:
+            return Answer(200, refused(message["id"], error).body)
+        session = self._sessions.open(request.caller, revision, capabilities, client)
+        welcome = {
+            "jsonrpc": "2.0",
+            "id": message["id"],
+            "result": self._engine.welcome(request.caller, revision),
+        }
+        return json_answer(welcome, 200, (b"mcp-session-id", session.id.encode()))
+
+    async def _session(self, request: Request) -> Session:
+        given = stated(request.headers, b"mcp-session-id")
+        if given is None:
+            message = "send the Mcp-Session-Id that `initialize` was answered with"
+            raise Refused("INVALID_REQUEST", message, path="Mcp-Session-Id")
+        return await self._sessions.find(given.decode("latin-1"), request.caller)
+
+    def _noted(self, session: Session, message: JsonObject) -> Answer:
+        """Take a message that wants no answer."""
+        if is_answer(message):
+            if not session.take(message):
+                text = (
+                    "the question was asked by another replica, which is not here; introduce yourself again"
+                )
+                raise Refused("NOT_FOUND", text, path="Mcp-Session-Id")
+        elif message["method"] == "notifications/cancelled":
+            session.running.cancel(message.get("params", {}).get("requestId"))
+        return _ACCEPTED
+
+    async def _ran(
+        self, request: Request, session: Session, message: JsonObject, wire: HttpWire
+    ) -> Reply | None:
+        params = message.get("params", {})
+        asked = Asked(
+            id=message["id"],
+            method=message["method"],
+            params=params,
+            peer=session.peer,
+            wire=wire,
+            origin=origin_of(request.origin, session.peer, meta_of(params)),
+            headers=request.headers,
+        )
+        return await session.running.run(asked.id, self._engine.answer(asked))
+
+    async def _batch(self, request: Request, messages: list[Json]) -> Answer | None:
+        """Answer several messages in one, in the one revision that has it."""
+        session = await self._session(request)
+        if session.peer.revision != BATCHES:
+            raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message; batches are not taken")
+        if not 0 < len(messages) <= MOST_IN_BATCH:
+            raise Refused("INVALID_REQUEST", f"a batch holds 1 to {MOST_IN_BATCH} messages")
+        said = [checked(message) for message in messages]
+        for each in said:
+            if "id" not in each or is_answer(each):
+                self._noted(session, each)
+        questions = [each for each in said if "id" in each and not is_answer(each)]
+        if not questions:
+            return _ACCEPTED
+        wire = HttpWire(request, streams=_takes(request, _EVENTS))
+        bodies = await self._all(request, session, questions, wire)
+        return await wire.finish(b"[%b]" % b",".join(bodies) if bodies else None, 200)
+
+    async def _all(
+        self, request: Request, session: Session, questions: Sequence[JsonObject], wire: HttpWire
+    ) -> list[bytes]:
+        bodies: list[bytes] = []
+
+        async def answer(message: JsonObject) -> None:
+            reply = await self._ran(request, session, message, wire)
+            if reply is not None:
+                bodies.append(reply.body)
+
+        async with anyio.create_task_group() as tasks:
+            for each in questions:
+                tasks.start_soon(answer, each)
+        return bodies
+
+    async def _hear(self, request: Request, session: Session) -> Answer | None:
+        """Serve the stream of a session; one it had before is taken to be lost, and ends."""
+        if not _takes(request, _EVENTS):
+            return _not_acceptable("accept text/event-stream")
+        if session.stream is not None:
+            session.stream.cancel()
+        wire = HttpWire(request)
+        with self._stream(request.caller.key) as life:
+            session.stream = life
+            self._wires.add(wire)
+            try:
+                begin = partial(wire.write, b": listening\n\n")
+                await self._engine.changes.tell(session, request.caller, wire.send, begin)
+            finally:
+                self._wires.discard(wire)
+                if session.stream is life:
+                    session.stream = None
+        return await wire.finish(None, 200)
+
+
+def _takes(request: Request, *kinds: bytes) -> bool:
+    """Whether a client takes answers of these kinds; one that does not say takes any."""
+    return _accepted(request.headers.get(b"accept", b"*/*"), kinds)
+
+
+@lru_cache(maxsize=256)
+def _accepted(accept: bytes, kinds: tuple[bytes, ...]) -> bool:
+    said = {each.partition(b";")[0].strip() for each in accept.lower().split(b",")}
+    return all(not said.isdisjoint((kind, b"%b/*" % kind.partition(b"/")[0], b"*/*")) for kind in kinds)
+
+
+def _not_acceptable(what: str) -> Answer:
+    return Answer(406, failed(None, INVALID_REQUEST, f"the client must {what}"))
+
+
+def _check_type(headers: Mapping[bytes, bytes]) -> None:
+    kind = headers.get(b"content-type", b"")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+        raise Refused("INVALID_REQUEST", "an MCP message is sent as application/json", path="Content-Type")

@@ -1,0 +1,122 @@
+"""One `tools/call`: into the gateway, and its result back as the client's revision spells it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import orjson
+
+from toolcrib.errors import CODES, Refused, problem
+from toolcrib.formats.mcp import encode, meta
+from toolcrib.formats.mirrored_headers import BadMirror, Mirrors, mirrors_of
+from toolcrib.frontends.mcp.elicitation import Bridge
+from toolcrib.frontends.mcp.request import SERVER, Asked, ProtocolError, finished
+from toolcrib.frontends.mcp.request_metadata import check_mirrors
+from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from toolcrib.frontends.mcp.search_mode import Finds
+from toolcrib.frontends.mcp.tool_content import fitted, has_structure
+from toolcrib.gateway import LINK, Gateway
+from toolcrib.model import Caller, JsonObject, Problem, Result
+
+_MOST_KNOWN = 10_000
+_CODES = {"INVALID_REQUEST": INVALID_REQUEST}
+_STAMP = orjson.dumps(SERVER)
+_STRANGE = "the tool's answer holds content that MCP does not know"
+
+
+class Calling:
+    """Answers `tools/call` from the raw parameters: models of them would be built only to be taken apart."""
+
+    def __init__(
+        self, gateway: Gateway, bridge: Bridge, finds: Finds, found: Callable[[Asked], Awaitable[None]]
+    ) -> None:
+        self._gateway, self._bridge = gateway, bridge
+        self._finds, self._found = finds, found
+        self._version = 0
+        self._mirrors: dict[tuple[str, str, str], Mirrors] = {}
+
+    async def answer(self, asked: Asked) -> bytes:
+        """Carry out the call; what is wrong with the request itself becomes a protocol error."""
+        name, arguments = _read(asked.params)
+        peer = asked.peer
+        if asked.headers is not None and peer.modern:
+            mirrors = self._mirrors_of(name, peer.caller)
+            if mirrors:
+                check_mirrors(mirrors, arguments or {}, asked.headers)
+        outcome = await self._bridge.call(asked, name, arguments)
+        if self._finds.on(peer.caller) and self._finds.note(peer, name, outcome):
+            await self._found(asked)
+        if outcome.content and any(block.get("type") == LINK for block in outcome.content):
+            outcome = self._linked(outcome, name, peer.caller)
+        return self._spelled(asked, outcome)
+
+    def _linked(self, outcome: Result, name: str, caller: Caller) -> Result:
+        """Spell links so that they lead back to the server they are from, whatever others have."""
+        try:
+            source = self._gateway.tool(name, caller).source
+        except Refused:  # it went while the call ran, and its server's resources with it
+            return outcome
+        link = self._gateway.library.links(source, caller)
+        content = (link(block) if block.get("type") == LINK else block for block in outcome.content)
+        return outcome.but(content=tuple(content))
+
+    def _spelled(self, asked: Asked, outcome: Result) -> bytes:
+        if outcome.problem is not None:
+            check(outcome, outcome.problem)
+        elif outcome.ask is not None:
+            return input_required(asked, outcome)
+        peer = asked.peer
+        fit = fitted(outcome, peer.revision)
+        if fit is None:
+            fit = self._gateway.refusal(problem("CONTRACT_VIOLATION", _STRANGE), asked.origin)
+        if not has_structure(peer.revision):
+            fit = fit.but(structured=False)
+        return encode(fit, _STAMP if peer.modern else b"")
+
+    def _mirrors_of(self, name: str, caller: Caller) -> Mirrors:
+        """Return which arguments travel in headers too; found out once per catalog, name and caller."""
+        key = (name, caller.id, caller.context)
+        if self._version != self._gateway.version or len(self._mirrors) >= _MOST_KNOWN:
+            self._version = self._gateway.version
+            self._mirrors.clear()
+        found = self._mirrors.get(key)
+        if found is None:
+            try:
+                found = mirrors_of(self._gateway.tool(name, caller).input_schema)
+            except (Refused, BadMirror):
+                return ()
+            self._mirrors[key] = found
+        return found
+
+
+def check(outcome: Result, fault: Problem) -> None:
+    """Raise what goes back as a protocol error: a request that is none, or a server's own such error."""
+    own: Any = fault.details.get("code") if fault.code == "TOOL_FAILED" else None
+    if type(own) is int:
+        # That a server knows no such method says nothing about ours.
+        own = INTERNAL_ERROR if own == METHOD_NOT_FOUND else own
+        data = fault.details.get("data")
+        beside = meta(outcome)
+        raise ProtocolError(
+            own, fault.message, {**data, **beside} if type(data) is dict else beside if data is None else data
+        )
+    if CODES[fault.code].mcp == "error":
+        raise ProtocolError(_CODES.get(fault.code, INVALID_PARAMS), fault.message, meta(outcome))
+
+
+def input_required(asked: Asked, outcome: Result) -> bytes:
+    """Spell a result that is a question; a client without a session calls again with the answer."""
+    ask = outcome.ask
+    spelled: dict[str, Any] = {"resultType": "input_required", "inputRequests": ask.questions if ask else {}}
+    if ask is not None and ask.state:
+        spelled["requestState"] = ask.state
+    spelled["_meta"] = meta(outcome)
+    return finished(asked, spelled)
+
+
+def _read(params: JsonObject) -> tuple[str, JsonObject | None]:
+    name, arguments = params.get("name"), params.get("arguments")
+    if type(name) is not str:
+        raise ProtocolError(INVALID_PARAMS, "name must be the name of a tool")
+    if arguments is not None and type(arguments) is not dict:
+        raise ProtocolError(INVALID_PARAMS, "arguments must be an object")
+    return name, cast("JsonObject | None", arguments)

@@ -1,0 +1,102 @@
+"""The tool list as MCP clients read it: prepared per catalog version, audience and revision, in pages."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import orjson
+
+from toolcrib.errors import Refused
+from toolcrib.formats import Mcp
+from toolcrib.frontends.mcp.paging import SINCE, Pages, cursor_of, paged
+from toolcrib.frontends.mcp.request import Asked, Peer
+from toolcrib.frontends.mcp.revisions import MODERN
+from toolcrib.frontends.mcp.search_mode import Finds
+from toolcrib.gateway import Cutting, Gateway, unhurried
+from toolcrib.model import Caller, JsonObject, Tool
+
+_MIN_KEPT, _KEPT_PER_TOOL = 256, 8
+"""How many definitions are kept: a few, and for each tool of a list one per revision and style of names.
+
+Servers that come and go leave theirs behind, so that all are dropped where there are more.
+"""
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_FORMAT = Mcp()
+_SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
+"""The revision a field of a tool came with."""
+
+
+class Listing:
+    """Answers `tools/list`. A definition is spelled once for each revision, then handed out."""
+
+    def __init__(self, gateway: Gateway, finds: Finds) -> None:
+        self._gateway, self._finds, self._cutting = gateway, finds, Cutting(gateway)
+        self._kept: dict[tuple[str, str, str], bytes] = {}
+        self._max_kept = _MIN_KEPT
+
+    async def answer(self, asked: Asked) -> bytes:
+        """Return the page behind a cursor."""
+        cursor = cursor_of(asked)
+        found = (await self._pages(asked.peer)).get(cursor)
+        if found is None:
+            message = "there is no such cursor; ask for the first page again"
+            raise Refused("INVALID_REQUEST", message, path="cursor")
+        return found
+
+    async def _pages(self, peer: Peer) -> Pages:
+        caller, revision = peer.caller, peer.revision
+        style = self._gateway.style(caller) or "safe"
+        if style == "qualified":
+            wanted = f"set `style` of the context {caller.context} to safe or flat"
+            raise Refused("INVALID_REQUEST", f"MCP takes no names like source:tool; {wanted}")
+        name, kind = self._name(style, caller), f"mcp-{revision}-{style}"
+        kept: Pages | None = self._gateway.kept(caller, kind)
+        if kept is not None:
+            return kept
+        if self._finds.on(caller):
+            await self._cutting.choosing(caller)
+            return await self._rendered(self._finds.shown(caller, peer.session), name, revision)
+
+        def whole(tools: Sequence[Tool]) -> Awaitable[Pages]:
+            return self._rendered(self._cutting.cut(tools, caller, "mcp"), name, revision)
+
+        await self._cutting.ready(caller, "mcp")
+        return await self._gateway.preparing(caller, kind, whole)
+
+    def _name(self, style: str, caller: Caller) -> Callable[[Tool], str]:
+        """Use the style's name where the protocol takes it, else the safe one."""
+
+        def name(tool: Tool) -> str:
+            named = self._gateway.named(tool, style, caller)
+            return named if _PLAIN.fullmatch(named) else tool.exposed
+
+        return name
+
+    async def _rendered(self, tools: Sequence[Tool], name: Callable[[Tool], str], revision: str) -> Pages:
+        self._max_kept = max(self._max_kept, _MIN_KEPT + _KEPT_PER_TOOL * len(tools))
+        spelled = await unhurried(tools, lambda tool: self._spelled(tool, name(tool), revision))
+        return paged("tools", spelled, revision)
+
+    def _spelled(self, tool: Tool, name: str, revision: str) -> bytes:
+        key = (tool.fingerprint, name, revision)
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= self._max_kept:
+                self._kept.clear()
+            found = self._kept[key] = _definition(tool, name, revision)
+        return found
+
+
+def _definition(tool: Tool, name: str, revision: str) -> bytes:
+    """Spell a definition as the revision allows it."""
+    spelled: dict[str, Any] = {
+        key: value for key, value in _FORMAT.tool(tool, name).items() if _SINCE.get(key, "") <= revision
+    }
+    if revision != MODERN and not _is_object(spelled.get("outputSchema")):
+        spelled.pop("outputSchema", None)
+    return orjson.dumps(spelled)
+
+
+def _is_object(schema: JsonObject | None) -> bool:
+    """Whether older clients, which take nothing but objects for structured content, can have this schema."""
+    return schema is not None and schema.get("type") == "object"

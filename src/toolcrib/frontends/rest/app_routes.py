@@ -1,0 +1,165 @@
+"""Apps and their tools: for their developers, and what of them users may see."""
+
+from collections.abc import Callable
+
+from toolcrib.admin import AppDesk
+from toolcrib.admin.app_admin import APPS, spell_app
+from toolcrib.errors import Refused
+from toolcrib.frontends.rest.fields import count, only, text
+from toolcrib.frontends.rest.schema_terms import COUNT, gives, query, takes
+from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.interfaces import AppRecord
+from toolcrib.model import Caller, JsonObject
+
+USERS = "crib:users"
+"""Opens what belongs to any user."""
+
+MOST = 1000
+
+
+class AppRoutes:
+    """Answers for the developers' door."""
+
+    def __init__(self, desk: AppDesk, confined: Callable[[AppRecord, Caller], AppRecord]) -> None:
+        self._desk, self._confined = desk, confined
+
+    async def list(self, request: Request) -> Answer:
+        """List the apps: one's own with all there is to know, others as users see them."""
+        asked = request.query("after", "limit")
+        check_reader(request.caller)
+        limit = count(asked, "limit", default=100, most=MOST)
+        found = self._desk.page(after=text(asked, "after") or "", limit=limit)
+        return json_answer({"apps": [self._spelled(app, request.caller) for app in found]})
+
+    async def get(self, request: Request) -> Answer:
+        """Show one app."""
+        return json_answer(self._spelled(await self._seen(request), request.caller))
+
+    async def put(self, request: Request) -> Answer:
+        """Store an app; a new one is given its key."""
+        request.query()
+        app, key = await self._desk.put(request.params["package"], await request.json(), request.actor)
+        spelled = spell_app(app, request.caller)
+        return json_answer(spelled) if key is None else json_answer({**spelled, "apiKey": key}, 201)
+
+    async def drop(self, request: Request) -> Answer:
+        """Remove an app."""
+        request.query()
+        package = request.params["package"]
+        await self._desk.drop(package, request.actor)
+        return json_answer({"packageName": package, "removed": True})
+
+    async def rotate(self, request: Request) -> Answer:
+        """Put another key in place of an app's."""
+        request.query()
+        package = request.params["package"]
+        key = await self._desk.rotate(package, request.actor)
+        return json_answer({"packageName": package, "apiKey": key})
+
+    async def define(self, request: Request) -> Answer:
+        """Store an app's tools."""
+        request.query()
+        fields = only(await request.json(), "tools")
+        stored = await self._desk.define(request.params["package"], fields.get("tools"), request.actor)
+        return json_answer(stored)
+
+    async def tools(self, request: Request) -> Answer:
+        """Show an app's tools as they were defined."""
+        app = self._confined(await self._seen(request), request.caller)
+        told: JsonObject = {"packageName": app.package, "version": app.version}
+        return json_answer({**told, "tools": [each.definition for each in app.tools]})
+
+    def _spelled(self, app: AppRecord, caller: Caller) -> JsonObject:
+        return spell_app(self._confined(app, caller), caller)
+
+    async def _seen(self, request: Request) -> AppRecord:
+        request.query()
+        check_reader(request.caller)
+        return await self._desk.get(request.params["package"])
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the table of these routes."""
+        return (*self._reading(), *self._writing(), *self._defining())
+
+    def _reading(self) -> tuple[Route, ...]:
+        page = [
+            query("after", "from the first app after this package on"),
+            query("limit", "the most apps to list", {**COUNT, "minimum": 1, "maximum": MOST}),
+        ]
+        return (
+            Route(
+                method="GET",
+                path="/api/apps",
+                handler=self.list,
+                summary="The apps there are; of one's own, all there is to know.",
+                document={"parameters": page, **gives("Apps")},
+            ),
+            Route(
+                method="GET",
+                path="/api/apps/{package}",
+                handler=self.get,
+                summary="One app; its owner sees more of it.",
+                document=gives("App"),
+            ),
+            Route(
+                method="GET",
+                path="/api/apps/{package}/tools",
+                handler=self.tools,
+                summary="An app's tools, as they were defined.",
+                document=gives("AppTools"),
+            ),
+        )
+
+    def _writing(self) -> tuple[Route, ...]:
+        return (
+            Route(
+                method="PUT",
+                path="/api/apps/{package}",
+                handler=self.put,
+                summary="Stores an app; the API key of a new one is shown this once.",
+                action="apps.update",
+                needs=APPS,
+                fresh=True,
+                document={**takes("NewApp"), **gives("App", "200", "201")},
+            ),
+            Route(
+                method="DELETE",
+                path="/api/apps/{package}",
+                handler=self.drop,
+                summary="Removes an app, for everybody.",
+                action="apps.remove",
+                needs=APPS,
+                document=gives("Removed"),
+            ),
+            Route(
+                method="POST",
+                path="/api/apps/{package}/key/rotate",
+                handler=self.rotate,
+                summary="Puts another API key in place of an app's, which ends at once.",
+                action="apps.rotate_key",
+                needs=APPS,
+                fresh=True,
+                document=gives("AppKey"),
+            ),
+        )
+
+    def _defining(self) -> tuple[Route, ...]:
+        return (
+            Route(
+                method="POST",
+                path="/api/apps/{package}/tools",
+                handler=self.define,
+                summary="Stores all of an app's tools, or, where one has a fault, none of them.",
+                action="apps.define_tools",
+                needs=APPS,
+                fresh=True,
+                document={**takes("NewTools"), **gives("StoredTools")},
+            ),
+        )
+
+
+def check_reader(caller: Caller) -> None:
+    """Users see which apps there are; of the others, those whose work it is."""
+    if caller.user is None and not (caller.may(APPS) or caller.may(USERS)):
+        message = f"this needs a user's own key, or the permission {APPS} or {USERS}"
+        raise Refused("SCOPE_DENIED", message)

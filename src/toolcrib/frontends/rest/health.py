@@ -1,0 +1,47 @@
+"""Whether the gateway lives, whether it takes work, and how it does."""
+
+import logging
+from collections.abc import Callable
+
+from toolcrib.admin import Console
+from toolcrib.errors import Refused, ToolcribError, Unavailable
+from toolcrib.http import Answer, Request, json_answer
+from toolcrib.http.response import SAFE
+
+log = logging.getLogger(__name__)
+
+_PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+
+class Life:
+    """Answers orchestrators and Prometheus. What is open to all names nothing of what runs here."""
+
+    def __init__(
+        self, console: Console, draining: Callable[[], bool], short_of_memory: Callable[[], None]
+    ) -> None:
+        self._console, self._draining, self._short_of_memory = console, draining, short_of_memory
+
+    async def health(self, request: Request) -> Answer:
+        """Say that the process answers."""
+        del request
+        return json_answer({"status": "ok"})
+
+    async def ready(self, request: Request) -> Answer:
+        """Say that calls are welcome."""
+        del request
+        if self._draining():
+            raise Refused("OVERLOADED", "the gateway is stopping; send calls elsewhere", retry_after=5.0)
+        self._short_of_memory()
+        try:
+            await self._console.ready()
+        except ToolcribError:
+            raise
+        except Exception as error:  # boundary: each database driver has errors of its own
+            log.warning("the gateway is not ready", exc_info=error)
+            raise Unavailable("SOURCE_DOWN", "the database does not answer", retry_after=5.0) from error
+        return json_answer({"ready": True})
+
+    async def metrics(self, request: Request) -> Answer:
+        """Count."""
+        del request
+        return Answer(200, self._console.metrics(), (_PROMETHEUS, *SAFE))

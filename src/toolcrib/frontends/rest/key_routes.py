@@ -1,0 +1,234 @@
+"""API keys over REST: who may see, make, rotate and revoke which of them."""
+
+from dataclasses import replace
+
+from toolcrib.admin import Console
+from toolcrib.admin.app_admin import APPS
+from toolcrib.admin.key_admin import MAX_LISTED_KEYS, MAX_OVERLAP_SECONDS, read_moment, spell_key
+from toolcrib.errors import Refused
+from toolcrib.frontends.rest.fields import count, flag, needed, only, text, texts
+from toolcrib.frontends.rest.schema_terms import COUNT, gives, query, takes
+from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.interfaces import KeyRecord
+from toolcrib.model import EVERY_CONTEXT, Actor, Caller, permits
+
+ADMIN, KEYS = "crib:admin", "crib:keys"
+KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs", "user", "expires")
+
+
+class KeyRoutes:
+    """Answers for the part of the console's door that is about keys."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    async def list(self, request: Request) -> Answer:
+        """List the keys, without the keys themselves; who is confined to contexts sees those of these."""
+        asked = request.query("after", "limit")
+        limit = count(asked, "limit", default=MAX_LISTED_KEYS, most=MAX_LISTED_KEYS)
+        page = await self._console.keys_after(text(asked, "after") or "", limit)
+        shown = [spell_key(each) for each in page if _may_see(request, each)]
+        more = {"next": page[-1].name} if len(page) == limit else {}
+        return json_answer({"keys": shown, **more})
+
+    async def create(self, request: Request) -> Answer:
+        """Make a key within the maker's own reach."""
+        fields = only(await request.json(), *KEY_FIELDS)
+        contexts, given = texts(fields, "contexts"), fields.get("expires")
+        wanted = KeyRecord(
+            name=needed(fields, "name"),
+            digest="",
+            permissions=frozenset(texts(fields, "permissions") or ()),
+            contexts=None if contexts is None else frozenset(contexts),
+            act_as=flag(fields, "actAs"),
+            user=text(fields, "user"),
+            expires=None if given is None else read_moment(given, "expires"),
+        )
+        lifetime = await self._lifetime(request.caller)
+        if wanted.expires is None:
+            wanted = replace(wanted, expires=lifetime)
+        _check_within(request.caller, wanted, lifetime)
+        made = await self._console.create_key(
+            wanted.name,
+            permissions=sorted(wanted.permissions),
+            contexts=contexts,
+            home=text(fields, "home") or _home(contexts),
+            act_as=wanted.act_as,
+            user=wanted.user,
+            expires=wanted.expires,
+            actor=request.actor,
+        )
+        return json_answer(made, 201)
+
+    async def rotate(self, request: Request) -> Answer:
+        """Put another key in place of one."""
+        overlap = await _overlap(request)
+        name = request.params["name"]
+        record = await self._console.key(name)
+        if record is not None:
+            _check_owner(request.actor, record)
+            if name == request.caller.key:
+                _check_newest_secret(request.caller)
+            else:
+                _check_within(request.caller, record, await self._lifetime(request.caller))
+                _check_not_a_developers(request.caller, record.permissions)
+        return json_answer(await self._console.rotate_key(name, overlap=overlap, actor=request.actor))
+
+    async def revoke(self, request: Request) -> Answer:
+        """End a key."""
+        name = request.params["name"]
+        record = await self._console.key(name)
+        if record is not None:
+            _check_owner(request.actor, record)
+            _check_contexts(request.caller, record.contexts)
+        await self._console.revoke_key(name, actor=request.actor)
+        return json_answer({"name": name, "revoked": True})
+
+    async def _lifetime(self, caller: Caller) -> float | None:
+        """Return when the caller's own secret ends; what it makes is never valid for longer."""
+        if caller.retiring is not None:
+            return caller.retiring
+        own = None if caller.operator else await self._console.key(caller.key)
+        return None if own is None else own.expires
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the table of these routes."""
+        return (*self._collection(), *self._single())
+
+    def _collection(self) -> tuple[Route, ...]:
+        limit = {**COUNT, "minimum": 1, "maximum": MAX_LISTED_KEYS}
+        paging = [
+            query("after", "after the key of this name"),
+            query("limit", "the most keys to list", limit),
+        ]
+        return (
+            Route(
+                method="GET",
+                path="/api/keys",
+                handler=self.list,
+                summary="The API keys by name, without the keys themselves; `next` says where to read on.",
+                needs=KEYS,
+                document={"parameters": paging, **gives("Keys")},
+            ),
+            Route(
+                method="POST",
+                path="/api/keys",
+                handler=self.create,
+                summary="Makes an API key that may do no more than its maker; it is shown this once.",
+                action="keys.create",
+                needs=KEYS,
+                fresh=True,
+                document={**takes("NewKey"), **gives("MadeKey", "201")},
+            ),
+        )
+
+    def _single(self) -> tuple[Route, ...]:
+        return (
+            Route(
+                method="DELETE",
+                path="/api/keys/{name}",
+                handler=self.revoke,
+                summary="Ends an API key at once: one that the caller has made, or with crib:admin any.",
+                action="keys.revoke",
+                needs=KEYS,
+                document=gives("Revoked"),
+            ),
+            Route(
+                method="POST",
+                path="/api/keys/{name}/rotate",
+                handler=self.rotate,
+                summary="Puts another key in place of one, which ends at once or after `overlapSeconds`.",
+                action="keys.rotate",
+                needs=KEYS,
+                fresh=True,
+                document={**takes("Rotation"), **gives("MadeKey")},
+            ),
+        )
+
+
+def _home(contexts: tuple[str, ...] | None) -> str:
+    if not contexts or "default" in contexts or EVERY_CONTEXT in contexts:
+        return "default"
+    return contexts[0]
+
+
+async def _overlap(request: Request) -> float:
+    """Read how long the old secret stays valid; the body may be left out."""
+    if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
+        return 0.0
+    fields = only(await request.json(), "overlapSeconds")
+    seconds = fields.get("overlapSeconds")
+    if seconds is None:
+        return 0.0
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        message = f"overlapSeconds must be a number from 0 to {MAX_OVERLAP_SECONDS:.0f}"
+        raise Refused("INVALID_REQUEST", message, path="overlapSeconds")
+    return float(seconds)
+
+
+def _denied(message: str, path: str) -> Refused:
+    return Refused("SCOPE_DENIED", message, path=path)
+
+
+def _may_see(request: Request, key: KeyRecord) -> bool:
+    caller = request.caller
+    own = key.name == caller.key or key.created_by == Actor.of(caller, "rest").label
+    return own or _reaches(caller, key.contexts)
+
+
+def _reaches(caller: Caller, contexts: frozenset[str] | None) -> bool:
+    """Whether a caller may enter every context that a key may."""
+    if not caller.narrowed:
+        return True
+    return contexts is not None and EVERY_CONTEXT not in contexts and all(map(caller.may_enter, contexts))
+
+
+def _check_contexts(caller: Caller, contexts: frozenset[str] | None) -> None:
+    if not _reaches(caller, contexts):
+        raise _denied("this key reaches or would reach contexts that yours does not", "contexts")
+
+
+def _check_within(caller: Caller, key: KeyRecord, lifetime: float | None) -> None:
+    """Refuse to hand out more than the caller has, or for longer."""
+    _check_contexts(caller, key.contexts)
+    if lifetime is not None and (key.expires is None or key.expires > lifetime):
+        raise _denied("this key is or would be valid for longer than yours", "expires")
+    if caller.may(ADMIN) and not caller.narrowed:
+        return  # it may rotate any key, and so holds whatever somebody holds
+    beyond = sorted(each for each in key.permissions if not caller.may(each))
+    if beyond:
+        message = f"this key holds or would hold {', '.join(beyond)}, which yours does not"
+        raise _denied(message, "permissions")
+    if key.act_as and not caller.act_as:
+        raise _denied("this key may or would act for others, which yours may not", "actAs")
+    if key.user != caller.user and not caller.act_as:
+        whose = "no user" if caller.user is None else caller.user
+        raise _denied(f"this key is or would be of another user than yours, which acts for {whose}", "user")
+
+
+def _check_owner(actor: Actor, key: KeyRecord) -> None:
+    """Refuse to change a key that is neither the caller's own nor made by it, unless it is an admin's."""
+    caller = actor.caller
+    if not caller.may(ADMIN) and key.name != caller.key and key.created_by != actor.label:
+        message = (
+            f"this key was made by {key.created_by or 'somebody else'}; a key with {KEYS} changes itself and "
+            f"those it has made, for others use one with {ADMIN}"
+        )
+        raise _denied(message, "name")
+
+
+def _check_not_a_developers(caller: Caller, permissions: frozenset[str]) -> None:
+    """Refuse to hand out the key of a developer: their apps belong to whoever has it."""
+    if (caller.narrowed or not caller.may(ADMIN)) and permits(permissions, APPS):
+        message = (
+            f"this is a developer's key, and their apps go with it; it takes the permission {ADMIN}, "
+            "and a key that is confined to no contexts"
+        )
+        raise _denied(message, "name")
+
+
+def _check_newest_secret(caller: Caller) -> None:
+    """Refuse to let a secret that has been replaced replace its successor, and so outlive its end."""
+    if caller.retiring is not None:
+        message = "this secret of the key has been replaced and ends soon; rotate the key with its new one"
+        raise _denied(message, "name")

@@ -1,0 +1,367 @@
+"""What goes in and out of the routes, as JSON Schema: the parts that the description of the API refers to."""
+
+from typing import get_args
+
+from toolcrib.admin.key_admin import MAX_OVERLAP_SECONDS
+from toolcrib.errors import CODES
+from toolcrib.frontends.rest.app_payload_schemas import APP_SHAPES
+from toolcrib.frontends.rest.schema_terms import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    NUMBER_OR_NULL,
+    OBJECTS,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    Schema,
+    list_of,
+    object_of,
+    only_of,
+    ref,
+)
+from toolcrib.hints.schema import schema as hints_schema
+from toolcrib.interfaces import State
+from toolcrib.model import ActorKind, Kind
+
+_METADATA = object_of(
+    ("toolVersion", "timestamp", "executionTime", "serviceVersion", "traceId", "correlationId", "cached"),
+    toolVersion=TEXT,
+    timestamp={"type": "string", "format": "date-time"},
+    executionTime={"type": "number", "description": "milliseconds"},
+    serviceVersion=TEXT,
+    traceId={"type": "string", "format": "uuid"},
+    correlationId={"type": "string", "format": "uuid"},
+    cached=FLAG,
+)
+
+_ERROR = object_of(
+    ("code", "kind", "class", "message", "retryable"),
+    code=ref("Code"),
+    kind={"enum": [str(kind) for kind in Kind]},
+    **{"class": {"enum": ["validation", "business", "system"]}},
+    message=TEXT,
+    retryable=FLAG,
+    retryAfter={"type": "number", "description": "seconds to wait before calling again"},
+    path={"type": "string", "description": "where in the request the fault is"},
+    toolCode={"type": "string", "description": "the code the tool itself gave"},
+    stage=TEXT,
+    details={"type": "object"},
+)
+
+_RESULT = object_of(
+    ("success", "status", "content", "message", "agentHints", "metadata", "mentraExtensions"),
+    success=FLAG,
+    status={"enum": ["success", "error"]},
+    content={"description": "what the model reads: text, blocks, or the data itself"},
+    message={"type": "string", "description": "a sentence that can be spoken"},
+    data={"description": "the raw answer; absent where the call failed or asks"},
+    agentHints=ref("Hints"),
+    metadata=ref("Metadata"),
+    mentraExtensions=object_of(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
+    error=ref("Error"),
+    inputRequired=object_of(
+        ("questions", "state"),
+        questions={
+            "type": "object",
+            "additionalProperties": object_of(("method",), method=TEXT, params={"type": "object"}),
+            "description": "by the names to answer them under",
+        },
+        state={"type": "string", "description": "to be sent back with the answers"},
+    ),
+)
+
+_TOOL = object_of(
+    ("name", "description", "inputSchema"),
+    name=TEXT,
+    description=TEXT,
+    inputSchema={"type": "object"},
+    outputSchema={"type": "object"},
+    title=TEXT,
+    source=TEXT,
+    category={"enum": ["query", "mutation", "analysis", "generation"]},
+    responseTime={"enum": ["fast", "medium", "slow"]},
+    version=TEXT,
+    permissions=TEXTS,
+    tags=TEXTS,
+    examples=OBJECTS,
+    degraded={"type": "boolean", "description": "its source is down; absent where it is not"},
+    names=object_of(qualified=TEXT, safe=TEXT, flat=TEXT),
+)
+
+_TOOLS = object_of(
+    ("tools", "total"),
+    tools=list_of({"anyOf": [ref("Tool"), {"type": "object", "description": "as another format has it"}]}),
+    total={**COUNT, "description": "how many there are, listed or not"},
+    cut={**COUNT, "description": "how many are over what a list may hold; absent where none is"},
+    withheld={
+        **list_of(object_of(("name", "reason"), name=TEXT, reason=TEXT)),
+        "description": "those the format cannot tell of; absent where it can of all",
+    },
+    warnings=TEXTS,
+)
+
+_AGAIN: Schema = {
+    "type": ["string", "null"],
+    "pattern": "^[!-~]{1,255}$",
+    "description": "what the caller knows this request by: made twice, it is carried out once",
+}
+
+_ANSWER = only_of(
+    ("message",),
+    format={"type": ["string", "null"], "description": "whose message it is; else the context's provider"},
+    message={"type": "object", "description": "as the provider sent it"},
+    context=TEXT_OR_NULL,
+    idempotencyKey=_AGAIN,
+)
+
+_ANSWERS = object_of(
+    ("messages", "suppressVoiceResponse", "suggestedFollowUps"),
+    messages={**OBJECTS, "description": "to be sent to the provider as they are"},
+    suppressVoiceResponse={"type": "boolean", "description": "whether a tool wants the assistant silent"},
+    suggestedFollowUps=TEXTS,
+)
+
+_CALL = object_of(
+    ("id", "at", "tool", "caller", "outcome", "milliseconds"),
+    id=TEXT,
+    at={"type": "number", "description": "seconds since 1970"},
+    tool=TEXT,
+    caller=TEXT,
+    user=TEXT_OR_NULL,
+    context=TEXT,
+    face=TEXT,
+    outcome={"enum": ["success", "error", "timeout"]},
+    code=TEXT_OR_NULL,
+    milliseconds=NUMBER,
+    cached=FLAG,
+    traceId=TEXT,
+)
+
+_USED = object_of(
+    ("calls", "errors", "cached", "p50", "p95", "lastUsed"),
+    calls=COUNT,
+    errors=COUNT,
+    cached=COUNT,
+    p50={"type": "number", "description": "milliseconds"},
+    p95={"type": "number", "description": "milliseconds"},
+    lastUsed={"type": "number", "description": "seconds since 1970"},
+)
+
+_KEY = object_of(
+    ("name", "permissions", "contexts", "home", "actAs", "created"),
+    name=TEXT,
+    permissions=TEXTS,
+    contexts={"type": ["array", "null"], "items": TEXT, "description": "null reaches every context"},
+    home=TEXT,
+    actAs=FLAG,
+    user={**TEXT_OR_NULL, "description": "whose own key it is"},
+    created=NUMBER,
+    createdBy={**TEXT_OR_NULL, "description": "who made it, such as admin or key:NAME"},
+    expires={**NUMBER_OR_NULL, "description": "when it stops being valid, in seconds since 1970"},
+    rotated=NUMBER_OR_NULL,
+    previousUntil={**NUMBER_OR_NULL, "description": "when the secret before the last rotation ends"},
+    revoked=NUMBER_OR_NULL,
+    lastUsed={**NUMBER_OR_NULL, "description": "when it last authenticated somebody, to the minute"},
+)
+
+_SERVER = object_of(
+    (
+        "enabled",
+        "transport",
+        "state",
+        "up",
+        "last_error",
+        "restarts",
+        "discovered_tools",
+        "registered_tools",
+        "withheld_tools",
+        "stderr_tail",
+    ),
+    enabled=FLAG,
+    transport={"enum": ["stdio", "http", "sse"]},
+    added={"type": "boolean", "description": "added at run time"},
+    pin={"enum": ["strict", "notify", "off"], "description": "what a changed definition leads to"},
+    state={"enum": list(get_args(State))},
+    up=FLAG,
+    last_error=TEXT_OR_NULL,
+    restarts=COUNT,
+    breaker={"enum": ["closed", "open", "half_open"], "description": "whether calls are let through"},
+    discovered_tools={**TEXTS, "description": "as the server names them"},
+    registered_tools={**TEXTS, "description": "as they are exposed"},
+    withheld_tools={"type": "object", "additionalProperties": TEXT, "description": "and why"},
+    shadowed_tools={
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "those whose flat name leads to another, and to which",
+    },
+    changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
+    definition_changes={**COUNT, "description": "how often one was another than before, since the start"},
+    degraded={"type": "boolean", "description": "its tools are listed and cannot be called now"},
+    stderr_tail={**TEXTS, "description": "the last lines it wrote, without secrets"},
+    details={"type": "object"},
+)
+
+_PLAN = object_of(
+    ("added", "removed", "changed", "untouched", "deferred", "applied", "restart", "warnings"),
+    added={**TEXTS, "description": "ids of servers"},
+    removed=TEXTS,
+    changed=TEXTS,
+    untouched=TEXTS,
+    deferred={
+        "type": "object",
+        "additionalProperties": TEXTS,
+        "description": "servers that stop only when calls end, and the ids of those calls",
+    },
+    applied={**TEXTS, "description": "other sections of the config that are in force now"},
+    restart={**TEXTS, "description": "sections that take effect when the gateway is started again"},
+    warnings=TEXTS,
+    dry_run={"type": "boolean", "description": "nothing was changed"},
+)
+
+_AUDIT_RECORD = object_of(
+    ("number", "at", "actor", "origin", "action", "target", "before", "after", "outcome", "previous", "hash"),
+    number=COUNT,
+    at={"type": "number", "description": "seconds since 1970"},
+    actor=object_of(
+        ("kind", "name", "user"), kind={"enum": list(get_args(ActorKind))}, name=TEXT, user=TEXT_OR_NULL
+    ),
+    origin=object_of(("frontend", "address", "process"), frontend=TEXT, address=TEXT, process=TEXT),
+    action=TEXT,
+    target=TEXT,
+    before={"description": "what was there, without secrets"},
+    after={"description": "what is there now, without secrets"},
+    outcome={"type": "string", "description": "success, or the code of the error"},
+    previous={"type": "string", "description": "the hash of the record before"},
+    hash={"type": "string", "description": "sha256 over the record without this field, as canonical JSON"},
+)
+
+_PIN = object_of(
+    ("name", "trusted", "seal", "mode"),
+    name=TEXT,
+    trusted={"type": "string", "description": "hash of the definition that was trusted"},
+    seal={"type": "string", "description": "hash of the definition as it is now"},
+    mode={"enum": ["strict", "notify", "off"]},
+)
+
+SHAPES: dict[str, Schema] = {
+    "Code": {
+        "enum": list(CODES),
+        "description": "\n".join(f"* `{code}`: {row.status}, {row.kind}" for code, row in CODES.items()),
+    },
+    "Error": _ERROR,
+    "Hints": hints_schema(),
+    "Metadata": _METADATA,
+    "Result": _RESULT,
+    "Tool": _TOOL,
+    "Tools": _TOOLS,
+    "Answer": _ANSWER,
+    "Answers": _ANSWERS,
+    "Execute": {
+        **object_of(
+            ("name",),
+            name={"type": "string", "description": "any name of the tool", "minLength": 1},
+            arguments={"type": ["object", "string", "null"], "description": "or a JSON text of an object"},
+            context=TEXT_OR_NULL,
+            idempotencyKey=_AGAIN,
+            capabilities={
+                "type": ["object", "null"],
+                "additionalProperties": {"type": "object"},
+                "description": "what the caller can be asked: elicitation, sampling, roots, as in MCP",
+            },
+            answers={"type": ["object", "null"], "description": "to the questions of `inputRequired`"},
+            state={"type": ["string", "null"], "description": "as `inputRequired` gave it"},
+        ),
+        "additionalProperties": False,
+    },
+    "AuditRecord": _AUDIT_RECORD,
+    "AuditRecords": object_of(("records",), records=list_of(ref("AuditRecord"))),
+    "Call": _CALL,
+    "Calls": object_of(("calls",), calls=list_of(ref("Call"))),
+    "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USED}),
+    "Explanation": object_of(
+        ("name", "visible", "reason"),
+        name=TEXT,
+        visible=FLAG,
+        reason=TEXT_OR_NULL,
+        cut={**TEXT_OR_NULL, "description": "why it is on no list although it may be used"},
+    ),
+    "Status": object_of(
+        ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
+    ),
+    "Key": _KEY,
+    "Keys": object_of(
+        ("keys",),
+        keys=list_of(ref("Key")),
+        next={**TEXT, "description": "list on with this as `after`; left out where these were all"},
+    ),
+    "NewKey": {
+        **object_of(
+            ("name",),
+            name={"type": "string", "minLength": 1, "maxLength": 64},
+            permissions={"type": ["array", "null"], "items": TEXT},
+            contexts={"type": ["array", "null"], "items": TEXT},
+            home=TEXT_OR_NULL,
+            actAs=FLAG,
+            user={**TEXT_OR_NULL, "description": "makes it this user's own key"},
+            expires={"type": ["number", "string", "null"], "description": "seconds since 1970, or ISO 8601"},
+        ),
+        "additionalProperties": False,
+    },
+    "Rotation": only_of(
+        overlapSeconds={
+            **NUMBER_OR_NULL,
+            "minimum": 0,
+            "maximum": MAX_OVERLAP_SECONDS,
+            "description": "how long the old secret stays valid; 0 where it is left out",
+        }
+    ),
+    "MadeKey": {
+        "allOf": [ref("Key"), object_of(("key",), key={"type": "string", "description": "shown this once"})]
+    },
+    "Revoked": object_of(("name", "revoked"), name=TEXT, revoked=FLAG),
+    "Server": _SERVER,
+    "Servers": object_of(
+        ("enabled", "servers", "tool_routes"),
+        enabled=FLAG,
+        servers={"type": "object", "additionalProperties": ref("Server")},
+        tool_routes={
+            "type": "object",
+            "additionalProperties": object_of(("server", "tool"), server=TEXT, tool=TEXT),
+            "description": "where each exposed name leads",
+        },
+    ),
+    "Tested": object_of(
+        ("ok", "tools", "changed_tools", "latency_ms"),
+        ok=FLAG,
+        tools=TEXTS,
+        changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
+        error=TEXT,
+        latency_ms={**NUMBER, "minimum": 0},
+    ),
+    "Plan": _PLAN,
+    "Pin": _PIN,
+    "Pins": object_of(("pins",), pins=list_of(ref("Pin"))),
+    "NewPin": {
+        **object_of(
+            ("name",),
+            name={"type": "string", "description": "any name of the tool", "minLength": 1},
+            seal={"type": ["string", "null"], "description": "approve only if it is still this one"},
+        ),
+        "additionalProperties": False,
+    },
+    "Approved": object_of(("name", "seal"), name=TEXT, seal=TEXT),
+    "Health": object_of(("status",), status={"const": "ok"}),
+    "Ready": object_of(("ready",), ready={"const": True}),
+    "Link": object_of(("url",), url={"type": "string", "format": "uri"}),
+    "LinkToken": {
+        **object_of(("token",), token={"type": "string", "description": "what follows #token= in a link"}),
+        "additionalProperties": False,
+    },
+    "SignedIn": object_of(
+        ("secret",),
+        secret={"type": "string", "description": "for the header X-Crib-Token; given this once"},
+    ),
+    "SignedOut": object_of(("signedOut",), signedOut=FLAG),
+    **APP_SHAPES,
+}

@@ -1,0 +1,59 @@
+"""What apps show and say to a user, on its way out to the device: server-sent events."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import anyio
+import orjson
+
+from toolcrib.admin import UserDesk
+from toolcrib.frontends.rest.user_handlers import managed
+from toolcrib.http import Answer, Request, Write, event, send_answer
+from toolcrib.http.response import EVENTS
+from toolcrib.sessions import Event
+
+KEEP_ALIVE = 15.0
+
+
+class Outward:
+    """Answers `GET /api/users/{id}/events` for as long as somebody listens."""
+
+    def __init__(self, desk: UserDesk, *, keep_alive: float = KEEP_ALIVE) -> None:
+        self._desk, self._keep_alive = desk, keep_alive
+        self._streams: dict[anyio.CancelScope, str] = {}
+
+    async def listen(self, request: Request) -> None:
+        """Tell a device everything from now on, until it leaves or is let go."""
+        user = managed(request)
+        async with self._desk.listen(user, request.caller.principal) as events:
+            stream = partial(self._stream, request, events)
+            await send_answer(request, Answer(200, b"", EVENTS, stream))
+
+    def end(self, key: str | None = None) -> None:
+        """Let go of those who listen with a key that has been revoked; without one, of all."""
+        for stream, owner in tuple(self._streams.items()):
+            if key is None or key == owner:
+                stream.cancel()
+
+    async def _stream(self, request: Request, events: AsyncIterator[Event], write: Write) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._streams[tasks.cancel_scope] = request.caller.key
+            try:
+                await write(b": listening\n\n")
+                tasks.start_soon(self._stay_in_touch, write)
+                tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
+                async for each in events:
+                    await write(event(each.kind, orjson.dumps(dict(each.data))))
+            finally:
+                del self._streams[tasks.cancel_scope]
+
+    async def _stay_in_touch(self, write: Write) -> None:
+        while True:
+            await anyio.sleep(self._keep_alive)
+            await write(b": still here\n\n")
+
+
+async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass  # What is left of a body that nobody asked for.
+    scope.cancel()

@@ -1,0 +1,137 @@
+"""Users: what they have installed and switched off, their session, and what they say."""
+
+from typing import cast
+
+from toolcrib.admin import UserDesk
+from toolcrib.admin.user_admin import SETTINGS_BYTES
+from toolcrib.errors import Refused
+from toolcrib.frontends.rest.app_routes import USERS
+from toolcrib.frontends.rest.fields import count, flag, only, refused, text
+from toolcrib.http import Answer, Request, json_answer
+from toolcrib.identity import require_whole
+from toolcrib.model import JsonObject
+
+MOST_LISTED = 1000
+LONGEST_SAID = 10_000
+"""Characters of one utterance."""
+
+
+class UserRoutes:
+    """Answers for the users' door: their own key, one that acts for them, or one that manages all."""
+
+    def __init__(self, desk: UserDesk) -> None:
+        self._desk = desk
+
+    async def list(self, request: Request) -> Answer:
+        """List the users."""
+        asked = request.query("after", "limit")
+        limit = count(asked, "limit", default=100, most=MOST_LISTED)
+        return json_answer({"users": await self._desk.page(after=text(asked, "after") or "", limit=limit)})
+
+    async def get(self, request: Request) -> Answer:
+        """Show all of one user."""
+        return json_answer(await self._desk.get(managed(request)))
+
+    async def put(self, request: Request) -> Answer:
+        """Store a user."""
+        user, fields = managed(request), only(await _body(request), "language", "timeZone")
+        language, zone = text(fields, "language"), text(fields, "timeZone")
+        put = self._desk.put(user, language=language, time_zone=zone, actor=request.actor)
+        return json_answer(await put)
+
+    async def drop(self, request: Request) -> Answer:
+        """Remove a user."""
+        user = managed(request)
+        await self._desk.drop(user, actor=request.actor)
+        return json_answer({"id": user, "removed": True})
+
+    # --- apps ---
+
+    async def install(self, request: Request) -> Answer:
+        """Install an app, or change its settings."""
+        user, package = managed(request), request.params["package"]
+        settings = only(await _body(request, SETTINGS_BYTES), "settings").get("settings")
+        if settings is not None and not isinstance(settings, dict):
+            raise refused("settings", "must be an object")
+        chosen = cast("JsonObject | None", settings)
+        app, new = await self._desk.install(user, package, chosen, actor=request.actor)
+        return json_answer(app, 201 if new else 200)
+
+    async def uninstall(self, request: Request) -> Answer:
+        """Take an app away."""
+        user, package = managed(request), request.params["package"]
+        await self._desk.uninstall(user, package, actor=request.actor)
+        return json_answer({"packageName": package, "removed": True})
+
+    async def start(self, request: Request) -> Answer:
+        """Start an app."""
+        user, package = managed(request), request.params["package"]
+        return json_answer(await self._desk.start(user, package, actor=request.actor))
+
+    async def stop(self, request: Request) -> Answer:
+        """Stop an app."""
+        user, package = managed(request), request.params["package"]
+        return json_answer(await self._desk.stop(user, package, actor=request.actor))
+
+    # --- what is switched off ---
+
+    async def disable(self, request: Request) -> Answer:
+        """Switch a tool or an app off."""
+        name = await self._desk.disable(managed(request), request.params["name"], request.actor)
+        return json_answer({"name": name, "disabled": True})
+
+    async def enable(self, request: Request) -> Answer:
+        """Switch it on again."""
+        name = await self._desk.enable(managed(request), request.params["name"], request.actor)
+        return json_answer({"name": name, "disabled": False})
+
+    # --- the session ---
+
+    async def begin(self, request: Request) -> Answer:
+        """Begin a session, or change it."""
+        user, fields = managed(request), only(await _body(request), "device", "language", "timeZone")
+        language, zone = text(fields, "language"), text(fields, "timeZone")
+        begun = await self._desk.begin(
+            user, worn=fields.get("device"), language=language, time_zone=zone, actor=request.actor
+        )
+        return json_answer(begun)
+
+    async def session(self, request: Request) -> Answer:
+        """Show the session."""
+        return json_answer(await self._desk.session(managed(request)))
+
+    async def end(self, request: Request) -> Answer:
+        """End the session."""
+        ended = await self._desk.end(managed(request), actor=request.actor)
+        return json_answer({"sessionId": ended, "ended": True})
+
+    async def transcribe(self, request: Request) -> Answer:
+        """Pass on what the user says."""
+        user, fields = managed(request), only(await request.json(), "text", "isFinal", "language")
+        said = fields.get("text")
+        if not isinstance(said, str) or len(said) > LONGEST_SAID:
+            raise refused("text", f"must be text of at most {LONGEST_SAID:,} characters")
+        final, language = flag(fields, "isFinal"), text(fields, "language")
+        delivered = await self._desk.transcribe(user, said, final=final, language=language)
+        return json_answer({"delivered": delivered})
+
+
+def managed(request: Request) -> str:
+    """Return the user a request is about; whoever may not speak for them is refused."""
+    request.query()
+    user, caller = request.params["id"], request.caller
+    if caller.user == user:
+        return user
+    if not caller.may(USERS):
+        message = f"this needs a key of this user, one that acts for them, or the permission {USERS}"
+        raise Refused("SCOPE_DENIED", message, path="id")
+    # Users are in no context: who is confined to some has no say about those of others.
+    require_whole(caller)
+    return user
+
+
+async def _body(request: Request, limit: int | None = None) -> JsonObject:
+    """Return a body that may be left out."""
+    if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
+        return {}
+    return cast("JsonObject", await (request.json() if limit is None else request.json(limit)))

@@ -1,0 +1,400 @@
+"""Finds the tool a caller means, asks the policy, runs the tool's chain, and completes the result."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import compress
+from time import perf_counter
+from typing import Any, TypeVar, Unpack, cast
+
+from toolcrib.catalog import Snapshot
+from toolcrib.errors import Refused
+from toolcrib.gateway.call_options import Denied, Way
+from toolcrib.gateway.completion import Completion
+from toolcrib.gateway.cooperative import unhurried
+from toolcrib.gateway.process_slots import ProcessSlots, overloaded
+from toolcrib.gateway.related_tools import Neighbourhood, Tagged
+from toolcrib.gateway.resources import Library
+from toolcrib.interfaces import Handler, Recorder
+from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
+from toolcrib.names import near, split
+from toolcrib.policy import Context, Policy
+from toolcrib.search import Corpus, Index
+from toolcrib.slots import Hold
+
+T = TypeVar("T")
+_MOST_VIEWS = 512
+_MOST_BYTES = 256 << 20
+"""So much of lists that are spelled; those of ten thousand tools have ten million bytes each."""
+_SHARE = _MOST_BYTES // _MOST_VIEWS
+_NEAR_SECONDS = 60.0
+"""How long what a caller sees is taken to be the same; a tool may reach its last day meanwhile."""
+_Near = tuple[Caller, float, Neighbourhood]
+UNKNOWN = Origin()
+_PLAIN: dict[str, Any] = {
+    "deadline": None,
+    "answers": {},
+    "state": "",
+    "idempotency_key": "",
+    "activated": False,
+    "report": None,
+    "channel": None,
+    "meta": {},
+}
+"""What a call carries where nothing is said."""
+
+
+@dataclass(frozen=True)
+class _Book:
+    """One snapshot with everything prepared from it, swapped as one."""
+
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
+    """The chain of each tool that was called, and of which definition it is."""
+    views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
+    audiences: dict[object, Neighbourhood] = field(default_factory=dict[object, Neighbourhood])
+    near: dict[int, _Near] = field(default_factory=dict[int, _Near])
+    """What each caller sees, by which object the caller is: asking the rules would cost every call."""
+
+    @cached_property
+    def tagged(self) -> Tagged:
+        """The tools by their tags, once somebody wants to know."""
+        return Tagged(self.snapshot.tools)
+
+    def keep(self, key: tuple[object, str], view: T) -> T:
+        """Keep what was prepared, and return it."""
+        views, size = self.views, _size(view)
+        # Small ones are as many as there may be before there is anything to add up.
+        left = _MOST_BYTES - size - sum(map(_size, views.values())) if size > _SHARE else 0
+        while views and (len(views) >= _MOST_VIEWS or left < 0):
+            # The oldest goes; with thousands of users, each sees a list of their own.
+            left += _size(views.pop(next(iter(views))))
+        views[key] = view
+        return view
+
+
+class Gateway:
+    """Two verbs, `tools` and `call`, and a library beside them; every face uses these and nothing deeper."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        compose: Callable[[Tool], Handler],
+        completion: Completion,
+        recorder: Recorder,
+        *,
+        new_id: Callable[[], str],
+        contexts: Callable[[], Mapping[str, Context]],
+        servers: Callable[[], Iterable[str]] = tuple,
+        present: Callable[[Caller], Awaitable[Caller]] | None = None,
+        denied: Callable[[Call, Problem], Awaitable[None]] | None = None,
+        slots: ProcessSlots | None = None,
+        id: str = "",
+    ) -> None:
+        self.id = id
+        """What tells this gateway, with all its replicas, from others; empty where nothing was said."""
+        self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
+        self._new_id, self._contexts = new_id, contexts
+        self._book, self._corpus = _Book(), Corpus()
+        self._slots = slots or ProcessSlots()
+        self.share = self._slots.share
+        """The largest part of any shared limit that one principal may hold."""
+        self.library = Library(policy, self._fetch, servers, share=self.share)
+        """What sources have besides tools; `servers` are those which may have something, up or not."""
+        self.session_ended: Callable[[str], None] = lambda _: None
+        """Told of every session of a client that has ended, by the owner its channels have named."""
+        self._listeners: list[Callable[[], None]] = []
+        self._acquaintances: list[Callable[[str], None]] = []
+        self._callers: list[Callable[[str], None]] = []
+        self._present, self._on_denied = present, denied
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Take over a new catalog: chains of unchanged tools stay, others are composed when first called."""
+        chains: dict[str, tuple[str, Handler]] = {}
+        for name, kept in self._book.chains.items():
+            now = snapshot.tools.get(name) or snapshot.doors.get(name)
+            if now is not None and kept[0] == _definition(now):
+                chains[name] = kept
+        self._book, self._corpus = _Book(snapshot, chains), self._corpus.renewed(snapshot.tools)
+        self.library.adopt(snapshot)
+        self._completion.forget()
+        for hear in self._listeners:
+            hear()
+
+    def listen(self, hear: Callable[[], None]) -> None:
+        """Hear of every change of the catalog."""
+        self._listeners.append(hear)
+
+    def listen_for_users(self, hear: Callable[[str], None]) -> None:
+        """Hear of every user of whom something has changed; without a name, it may be any."""
+        self._acquaintances.append(hear)
+
+    def user_changed(self, user: str) -> None:
+        """Pass on that something about a user has changed."""
+        for hear in self._acquaintances:
+            hear(user)
+
+    def listen_for_callers(self, hear: Callable[[str], None]) -> None:
+        """Hear the id of every caller to whom tools have opened or closed."""
+        self._callers.append(hear)
+
+    def caller_changed(self, caller: str) -> None:
+        """Pass on that a caller may see other tools now."""
+        for hear in self._callers:
+            hear(caller)
+
+    async def present(self, caller: Caller) -> Caller:
+        """Return a caller that has been here for a while with what is known of its user now."""
+        return caller if self._present is None or caller.user is None else await self._present(caller)
+
+    @property
+    def version(self) -> int:
+        """The number of the catalog now served."""
+        return self._book.snapshot.version
+
+    def enter(self, caller: Caller, context: str | None) -> Caller:
+        """Return the caller in the context it asks for; one unknown or out of its scope is not found."""
+        if context is None or context == caller.context:
+            return caller
+        if context not in self._contexts() or not caller.may_enter(context):
+            raise Refused("NOT_FOUND", f"there is no context named {context}", path="context")
+        return replace(caller, context=context)
+
+    def context(self, caller: Caller) -> Context | None:
+        """Return the context a caller is in; None where there is none of that name any more."""
+        return self._contexts().get(caller.context)
+
+    def style(self, caller: Caller) -> str | None:
+        """Return how the caller's context wants names spelled; None leaves it to the face."""
+        context = self.context(caller)
+        return None if context is None else context.style
+
+    def used(self) -> dict[str, int]:
+        """Return how often each tool was tried lately, of those that were, by canonical name."""
+        return self._completion.used()
+
+    def tools(self, caller: Caller) -> tuple[Tool, ...]:
+        """Return the tools this caller may use, in the order of the catalog."""
+        return self._listed(self._book, self._policy.audience(caller), caller)
+
+    def search(self, caller: Caller, query: str) -> tuple[Tool, ...]:
+        """Return those of the caller's tools that words of the query speak for, the best first."""
+        return self._index(caller).find(query) if query.strip() else self.tools(caller)
+
+    def rank(self, caller: Caller, query: str, limit: int | None = None) -> dict[str, float]:
+        """Return how well the caller's tools fit a query, or a whole conversation, the best first."""
+        return self._index(caller).rank(query, limit)
+
+    def fit(self, caller: Caller, text: str, most: int) -> dict[str, float]:
+        """Return how well so many of the caller's tools fit a conversation, and all that fit as well."""
+        return self._index(caller).fit(text, most)
+
+    async def read(self) -> None:
+        """Take in the words of all tools before a search does; those of thousands take a while at first."""
+        await self._corpus.read(self._book.snapshot.tools)
+
+    def _index(self, caller: Caller) -> Index:
+        return self.prepared(caller, "search", partial(Index, corpus=self._corpus))
+
+    def named(self, tool: Tool, style: str, caller: Caller) -> str:
+        """Return a tool's name in a style; a flat one that would not lead this caller back is not used."""
+        if style == "qualified":
+            return tool.name
+        if style == "safe":
+            return tool.exposed
+        try:
+            return tool.local if self.tool(tool.local, caller).name == tool.name else tool.exposed
+        except Refused:
+            return tool.exposed
+
+    async def seen(self, caller: Caller) -> tuple[Tool, ...]:
+        """Return what `tools` does; where nobody has asked yet, others have their turn meanwhile."""
+        book, audience = self._book, self._policy.audience(caller)
+        found = book.views.get((audience, ""))
+        if found is None:
+            offered = tuple(book.snapshot.offered(caller.apps))
+            verdicts = await unhurried(offered, lambda tool: self._policy.visible(tool, caller))
+            found = tuple(compress(offered, verdicts))
+            # Whose energy has come or gone in between has been asked about as two.
+            if self._policy.audience(caller) != audience:
+                return self.tools(caller)
+            book.keep((audience, ""), found)
+        return found
+
+    def kept(self, caller: Caller, spelling: str) -> Any:
+        """Return what was prepared of the caller's list before; None where nobody has asked for it yet."""
+        return self._book.views.get((self._policy.audience(caller), spelling))
+
+    def prepared(self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], T]) -> T:
+        """Return what `render` makes of the caller's list, made once per catalog version and audience."""
+        book, audience = self._book, self._policy.audience(caller)
+        found = book.views.get((audience, spelling))
+        if found is None:
+            found = book.keep((audience, spelling), render(self._listed(book, audience, caller)))
+        return cast("T", found)
+
+    async def preparing(
+        self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], Awaitable[T]]
+    ) -> T:
+        """Return what `prepared` does, where it takes so long that others must have their turn meanwhile."""
+        book, audience = self._book, self._policy.audience(caller)
+        found = book.views.get((audience, spelling))
+        if found is None:
+            found = book.keep((audience, spelling), await render(self._listed(book, audience, caller)))
+        return cast("T", found)
+
+    def _listed(self, book: _Book, audience: object, caller: Caller) -> tuple[Tool, ...]:
+        found: tuple[Tool, ...] | None = book.views.get((audience, ""))
+        if found is None:
+            offered = book.snapshot.offered(caller.apps)
+            found = tuple([tool for tool in offered if self._policy.visible(tool, caller)])
+            book.keep((audience, ""), found)
+        return found
+
+    def tool(self, name: str, caller: Caller) -> Tool:
+        """Return the tool this caller means by a name, or refuse and say what comes near."""
+        snapshot = self._book.snapshot
+        found = snapshot.claimants(name)
+        if len(found) == 1 and self._policy.why_not(found[0], caller) is None:
+            return found[0]
+        if not found and ":" in name:
+            split(name)
+        owner = self._policy.owner(found, caller)
+        if owner is not None and owner.name in snapshot.tools:
+            why = self._policy.why_not(owner, caller)
+            if why is None:
+                return owner
+            if why.effect == "deny":
+                raise Denied(why.code, f"{owner.name} {why.message}", owner)
+        raise self._unknown(name, caller)
+
+    async def call(
+        self, name: str, arguments: JsonObject | None, caller: Caller, **way: Unpack[Way]
+    ) -> Result:
+        """Carry out one call. Never raises but for cancellation; every outcome is a completed result."""
+        started = perf_counter()
+        origin = way.get("origin", UNKNOWN)
+        if not (origin.trace_id and origin.correlation_id):
+            origin = self.identified(origin)
+        try:
+            tool, denied = self.tool(name, caller), None
+        except Denied as error:
+            tool, denied = error.tool, error.problem
+        except Refused as error:
+            return self.refusal(error.problem, origin)
+        fields: dict[str, Any] = {
+            **_PLAIN,
+            **way,
+            "id": self._new_id(),
+            "tool": tool,
+            "arguments": arguments if arguments is not None else {},
+            "caller": caller,
+            "origin": origin,
+        }
+        call = Call.of(fields)
+        # As in `_run`, written out because every call comes here.
+        slots, principal = self._slots, caller.principal
+        chain = None if denied is not None else self._chain(tool)
+        if chain is None or not slots.take(principal):
+            result = await self._denied(call, denied or overloaded())
+        elif call.channel is not None:
+            result = await Hold(slots, principal).run(call, call.channel, chain)
+        else:
+            try:
+                result = await chain(call)
+            finally:
+                slots.release(principal)
+        return self._complete(result, call, started)
+
+    async def _fetch(
+        self, door: Tool, params: JsonObject, caller: Caller, way: Way, denied: Problem | None = None
+    ) -> Result:
+        """Carry out what is no call of a tool, by the steps of the door it goes through."""
+        started = perf_counter()
+        origin = self.identified(way.get("origin", UNKNOWN))
+        carried: Way = {**way, "origin": origin}
+        call = Call(id=self._new_id(), tool=door, arguments=params, caller=caller, **carried)
+        result = await self._denied(call, denied) if denied is not None else await self._run(call)
+        return self._completion.complete(result, door, origin, perf_counter() - started)
+
+    async def _run(self, call: Call) -> Result:
+        """Run a call through the steps of its tool, as one of those under way in the process."""
+        chain, slots, principal = self._chain(call.tool), self._slots, call.caller.principal
+        if not slots.take(principal):
+            return await self._denied(call, overloaded())
+        if call.channel is not None:
+            return await Hold(slots, principal).run(call, call.channel, chain)
+        try:
+            return await chain(call)
+        finally:
+            slots.release(principal)
+
+    def refusal(self, problem: Problem, origin: Origin = UNKNOWN) -> Result:
+        """Return a completed result for a request that never reached a tool."""
+        self._recorder.refused(problem.code)
+        return self._completion.complete(Result(problem=problem), None, self.identified(origin), 0.0)
+
+    def completed(self, result: Result, tool: Tool, origin: Origin, seconds: float) -> Result:
+        """Return a result that did not come out of a chain, as if it had."""
+        return self._completion.complete(result, tool, origin, seconds)
+
+    def _complete(self, result: Result, call: Call, started: float) -> Result:
+        ended = perf_counter()
+        near = self._near(call.caller, ended)
+        return self._completion.complete(result, call.tool, call.origin, ended - started, near)
+
+    def _near(self, caller: Caller, now: float) -> Neighbourhood:
+        book = self._book
+        seen = book.near.get(id(caller))
+        if seen is not None and seen[0] is caller and now < seen[1]:
+            return seen[2]
+        if len(book.near) >= _MOST_VIEWS:
+            book.near.clear()
+        audience = self._policy.audience(caller)
+        near = book.audiences.get(audience)
+        if near is None:
+            if len(book.audiences) >= _MOST_VIEWS:
+                book.audiences.clear()
+            near = Neighbourhood(book.tagged, lambda tool: self._policy.visible(tool, caller))
+            book.audiences[audience] = near
+        book.near[id(caller)] = (caller, now + _NEAR_SECONDS, near)
+        return near
+
+    def identified(self, origin: Origin) -> Origin:
+        """Return the origin with a trace and a correlation id, made up where it has none."""
+        trace = origin.trace_id or self._new_id()
+        return origin.but(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
+
+    async def _denied(self, call: Call, problem: Problem) -> Result:
+        """A call that may not be made is recorded all the same: it is what an operator looks for."""
+        result = Result(problem=problem)
+        self._recorder.record(call, result, 0.0)
+        if self._on_denied is not None:
+            await self._on_denied(call, problem)
+        return result
+
+    def _chain(self, tool: Tool) -> Handler:
+        composed = self._book.chains.get(tool.name)
+        if composed is not None:
+            return composed[1]
+        chain = self._compose(tool)
+        self._book.chains[tool.name] = (_definition(tool), chain)
+        return chain
+
+    def _unknown(self, name: str, caller: Caller) -> Refused:
+        names = [tool.name for tool in self.tools(caller)]
+        close = near(name, names)
+        meant = f"; did you mean {', '.join(close)}?" if close else ""
+        return Refused(
+            "TOOL_NOT_FOUND", f"there is no tool named {name[:200]}{meant}", details={"near": list(close)}
+        )
+
+
+def _definition(tool: Tool) -> str:
+    """What a chain is made for: the whole definition, and the name it is exposed under."""
+    return f"{tool.fingerprint} {tool.exposed}"
+
+
+def _size(view: object) -> int:
+    """Return how large a list is that is spelled; others hold little but tools, which are there anyway."""
+    return len(view) if isinstance(view, bytes) else 0

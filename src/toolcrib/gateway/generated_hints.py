@@ -1,0 +1,220 @@
+"""The hints for a tool that gives none: what the gateway knows of it, its past and this outcome."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import orjson
+
+from toolcrib.errors import CODES
+from toolcrib.gateway.error_advice import ANSWER, after, before, instead
+from toolcrib.gateway.related_tools import Neighbour, next_actions, related
+from toolcrib.hints.confidence import QUALITY, SURE, UNSURE, confidence, success
+from toolcrib.hints.scales import validity
+from toolcrib.model import PROMISES, Evidence, Hints, Problem, Tool
+from toolcrib.model.hints import Caution, Impact, NextAction, Quality, Risk
+
+_EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
+_LONGEST = 500
+"""No more of the path to a fault is repeated: a caller chooses the names in it."""
+_SHAKY = 0.9
+ENOUGH = 5
+"""So many calls say something of a tool."""
+
+
+class Past(NamedTuple):
+    """How a tool has done lately: rate of success, usual seconds, number of calls seen."""
+
+    success: float = 1.0
+    seconds: float = 0.0
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What an answer shows by itself: what went wrong, whether it asks or was kept, how old and how full."""
+
+    problem: Problem | None = None
+    asks: bool = False
+    cached: bool = False
+    freshness: float = 1.0
+    completeness: float = 1.0
+
+
+def quality_of(tool: Tool | None) -> Quality:
+    """What runs here is known; what has changed without approval, or is down, is not to be relied on."""
+    if tool is None:
+        return "high"
+    if tool.changed or tool.degraded:
+        return "low"
+    return "high" if tool.inside else "medium"
+
+
+def evidence_of(tool: Tool | None, past: Past, seen: Seen) -> Evidence:
+    """Put together what confidence is reckoned from."""
+    problem = seen.problem
+    if problem is None:
+        checked = _validation(tool)
+    else:
+        checked = UNSURE if CODES[problem.code].error_class == "system" else SURE
+    return Evidence(
+        quality=QUALITY[quality_of(tool)],
+        freshness=seen.freshness,
+        completeness=seen.completeness if problem is None else 0.0,
+        validation=checked,
+        success=success(past.success, past.calls),
+    )
+
+
+def for_outcome(tool: Tool | None, past: Past, seen: Seen, near: tuple[Neighbour, ...] = ()) -> Hints:
+    """Put together the eleven fields, with their JSON bytes prepared."""
+    evidence = evidence_of(tool, past, seen)
+    trust = confidence(evidence)
+    problem, asks = seen.problem, seen.asks
+    settled = problem is None and not asks
+    ttl = tool.cache_ttl if tool is not None else None
+    return encoded(
+        Hints(
+            suggested_next_actions=_actions(tool, seen, near if settled else ()),
+            related_resources=related(near),
+            confidence=trust,
+            source_quality=quality_of(tool),
+            validity_period=validity(ttl) if settled and ttl else "immediate",
+            context_needed=_missing(seen),
+            assumptions=_assumed(tool, seen),
+            risk_factors=risks(tool, past),
+            dependencies=before(problem),
+            estimated_impact=_impact(tool, past, trust if problem is None else 0.0),
+            reasoning=_reasoning(past, seen),
+            warnings=cautions(tool, past),
+            evidence=evidence,
+        )
+    )
+
+
+def with_record(hints: Hints, tool: Tool, past: Past, freshness: float = 1.0) -> Hints:
+    """Add to a tool's own hints what only the gateway knows: its record, its age, and what to warn of."""
+    changes: dict[str, object] = {}
+    said = hints.evidence
+    if said is not None:
+        rate = success(past.success, past.calls)
+        known = replace(said, success=rate, freshness=min(said.freshness, freshness))
+        changes = {"evidence": known, "confidence": confidence(known)}
+    elif not tool.inside:
+        # A server may say of itself what it likes; it is trusted no more than we would trust it.
+        ours = confidence(evidence_of(tool, past, Seen(freshness=freshness)))
+        changes = {"confidence": min(hints.confidence, ours)}
+    warned = {caution.type for caution in hints.warnings}
+    more = tuple(caution for caution in cautions(tool, past) if caution.type not in warned)
+    if more:
+        changes["warnings"] = hints.warnings + more
+    return encoded(hints.but(**changes))
+
+
+def encoded(hints: Hints) -> Hints:
+    """Return the same hints with their JSON bytes."""
+    return hints.but(encoded=orjson.dumps(hints.as_json()))
+
+
+def risks(tool: Tool | None, past: Past) -> tuple[Risk, ...]:
+    """Say what its record gives reason to fear."""
+    found: list[Risk] = []
+    if past.calls >= ENOUGH and past.success < _SHAKY:
+        failing = round(1 - past.success, 2)
+        found.append(
+            Risk(
+                type="accuracy",
+                severity="high" if past.success < 0.5 else "medium",
+                description=f"About {failing:.0%} of the latest calls to this tool failed.",
+                probability=failing,
+                impact=0.5,
+                mitigation="Have another tool at hand, or try again where the error says that helps.",
+            )
+        )
+    promised = broken_promise(tool, past)
+    if promised:
+        said = f"It lately takes longer than the {promised:g} s it promises."
+        found.append(Risk(type="performance", severity="low", description=said, probability=0.5, impact=0.2))
+    return tuple(found)
+
+
+def cautions(tool: Tool | None, past: Past) -> tuple[Caution, ...]:
+    """Warn of a tool on its way out, and of one that is slower than it says."""
+    if tool is None:
+        return ()
+    found: list[Caution] = []
+    if tool.deprecated is not None:
+        gone = tool.deprecated
+        until = f" and will be removed on {gone.removal_date}" if gone.removal_date else ""
+        fix = f"Call {gone.replacement} instead." if gone.replacement else None
+        said = f"{tool.name} is deprecated since {gone.since}{until}."
+        found.append(Caution(type="deprecation", severity="medium", message=said, suggested_fix=fix))
+    promised = broken_promise(tool, past)
+    if promised:
+        said = f"{tool.name} promises to answer within {promised:g} s and lately does not."
+        found.append(Caution(type="performance", severity="low", message=said))
+    return tuple(found)
+
+
+def broken_promise(tool: Tool | None, past: Past) -> float | None:
+    """Return the seconds a tool promises to stay below and does not, where there are calls enough to say."""
+    promised = tool.promised if tool is not None else None
+    return promised if promised and past.calls >= ENOUGH and past.seconds > promised else None
+
+
+def _validation(tool: Tool | None) -> float:
+    """How closely an answer was looked at: ours against their schema, others only for being well-formed."""
+    if tool is None:
+        return 1.0
+    if tool.inside:
+        return 1.0 if tool.output_schema is not None else 0.95
+    return 0.9 if tool.output_schema is not None else 0.85
+
+
+def _actions(tool: Tool | None, seen: Seen, near: tuple[Neighbour, ...]) -> tuple[NextAction, ...]:
+    actions = [ANSWER] if seen.asks else []
+    if seen.problem is not None:
+        actions.append(after(seen.problem, tool))
+    other = instead(tool) if tool is not None else None
+    if other is not None:
+        actions.append(other)
+    return (*actions, *next_actions(near))
+
+
+def _missing(seen: Seen) -> tuple[str, ...]:
+    """What would have helped: the part of the request that was wrong, or the answers that are awaited."""
+    if seen.asks:
+        return ("the answers to the questions",)
+    path = seen.problem.path if seen.problem is not None else None
+    return (path[:_LONGEST],) if path else ()
+
+
+def _assumed(tool: Tool | None, seen: Seen) -> tuple[str, ...]:
+    assumed: list[str] = []
+    if seen.cached:
+        assumed.append("The answer was kept from an earlier, equal call.")
+    if tool is not None and tool.degraded:
+        assumed.append("The tool is as it was when its source was last up.")
+    return tuple(assumed)
+
+
+def _impact(tool: Tool | None, past: Past, benefit: float) -> Impact:
+    effort = _EFFORT[_pace(tool, past)]
+    return Impact(benefit=benefit, effort=effort, roi=round(benefit / effort, 2))
+
+
+def _pace(tool: Tool | None, past: Past) -> str:
+    """How fast it is: as its record says, or its promise where there is none."""
+    if past.calls < ENOUGH:
+        return tool.response_time if tool is not None else "fast"
+    return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")
+
+
+def _reasoning(past: Past, seen: Seen) -> str:
+    record = (
+        f"{past.success:.0%} of the latest calls succeeded"
+        if past.calls
+        else "there are no earlier calls to go by"
+    )
+    if seen.asks:
+        return f"The call waits for an answer; {record}."
+    return f"{'The call succeeded' if seen.problem is None else 'The call failed'}; {record}."

@@ -1,0 +1,102 @@
+"""The prompts of some sources as one list: each has names as tools do, shown by one that leads back."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from toolcrib.catalog import Holding
+from toolcrib.errors import Refused
+from toolcrib.gateway.resource_index import Found, marked
+from toolcrib.model import JsonObject, Tool
+from toolcrib.names import fold, near, safe
+
+_Every = list[tuple[Found, str, JsonObject]]
+"""Each prompt with its safe name and its definition."""
+
+
+class Prompts:
+    """The prompts of these sources, under the names tools would have."""
+
+    def __init__(self, holdings: Sequence[Holding]) -> None:
+        self.holdings = {each.source: each for each in holdings}
+        self.rendered: dict[str, Any] = {}
+        """What faces have made of these, by how it is spelled."""
+        self._shown: dict[str, tuple[list[JsonObject], bytes]] = {}
+
+    @cached_property
+    def _every(self) -> _Every:
+        return [
+            (Found(holding, prompt["name"]), _safe(holding, prompt["name"]), prompt)
+            for holding in self.holdings.values()
+            for prompt in holding.materials.prompts
+        ]
+
+    @cached_property
+    def _names(self) -> tuple["_Names", "_Names"]:
+        return _Names(self._every, str), _Names(self._every, fold)
+
+    def find(self, name: str) -> Found | None:
+        """Which prompt a name means, as it is spelled or nearly so; refuse one that may mean several."""
+        exact, folded = self._names
+        return exact.find(name) or folded.find(fold(name))
+
+    def listed(self, style: str) -> list[JsonObject]:
+        """Every prompt, under the name a style gives it."""
+        return self._spelled(style)[0]
+
+    def mark(self, style: str) -> bytes:
+        """What tells these from others."""
+        return self._spelled(style)[1]
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """What was probably meant by a name that is none."""
+        return near(name, [_canonical(found) for found, _, _ in self._every])
+
+    def _spelled(self, style: str) -> tuple[list[JsonObject], bytes]:
+        if style not in self._shown:
+            listed: list[JsonObject] = [
+                {**prompt, "name": self._name(found, exposed, style)}
+                for found, exposed, prompt in self._every
+            ]
+            self._shown[style] = (listed, marked(listed))
+        return self._shown[style]
+
+    def _name(self, found: Found, exposed: str, style: str) -> str:
+        """The style's name where it leads back to this prompt, else the canonical one, which always does."""
+        wanted = {"flat": (found.name, exposed), "safe": (exposed,)}.get(style, ())
+        return next((name for name in wanted if self._leads(name, found)), _canonical(found))
+
+    def _leads(self, name: str, found: Found) -> bool:
+        try:
+            return self.find(name) == found
+        except Refused:
+            return False
+
+
+class _Names:
+    """Who is called what: a canonical or safe name is its first owner's, a shared flat one is nobody's."""
+
+    def __init__(self, every: _Every, spell: Callable[[str], str]) -> None:
+        self._owned: dict[str, Found] = {}
+        self._flat: defaultdict[str, list[Found]] = defaultdict(list)
+        for found, exposed, _ in every:
+            self._owned.setdefault(spell(_canonical(found)), found)
+            self._owned.setdefault(spell(exposed), found)
+            self._flat[spell(found.name)].append(found)
+
+    def find(self, name: str) -> Found | None:
+        owner = self._owned.get(name)
+        sharers = self._flat.get(name, ()) if owner is None else ()
+        if len(sharers) > 1:
+            names = ", ".join(map(_canonical, sharers[:3]))
+            raise Refused("NOT_FOUND", f"{name[:200]} may mean {names}; use one of these names")
+        return sharers[0] if sharers else owner
+
+
+def _canonical(found: Found) -> str:
+    return f"{found.holding.source}:{found.name}"
+
+
+def _safe(holding: Holding, name: str) -> str:
+    return safe(Tool(name=f"{holding.source}:{name}", source=holding.source, family="mcp"))

@@ -1,0 +1,288 @@
+"""Answers what a provider asks: every call in its message is made, and each gets one reply, come what may."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from math import inf
+from typing import NamedTuple
+
+import anyio
+
+from toolcrib.errors import Refused, problem
+from toolcrib.formats import provider
+from toolcrib.gateway.call_options import oversized
+from toolcrib.gateway.gateway import UNKNOWN, Gateway
+from toolcrib.gateway.multi_round_calls import Conversations
+from toolcrib.interfaces import Answered, Asked
+from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
+from toolcrib.schemas import too_deep
+
+log = logging.getLogger(__name__)
+
+MOST_CALLS = 128
+"""How many calls of one connection run at once; a message that asks for more is answered for the rest."""
+_MOST_ASKED = 2_048
+"""How many calls a message may ask for at all."""
+_MOST_KNOWN = 1024
+"""How many ids of earlier calls a connection remembers."""
+_CLOSING_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What came of one message."""
+
+    messages: list[JsonObject] = field(default_factory=list[JsonObject])
+    """The provider's own, to be sent to it as they are; none where nothing was asked."""
+    silent: bool = False
+    """Whether some tool wants the assistant to keep silent this time."""
+    follow_ups: tuple[str, ...] = ()
+
+
+class _Way(NamedTuple):
+    """What all calls of a message have in common."""
+
+    caller: Caller
+    origin: Origin
+    deadline: float | None
+    report: Report | None
+    key: str
+
+    def of(self, asked: Asked, place: int) -> "_Way":
+        """Return the way of one call, which needs a key of its own."""
+        if not self.key:
+            return self
+        own = sha256(f"{self.key} {place} {asked.id}".encode("utf-8", "replace"))
+        return self._replace(key=own.hexdigest())
+
+
+@dataclass(eq=False, slots=True)
+class _Errand:
+    """One call of a message, while the message is not answered."""
+
+    asked: Asked
+    result: Result | None = None
+    """How it ended; None while it runs, and where it was cut short."""
+    task: "asyncio.Task[None] | None" = None
+    unwanted: bool = False
+    """Whether the provider has said that it waits for no reply."""
+
+
+class Answering:
+    """One connection to a provider, or a single message: what runs for it, by the ids the provider gave.
+
+    Calls run side by side, each in a task of its own: a group would end them all with the first that is
+    cancelled. Those that change something in one source wait for each other, in the order they were asked.
+    """
+
+    def __init__(
+        self, gateway: Gateway, conversations: Conversations, *, most_calls: int = MOST_CALLS
+    ) -> None:
+        self._gateway, self._conversations, self._most = gateway, conversations, most_calls
+        self._errands: set[_Errand] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._known: dict[str, None] = {}
+        self._lanes: dict[str, anyio.Lock] = {}
+
+    @property
+    def running(self) -> int:
+        """How many calls run now."""
+        return len(self._tasks)
+
+    async def turn(
+        self,
+        message: JsonObject,
+        format: str,
+        caller: Caller,
+        *,
+        origin: Origin = UNKNOWN,
+        deadline: float | None = None,
+        report: Report | None = None,
+        idempotency_key: str = "",
+    ) -> Turn:
+        """Make every call a message asks for, and end those it takes back.
+
+        Raises what is wrong with the message as a whole; what goes wrong with a call is in its reply. A call
+        whose id an earlier message had is not made again: some providers say each several times. That calls
+        take a while is reported once. With a key, the same message sent again does nothing twice.
+        """
+        spoken = provider(format)
+        calls, gone = asked_of(message, format)
+        self.cancel(gone)
+        shared = self._gateway.identified(origin.but(provider=format))
+        way = _Way(caller, shared, deadline, None if report is None else _once(report), idempotency_key)
+        errands = [self._begin(asked, way.of(asked, place)) for place, asked in enumerate(self._fresh(calls))]
+        self._errands.update(errands)
+        try:
+            await self._ended(errands)
+        finally:
+            self._errands.difference_update(errands)
+        answers = [self._answered(each, shared) for each in errands if not each.unwanted]
+        silent = any(each.result.voice.suppress for each in answers)
+        said = [_silenced(each) for each in answers] if silent else answers
+        follow_ups = dict.fromkeys(text for each in answers for text in each.result.voice.follow_ups)
+        messages = spoken.results(said) if said else []
+        return Turn(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
+
+    def cancel(self, ids: Iterable[str]) -> None:
+        """End calls by their ids; they get no reply. One that is yet to come is not made."""
+        gone = {each for each in ids if each}
+        self._remember(gone)
+        for errand in self._errands:
+            if errand.asked.id in gone:
+                errand.unwanted = True
+                if errand.task is not None:
+                    errand.task.cancel()
+
+    async def close(self) -> None:
+        """End every call, and wait until they have ended."""
+        await _cut_short(self._tasks)
+
+    def _fresh(self, calls: Sequence[Asked]) -> list[Asked]:
+        fresh = [each for each in calls if each.id not in self._known]
+        self._remember(each.id for each in fresh if each.id)
+        return fresh
+
+    def _remember(self, ids: Iterable[str]) -> None:
+        self._known.update(dict.fromkeys(ids))
+        while len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def _begin(self, asked: Asked, way: _Way) -> _Errand:
+        fault = asked.problem or self._too_many() or _unfit(asked.arguments)
+        if fault is not None:
+            return _Errand(asked, self._gateway.refusal(fault, way.origin))
+        errand = _Errand(asked)
+        errand.task = asyncio.get_running_loop().create_task(self._run(errand, way))
+        self._tasks.add(errand.task)
+        errand.task.add_done_callback(self._tasks.discard)
+        return errand
+
+    def _too_many(self) -> Problem | None:
+        if len(self._tasks) < self._most:
+            return None
+        said = f"{self._most} calls run already, which is as many as one connection may; ask again later"
+        return problem("OVERLOADED", said, retry_after=1.0)
+
+    async def _run(self, errand: _Errand, way: _Way) -> None:
+        try:
+            errand.result = await self._made(errand.asked, way)
+        except Exception:  # boundary: a fault of ours in one call must not cost the others their replies
+            log.exception("a call of %s failed unexpectedly", way.origin.provider)
+            said = "the gateway failed; the operator has the details"
+            errand.result = self._gateway.refusal(problem("EXECUTION_ERROR", said), way.origin)
+
+    async def _made(self, asked: Asked, way: _Way) -> Result:
+        source = self._changes(asked.name, way.caller)
+        if source is None:
+            return await self._call(asked, way)
+        lane = self._lanes.setdefault(source, anyio.Lock())
+        try:
+            if not await _in_turn(lane, way.deadline):
+                said = f"earlier calls to {source} took until the deadline; nothing was done"
+                return self._gateway.refusal(problem("TIMEOUT", said), way.origin)
+            try:
+                return await self._call(asked, way)
+            finally:
+                lane.release()
+        finally:
+            if not lane.locked():
+                self._lanes.pop(source, None)
+
+    def _changes(self, name: str, caller: Caller) -> str | None:
+        """Return the source in which a call changes something; None where it has no turn to wait for."""
+        try:
+            tool = self._gateway.tool(name, caller)
+        except Refused:
+            return None
+        return None if tool.read_only else tool.source
+
+    async def _call(self, asked: Asked, way: _Way) -> Result:
+        return await self._conversations.converse(
+            asked.name,
+            asked.arguments,
+            way.caller,
+            origin=way.origin,
+            deadline=way.deadline,
+            report=way.report,
+            idempotency_key=way.key,
+        )
+
+    async def _ended(self, errands: Sequence[_Errand]) -> None:
+        """Wait for all of them. Who leaves meanwhile takes the calls along."""
+        tasks = {each.task for each in errands if each.task is not None}
+        if not tasks:
+            return
+        try:
+            await asyncio.wait(tasks)
+        except BaseException:
+            await _cut_short(tasks)
+            raise
+
+    def _answered(self, errand: _Errand, origin: Origin) -> Answered:
+        if errand.result is not None:
+            return Answered(asked=errand.asked, result=errand.result)
+        fault = problem("CANCELLED", "the call was cancelled before it answered")
+        return Answered(asked=errand.asked, result=self._gateway.refusal(fault, origin))
+
+
+async def _in_turn(lane: anyio.Lock, deadline: float | None) -> bool:
+    """Wait for those who came first, until a deadline; whether it was met. An empty lane is free at once."""
+    if not lane.locked():
+        lane.acquire_nowait()
+        return True
+    with anyio.CancelScope(deadline=inf if deadline is None else deadline) as waiting:
+        await lane.acquire()
+    return not waiting.cancelled_caught
+
+
+async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait(running, timeout=_CLOSING_SECONDS)
+
+
+def asked_of(message: JsonObject, format: str) -> tuple[tuple[Asked, ...], tuple[str, ...]]:
+    """Read the calls a message asks for, and the ids of those it takes back; raises what is wrong with it."""
+    spoken = provider(format)
+    calls, gone = spoken.calls(message), spoken.cancelled(message)
+    if len(calls) > _MOST_ASKED:
+        # Thousands of replies would hold up everybody else.
+        said = f"the message asks for {len(calls):,} calls; {_MOST_ASKED:,} can be answered at once"
+        raise Refused("INVALID_REQUEST", said, path="message")
+    return calls, gone
+
+
+def _unfit(arguments: JsonObject) -> Problem | None:
+    """Say how arguments pass the bounds; a text of them may hold more than the message showed."""
+    found = too_deep(arguments)
+    if found is not None:
+        return problem("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")
+    try:
+        said = oversized(arguments)
+    except TypeError as error:
+        return problem("INVALID_ARGUMENTS", f"the arguments are no JSON: {error}", path="arguments")
+    return None if said is None else problem("PAYLOAD_TOO_LARGE", said, path="arguments")
+
+
+def _once(report: Report) -> Report:
+    """Pass on that something takes a while the first time alone: whoever waits has heard it."""
+    said: list[Progress] = []
+
+    async def told(progress: Progress) -> None:
+        if progress.kind == "waiting":
+            said.append(progress)
+        if progress.kind != "waiting" or len(said) == 1:
+            await report(progress)
+
+    return told
+
+
+def _silenced(answered: Answered) -> Answered:
+    voice = replace(answered.result.voice, suppress=True)
+    return replace(answered, result=answered.result.but(voice=voice))

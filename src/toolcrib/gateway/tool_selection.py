@@ -1,0 +1,142 @@
+"""Cuts a list of tools to what its reader takes: pinned ones stay, then what fits, then what is used."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from heapq import nsmallest
+from itertools import chain
+
+from toolcrib.formats import PROVIDERS
+from toolcrib.gateway.cooperative import unhurried
+from toolcrib.gateway.gateway import Gateway
+from toolcrib.model import Caller, Tool
+from toolcrib.policy import Context
+
+
+class Choice:
+    """Tools to choose from, with what is asked about them every time; kept where they are a whole list."""
+
+    def __init__(self, tools: Sequence[Tool], context: Context | None) -> None:
+        self.tools, self._context = tools, context
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where each tool is, by canonical name."""
+        return {tool.name: place for place, tool in enumerate(self.tools)}
+
+    @cached_property
+    def pinned(self) -> Sequence[int]:
+        """Where those are that stay."""
+        context = self._context
+        if context is None or not context.pinned:
+            return ()
+        return [place for place, tool in enumerate(self.tools) if context.pins(tool)]
+
+
+class Cutting:
+    """Decides what is shown and nothing else: a tool that was cut may be called all the same."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def most(self, caller: Caller, format: str) -> int | None:
+        """Return how many tools a list may hold: the least of what the context and its readers say."""
+        context = self._gateway.context(caller)
+        readers = {format, context.provider if context is not None else None} & PROVIDERS.keys()
+        limits = [PROVIDERS[name].bounds.tools for name in readers if name is not None]
+        limits.append(None if context is None else context.max_tools)
+        return min((each for each in limits if each is not None), default=None)
+
+    def choice(self, tools: Sequence[Tool], caller: Caller) -> Choice:
+        """Return what to cut; of the caller's whole list it is made once."""
+        if tools is not self._gateway.tools(caller):
+            return Choice(tools, self._gateway.context(caller))
+        return self._gateway.prepared(
+            caller, "choice", lambda whole: Choice(whole, self._gateway.context(caller))
+        )
+
+    async def ready(self, caller: Caller, format: str) -> None:
+        """Get a list ready to be cut, if it will be; with thousands of tools that takes a while at first."""
+        tools, most = await self._gateway.seen(caller), self.most(caller, format)
+        if most is not None and len(tools) > most:
+            await self.choosing(caller)
+
+    async def choosing(self, caller: Caller) -> Choice:
+        """Return what to cut of the caller's whole list; others have their turn while pins are looked for."""
+        context = self._gateway.context(caller)
+
+        async def choice(tools: Sequence[Tool]) -> Choice:
+            if context is not None and context.pinned:
+                await unhurried(tools, context.pins)
+            return Choice(tools, context)
+
+        await self._gateway.seen(caller)
+        return await self._gateway.preparing(caller, "choice", choice)
+
+    def cut(
+        self,
+        tools: Sequence[Tool] | Choice,
+        caller: Caller,
+        format: str,
+        *,
+        text: str = "",
+        ranked: bool = False,
+    ) -> Sequence[Tool]:
+        """Return as many tools as the list may hold, in the order they come.
+
+        Those that fit the text of a conversation best stay, and of equals those used most; with `ranked`, the
+        tools come best first already.
+        """
+        whole = tools.tools if isinstance(tools, Choice) else tools
+        most = self.most(caller, format)
+        if most is None or len(whole) <= most:
+            return whole
+        choice = tools if isinstance(tools, Choice) else self.choice(tools, caller)
+        fitting = self._gateway.fit(caller, text, self._enough(choice, caller, most)) if text.strip() else {}
+        used = {} if ranked else self._gateway.used()
+        pinned, others = choice.pinned, _likely(choice, fitting.keys() | used.keys())
+        rank = partial(_rank, choice, fitting, used)
+        # Most often all that is pinned stays, and none of it needs to be compared.
+        first = pinned if len(pinned) < most else nsmallest(most, pinned, rank)
+        then = nsmallest(most, others, rank) if len(pinned) < most else ()
+        kept = _first(most, first, then, range(len(choice.tools)))
+        return tuple([choice.tools[place] for place in kept])
+
+    def _enough(self, choice: Choice, caller: Caller, most: int) -> int:
+        """Return how many of the caller's tools must be compared, so that there are enough to choose."""
+        every, pinned = len(self._gateway.tools(caller)), len(choice.pinned)
+        # Those that are pinned, or are not to be chosen from, may be the ones that fit best.
+        return every if pinned >= most else most + pinned + every - len(choice.tools)
+
+    def why_cut(self, tool: Tool, caller: Caller) -> str | None:
+        """Say why a tool that may be used is not on the lists of the caller's context; None where it is."""
+        context = self._gateway.context(caller)
+        provider = "" if context is None else context.provider or ""
+        kept = self.cut(self._gateway.tools(caller), caller, provider)
+        if any(each.name == tool.name for each in kept):
+            return None
+        return f"is over the {len(kept)} tools that a list of {caller.context} holds; it may be called anyway"
+
+
+def _likely(choice: Choice, names: Iterable[str]) -> Iterator[int]:
+    """Yield where the tools are of these names, but for the pinned ones."""
+    places, pinned = choice.places, frozenset(choice.pinned)
+    found = (places.get(name) for name in names)
+    return (place for place in found if place is not None and place not in pinned)
+
+
+def _rank(
+    choice: Choice, fitting: Mapping[str, float], used: Mapping[str, int], place: int
+) -> tuple[float, int, int]:
+    """Return what puts a tool in its order, so that the best is the least."""
+    name = choice.tools[place].name
+    return -fitting.get(name, 0.0), -used.get(name, 0), place
+
+
+def _first(most: int, *orders: Iterable[int]) -> Sequence[int]:
+    """Take places in order until there are enough; return them in the order of the list."""
+    kept: set[int] = set()
+    for place in chain(*orders):
+        kept.add(place)
+        if len(kept) == most:
+            break
+    return sorted(kept)

@@ -1,0 +1,172 @@
+"""Which shape each field of the hints has: the one table that checking and reading go by."""
+
+from dataclasses import dataclass, fields
+from typing import Any, get_args
+
+from toolcrib.hints.value_types import (
+    AMOUNT,
+    COUNT,
+    FLAG,
+    MOMENT,
+    NAMED,
+    NAMES,
+    OBJECT,
+    SCORE,
+    SHARE,
+    TEXT,
+    TEXTS,
+    Shape,
+    one_of,
+    word_or_share,
+)
+from toolcrib.model import Evidence, Hints
+from toolcrib.model.hints import (
+    ActionCategory,
+    Alignment,
+    AlignmentWord,
+    Alternative,
+    Caution,
+    Dependency,
+    DependencyType,
+    Freshness,
+    Impact,
+    Level,
+    NextAction,
+    Provenance,
+    Quality,
+    Resource,
+    ResourceFacts,
+    Risk,
+    RiskType,
+    Validity,
+    WarningType,
+    json_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """A part inside a part."""
+
+    kind: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """Several parts inside a part."""
+
+    kind: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for one field of a part."""
+
+    name: str
+    key: str
+    """Its name in JSON."""
+    shape: Shape | One | Many
+    default: Any
+    """What it is where nobody gives it, which is right by itself; MISSING where it must be given."""
+
+
+_LEVEL = one_of(get_args(Level))
+_QUALITY = word_or_share(get_args(Quality))
+_FRESHNESS = word_or_share(get_args(Freshness))
+
+_SHAPES: dict[type[Any], dict[str, Shape | One | Many]] = {
+    NextAction: {
+        "action": NAMED,
+        "priority": _LEVEL,
+        "data": OBJECT,
+        "description": TEXT,
+        "estimated_time": AMOUNT,
+        "estimated_cost": AMOUNT,
+        "category": one_of(get_args(ActionCategory)),
+        "prerequisites": NAMES,
+        "expected_outcome": TEXT,
+        "reversible": FLAG,
+        "confidence": SHARE,
+    },
+    ResourceFacts: {
+        "category": TEXT,
+        "last_accessed": MOMENT,
+        "access_count": COUNT,
+        "quality": _QUALITY,
+        "freshness": _FRESHNESS,
+    },
+    Resource: {"type": TEXT, "id": TEXT, "label": TEXT, "relevance": SHARE, "metadata": One(ResourceFacts)},
+    Risk: {
+        "type": one_of(get_args(RiskType)),
+        "severity": _LEVEL,
+        "description": TEXT,
+        "probability": SHARE,
+        "impact": SHARE,
+        "mitigation": TEXT,
+    },
+    Dependency: {
+        "action": NAMED,
+        "depends_on": NAMES,
+        "type": one_of(get_args(DependencyType)),
+        "reason": TEXT,
+    },
+    Impact: {"benefit": SHARE, "effort": SHARE, "roi": AMOUNT, "affected_metrics": TEXTS},
+    Alignment: {
+        "action": NAMED,
+        "preference": TEXT,
+        "alignment": one_of(get_args(AlignmentWord)),
+        "score": SCORE,
+        "explanation": TEXT,
+    },
+    Caution: {
+        "type": one_of(get_args(WarningType)),
+        "severity": _LEVEL,
+        "message": TEXT,
+        "related_ids": TEXTS,
+        "suggested_fix": TEXT,
+        "auto_fixable": FLAG,
+    },
+    Alternative: {
+        "approach": TEXT,
+        "confidence": SHARE,
+        "reasoning": TEXT,
+        "pros": TEXTS,
+        "cons": TEXTS,
+        "estimated_impact": SHARE,
+    },
+    Provenance: {
+        "generated_at": MOMENT,
+        "generated_by": TEXT,
+        "model_version": TEXT,
+        "processing_time": AMOUNT,
+    },
+    Evidence: dict.fromkeys(("quality", "freshness", "completeness", "validation", "success"), SHARE),
+    Hints: {
+        "suggested_next_actions": Many(NextAction),
+        "related_resources": Many(Resource),
+        "confidence": SHARE,
+        "source_quality": one_of(get_args(Quality)),
+        "validity_period": one_of(get_args(Validity)),
+        "context_needed": TEXTS,
+        "assumptions": TEXTS,
+        "risk_factors": Many(Risk),
+        "dependencies": Many(Dependency),
+        "estimated_impact": One(Impact),
+        "preference_alignment": Many(Alignment),
+        "reasoning": TEXT,
+        "warnings": Many(Caution),
+        "alternatives": Many(Alternative),
+        "constraints": TEXTS,
+        "metadata": One(Provenance),
+        "evidence": One(Evidence),
+    },
+}
+
+
+def _rules(kind: type[Any]) -> tuple[Rule, ...]:
+    defaults = {each.name: each.default for each in fields(kind)}
+    return tuple(Rule(name, json_name(name), shape, defaults[name]) for name, shape in _SHAPES[kind].items())
+
+
+RULES: dict[type[Any], tuple[Rule, ...]] = {kind: _rules(kind) for kind in _SHAPES}
+"""What holds for the fields of each part."""

@@ -1,0 +1,291 @@
+"""Divides connections and unfinished request bodies among principals, so that no one of them holds all."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Collection
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from toolcrib.descriptors import soft_limit, spare_descriptors
+from toolcrib.errors import Refused
+from toolcrib.http.client_address import Clients
+from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT, HeldBytes
+from toolcrib.http.memory_watch import MemoryWatch
+from toolcrib.networks import client_network
+from toolcrib.slots import DEFAULT_SHARE, Slots
+
+if TYPE_CHECKING:
+    from toolcrib.http.request import Request
+
+MAX_CONNECTIONS, MAX_BODIES, MAX_BODY_BYTES, MAX_UNREAD_BYTES = 2000, 256, 64 << 20, 128 << 20
+SURPLUS_SECONDS, MAX_SURPLUS = 5.0, 128
+"""How long a connection over the limit may take to show a credential, and how many such there are."""
+MIN_WAITING_BLOCKS = 16
+"""Beside unfinished bodies, half as much may wait to be looked at: heads, bodies, messages of sockets."""
+MAX_UNDECIDED = 32
+"""Bodies over the limit that are kept for one turn of the event loop: each is one read at most."""
+RETRY_SECONDS = 2.0
+LOG_SECONDS = 60.0
+"""Between two warnings of malformed requests: anybody can send them, and must not fill the log."""
+_NO_PRINCIPAL = "-"
+OTHER_DESCRIPTORS = 256
+"""File descriptors that are left for everything but connections of clients."""
+
+log = logging.getLogger(__name__)
+
+
+class ClientConnection:
+    """One connection and the principal it counts for."""
+
+    __slots__ = (
+        "_intake",
+        "holder",
+        "incoming",
+        "is_counted",
+        "is_ended",
+        "is_proxied",
+        "is_spare",
+        "is_undecided",
+        "timer",
+        "transport",
+        "unread",
+    )
+
+    def __init__(
+        self, transport: asyncio.Transport, holder: str, intake: "Intake", *, is_proxied: bool, is_spare: bool
+    ) -> None:
+        self.transport, self.holder, self._intake = transport, holder, intake
+        self.is_proxied, self.is_spare = is_proxied, is_spare
+        self.is_counted = self.is_ended = self.is_undecided = False
+        self.incoming, self.unread = HeldBytes(intake.waiting_blocks), HeldBytes(intake.unread_blocks)
+        """What has come and waits here, and what was written and waits for the client to read it."""
+        self.timer: asyncio.TimerHandle | None = None
+        """Runs while the connection is over the limit and has shown no credential yet."""
+
+    def hold_incoming(self, size: int) -> bool:
+        """Count bytes that have come and wait here; whether there may be so many."""
+        is_shed = self._intake.memory.is_high and self.holder != EXEMPT
+        if not is_shed and self.incoming.fit(self.holder, size):
+            return True
+        self.incoming.clear()
+        return False
+
+    def defer(self) -> bool:
+        """Keep a body that is too much until its request was looked at; whether one more may be kept."""
+        self.is_undecided = self._intake.undecided < MAX_UNDECIDED
+        self._intake.undecided += self.is_undecided
+        return self.is_undecided
+
+    def decided(self) -> None:
+        """Take note that such a body was decided on."""
+        self.is_undecided = False
+        self._intake.undecided -= 1
+
+    def hold_unread(self, size: int) -> None:
+        """Count bytes the client has not read; where there are too many, the longest unread are dropped."""
+        self._intake.hold_unread(self, size)
+
+
+class Intake:
+    """The limits of one process.
+
+    A connection counts for the address of its peer until a request on it is authenticated, then for that
+    credential. One from a trusted proxy counts for whom the request on it comes from.
+    """
+
+    def __init__(
+        self,
+        clients: Clients | None = None,
+        *,
+        connections: int = MAX_CONNECTIONS,
+        bodies: int = MAX_BODIES,
+        body_bytes: int = MAX_BODY_BYTES,
+        unread_bytes: int = MAX_UNREAD_BYTES,
+        share: float = DEFAULT_SHARE,
+        memory: MemoryWatch | None = None,
+    ) -> None:
+        self._clients = clients or Clients()
+        self.memory = memory or MemoryWatch(None)
+        self.connections = Slots(connections, share)
+        self.bodies = Slots(bodies, share)
+        self.blocks = Slots(max(1, body_bytes // BLOCK_BYTES), share)
+        self.waiting_blocks = Slots(max(MIN_WAITING_BLOCKS, self.blocks.total // 2), share)
+        self.unread_blocks = Slots(max(1, unread_bytes // BLOCK_BYTES), share)
+        self.trailers_dropped = self.unread_dropped = self.undecided = self.malformed = 0
+        self._warned = -LOG_SECONDS
+        self._max_surplus = min(MAX_SURPLUS, max(1, connections // 4))
+        # The operator's request may need further descriptors.
+        self._max_spare = max(1, spare_descriptors() // 2)
+        self._surplus: dict[ClientConnection, None] = {}
+        self._strangers: OrderedDict[ClientConnection, None] = OrderedDict()
+        """Connections that count for an address, the oldest first."""
+        self._unread: dict[ClientConnection, None] = {}
+        """Connections whose client does not read, the longest first."""
+
+    def opened(self, transport: asyncio.Transport, peer: str, *, is_spare: bool = False) -> ClientConnection:
+        """Count a new connection; one over the limit stays for a moment, as it may be the operator's."""
+        proxied = self._clients.is_proxy(peer)
+        connection = ClientConnection(transport, _address(peer), self, is_proxied=proxied, is_spare=is_spare)
+        if is_spare:
+            self._add_surplus(connection, [each for each in self._surplus if each.is_spare], self._max_spare)
+        elif not proxied and not self._count_stranger(connection):
+            self._add_surplus(connection, self._surplus, min(self._max_surplus, MAX_SURPLUS))
+        return connection
+
+    def _count_stranger(self, connection: ClientConnection) -> bool:
+        connection.is_counted = self.connections.take(connection.holder)
+        if connection.is_counted:
+            self._strangers[connection] = None
+        return connection.is_counted
+
+    def _count_known(self, connection: ClientConnection) -> bool:
+        """Count for a credential; where all places are taken, the oldest connection without one makes way."""
+        slots, holder = self.connections, connection.holder
+        is_short = slots.used >= slots.total and slots.by_principal.get(holder, 0) < slots.per_principal
+        if is_short and self._strangers:
+            oldest = next(iter(self._strangers))
+            self.closed(oldest)
+            oldest.transport.abort()
+        connection.is_counted = slots.take(holder)
+        return connection.is_counted
+
+    def _add_surplus(
+        self, connection: ClientConnection, others: Collection[ClientConnection], most: int
+    ) -> None:
+        if len(others) >= most:
+            # The oldest goes: whoever has a credential shows it at once.
+            oldest = next(iter(others))
+            self.closed(oldest)
+            oldest.transport.abort()
+        loop = asyncio.get_running_loop()
+        connection.timer = loop.call_later(SURPLUS_SECONDS, connection.transport.abort)
+        self._surplus[connection] = None
+
+    def closed(self, connection: ClientConnection) -> None:
+        """Give back what a connection held; again, to no effect."""
+        if connection.is_counted:
+            connection.is_counted = False
+            self.connections.release(connection.holder)
+            self._strangers.pop(connection, None)
+        if connection.timer is not None:
+            connection.timer.cancel()
+            connection.timer = None
+            del self._surplus[connection]
+
+    def ended(self, connection: ClientConnection) -> None:
+        """Give back also what memory a connection held."""
+        connection.is_ended = True
+        self.closed(connection)
+        connection.incoming.clear()
+        self.hold_unread(connection, 0)
+
+    def hold_unread(self, connection: ClientConnection, size: int) -> None:
+        """Count what a client has not read; drop those who have most, from the longest unread on."""
+        if not size:
+            connection.unread.clear()
+            self._unread.pop(connection, None)
+            return
+        self._unread[connection] = None
+        while not connection.unread.fit(connection.holder, size):
+            held = self.unread_blocks.by_principal
+            full = held.get(connection.holder, 0) >= self.unread_blocks.per_principal
+            largest = connection.holder if full or not held else max(held, key=held.__getitem__)
+            oldest = next((each for each in self._unread if each.unread.holder == largest), connection)
+            self.hold_unread(oldest, 0)
+            self.unread_dropped += 1
+            oldest.transport.abort()
+            if oldest is connection:
+                return
+
+    def assign(self, connection: ClientConnection, request: "Request") -> None:
+        """Count a connection for the principal of a request on it; refuse where that one holds its share."""
+        if connection.is_ended:
+            return  # the request outlives it, and nobody would give the place back
+        principal = _principal(request)
+        if connection.is_spare and principal != EXEMPT:
+            raise overloaded("file descriptors")
+        count = self._count_known
+        if not principal and connection.is_proxied:
+            principal, count = self._address_of(request), self._count_stranger
+        if not principal:
+            if connection.timer is not None:
+                raise overloaded("connections")
+            return
+        if connection.holder == principal and connection.is_counted:
+            return
+        self.closed(connection)
+        connection.holder = principal
+        if principal != EXEMPT and not count(connection):
+            connection.holder = _NO_PRINCIPAL
+            raise overloaded("connections")
+
+    def count_malformed(self, connection: ClientConnection) -> None:
+        """Count what was no HTTP request, and warn of it now and then."""
+        self.malformed += 1
+        if monotonic() - self._warned >= LOG_SECONDS:
+            self._warned = monotonic()
+            total = f"{self.malformed} since the start; further ones are counted in the metrics"
+            log.warning("no HTTP request, from %s (%s)", connection.holder, total)
+
+    def unfinished_bytes(self) -> int:
+        """Return how much has come and is not whole, or was not looked at yet."""
+        return (self.blocks.used + self.waiting_blocks.used) * BLOCK_BYTES
+
+    def begin_body(self, request: "Request") -> "UnfinishedBody":
+        """Count a body that is still arriving; refuse where its principal holds its share of them."""
+        principal = _principal(request) or self._address_of(request)
+        body = UnfinishedBody(self, principal)
+        if principal != EXEMPT and not self.bodies.take(principal):
+            raise overloaded("unfinished bodies")
+        return body
+
+    def _address_of(self, request: "Request") -> str:
+        return _address(self._clients.address(request))
+
+
+class UnfinishedBody:
+    """A body that is still arriving, and what it holds."""
+
+    __slots__ = ("_held", "_intake", "_principal")
+
+    def __init__(self, intake: Intake, principal: str) -> None:
+        self._intake, self._principal = intake, principal
+        self._held = HeldBytes(intake.blocks)
+
+    def grow(self, size: int) -> None:
+        """Count the bytes that are there by now."""
+        if self._principal == EXEMPT:
+            return
+        self._intake.memory.check()
+        if not self._held.fit(self._principal, size):
+            raise overloaded("bytes of unfinished bodies")
+
+    def end(self) -> None:
+        """Give back what it held."""
+        if self._principal != EXEMPT:
+            self._intake.bodies.release(self._principal)
+            self._held.clear()
+
+
+def bounded_by_descriptors(connections: int) -> int:
+    """Return how many connections the process can have: where descriptors run out, nobody can connect."""
+    soft = soft_limit()
+    if soft is None:
+        return connections
+    return min(connections, max(soft // 2, soft - OTHER_DESCRIPTORS))
+
+
+def _principal(request: "Request") -> str:
+    """Return whom a request counts for; empty where it shows no credential."""
+    caller = request.caller
+    return caller.principal if caller.key else ""
+
+
+def _address(peer: str) -> str:
+    return f"address {client_network(peer)}"
+
+
+def overloaded(what: str) -> Refused:
+    message = f"this client holds its share of all {what}; close some, or try again later"
+    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)

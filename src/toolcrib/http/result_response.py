@@ -1,0 +1,33 @@
+"""A completed result as an HTTP answer: its status, its body, and what HTTP wants said beside an error."""
+
+from math import ceil
+
+from toolcrib.formats.rest import encode, status
+from toolcrib.http.response import JSON, Answer, Header
+from toolcrib.model import Problem, Result
+
+_CHALLENGE = (b"www-authenticate", b'Bearer realm="toolcrib"')
+_HANG_UP = (b"connection", b"close")
+
+
+def result_answer(result: Result) -> Answer:
+    """Answer with a result."""
+    problem = result.problem
+    if problem is None:
+        return Answer(200, encode(result))
+    code = status(result)
+    return Answer(code, encode(result), (*JSON, *_beside(problem, code)))
+
+
+def _beside(problem: Problem, code: int) -> list[Header]:
+    headers: list[Header] = []
+    if code == 401:
+        headers.append(_CHALLENGE)
+    if code == 405:
+        headers.append((b"allow", ", ".join(problem.details["allow"]).encode()))
+    if code == 413:
+        # The rest of the body is still on its way, and nobody will read it.
+        headers.append(_HANG_UP)
+    if problem.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % max(1, ceil(problem.retry_after))))
+    return headers

@@ -1,0 +1,166 @@
+"""Failed authentications: recorded by address, and slowed down where they repeat."""
+
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from time import monotonic, time
+from typing import NamedTuple
+
+import anyio
+
+from toolcrib.errors import Refused
+from toolcrib.model import Actor
+from toolcrib.networks import client_network
+from toolcrib.observe import Action, Audit
+from toolcrib.observe.event_limits import Flood, Floods
+
+FREE_FAILURES = 10
+"""Failures of one address within `WINDOW_SECONDS` that are answered at once."""
+WINDOW_SECONDS = 60.0
+FIRST_DELAY_SECONDS = 0.25
+"""The first delay; each further failure doubles it, up to the longest."""
+MAX_DELAY_SECONDS = 3.0
+MAX_DELAYED = 64
+"""Attempts that are delayed at once, of all addresses; each holds a connection."""
+MAX_DELAYED_PER_ADDRESS = 8
+MAX_ADDRESSES = 4096
+"""Addresses whose failures are remembered; beyond that the one that failed longest ago is forgotten."""
+FLUSH_SECONDS = 5.0
+LAST_WRITE_SECONDS = 3.0
+ACTION = "auth.failed"
+_TOO_MANY = "too many failed authentications from this address; check the key, then try again"
+
+
+class Failure(NamedTuple):
+    """What failed authentications are counted by."""
+
+    frontend: str
+    address: str
+    what: str
+    """`key`, `app` or `link`."""
+    name: str
+    """The name of the key or the app, where it is known."""
+
+
+OTHERS = Failure("gateway", "other addresses", "key", "")
+"""Failures of further addresses, when too many fail at the same time to count each apart."""
+
+
+class Untried(Refused):
+    """A key was not even looked up: a guess must learn nothing while its answer cannot be held back."""
+
+
+class _Address:
+    """The failures of one address: when the last ones were, and how many answers are held back now."""
+
+    __slots__ = ("delayed", "times")
+
+    def __init__(self) -> None:
+        self.times: deque[float] = deque(maxlen=FREE_FAILURES + 8)
+        self.delayed = 0
+
+    def delay(self, now: float) -> float:
+        """Return how long the answer to one more failure is to wait."""
+        while self.times and self.times[0] < now - WINDOW_SECONDS:
+            self.times.popleft()
+        beyond = len(self.times) - FREE_FAILURES
+        return 0.0 if beyond < 0 else min(FIRST_DELAY_SECONDS * 2**beyond, MAX_DELAY_SECONDS)
+
+
+class FailedLogins:
+    """Told of every failed authentication, whose answers it holds back.
+
+    A valid key that was accepted before is never slowed or refused, nor is one that we have generated. An
+    admin key of the operator's own making may be asked to try again, while its address has as many answers
+    held back as it may have: it could be a guess.
+    """
+
+    def __init__(
+        self,
+        audit: Audit,
+        *,
+        clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        window: float = WINDOW_SECONDS,
+    ) -> None:
+        self._audit, self._clock, self.sleep = audit, clock, sleep
+        self._floods = Floods(free=1, rest=OTHERS, window=window, max_keys=MAX_ADDRESSES, clock=clock)
+        self._addresses: OrderedDict[str, _Address] = OrderedDict()
+        self._delayed = 0
+
+    @property
+    def addresses(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._addresses)
+
+    async def failed(self, failure: Failure) -> None:
+        """Record a failure and hold its answer back; refuse where too many are held back already."""
+        await self.count(failure)
+        await self._slow_down(client_network(failure.address))
+
+    async def count(self, failure: Failure) -> None:
+        """Record a failure, the first of a minute at once."""
+        failure = failure._replace(address=client_network(failure.address))
+        if self._floods.admit(failure):
+            await self._record(Flood(failure, since=time(), until=0.0, count=1))
+
+    def refuse_untried(self, address: str) -> None:
+        """Refuse a key that is not known yet where it could fail without its answer being held back."""
+        if not self._delayed:
+            return
+        known = self._addresses.get(client_network(address))
+        if known is not None and self._is_full(known) and (delay := known.delay(self._clock())):
+            raise Untried("RATE_LIMITED", _TOO_MANY, retry_after=delay)
+
+    async def run(self) -> None:
+        """Write the counts of failures whose minute is over, until cancelled; then all that are left."""
+        try:
+            while True:
+                await anyio.sleep(FLUSH_SECONDS)
+                await self.flush()
+        finally:
+            with anyio.move_on_after(LAST_WRITE_SECONDS, shield=True):
+                await self.flush(everything=True)
+
+    async def flush(self, *, everything: bool = False) -> None:
+        """Write the counts of failures whose minute is over, or of all."""
+        await self._audit.flush(everything=everything)
+        for flood in self._floods.due(everything=everything):
+            await self._record(flood)
+
+    async def _record(self, flood: Flood[Failure]) -> None:
+        frontend, address, what, name = flood.key
+        actor = Actor.unknown(frontend, address, name)
+        try:
+            await self._audit.record(actor, ACTION, Action(what, after=flood.as_json()), "UNAUTHENTICATED")
+        except Exception:  # noqa: BLE001 - `record` has logged it; it is tried again with the next count
+            self._floods.put_back(flood)
+
+    async def _slow_down(self, address: str) -> None:
+        known = self._known(address)
+        now = self._clock()
+        delay = known.delay(now)
+        known.times.append(now)
+        if not delay:
+            return
+        if self._is_full(known):
+            raise Refused("RATE_LIMITED", _TOO_MANY, retry_after=delay)
+        self._delayed += 1
+        known.delayed += 1
+        try:
+            await self.sleep(delay)
+        finally:
+            self._delayed -= 1
+            known.delayed -= 1
+
+    def _is_full(self, known: _Address) -> bool:
+        """Whether no more answers may be held back, to this address or at all."""
+        return self._delayed >= MAX_DELAYED or known.delayed >= MAX_DELAYED_PER_ADDRESS
+
+    def _known(self, address: str) -> _Address:
+        known = self._addresses.get(address)
+        if known is None:
+            if len(self._addresses) >= MAX_ADDRESSES:
+                self._addresses.popitem(last=False)
+            known = self._addresses[address] = _Address()
+        self._addresses.move_to_end(address)
+        return known

@@ -1,0 +1,166 @@
+"""Writes calls as OpenTelemetry spans and sends them by OTLP over HTTP; loaded only where that is wanted."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import local
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http import trace_exporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace.status import Status, StatusCode
+
+from toolcrib.catalog import DOORS, GET_COMPLETE, READ_COMPLETE
+from toolcrib.model import Tool
+from toolcrib.observe.call_entry import Entry
+from toolcrib.observe.redact import Redactor
+from toolcrib.version import VERSION
+
+SERVICE = "toolcrib"
+
+_NANOSECONDS: Final = 1_000_000_000
+_EXECUTES = {"gen_ai.operation.name": "execute_tool"}
+_COMPLETES = (GET_COMPLETE, READ_COMPLETE)
+_SCOPE = InstrumentationScope(SERVICE, VERSION)
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where spans go; what is None is left to the environment, as OpenTelemetry reads it."""
+
+    endpoint: str = field(repr=False)
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    service_name: str | None = None
+
+
+class Otlp:
+    """The exporter of the OpenTelemetry project, told what to send."""
+
+    def __init__(self, target: Target, redactor: Redactor) -> None:
+        self._exporter = trace_exporter.OTLPSpanExporter(target.endpoint, headers=target.headers)
+        self._spelling = Spelling(_resource(target.service_name), redactor)
+        logging.getLogger(trace_exporter.__name__).addFilter(_REMARKS)
+
+    def send(self, batch: Sequence[Entry]) -> str | None:
+        """Deliver a batch; what the exporter itself would have logged first is the reason where it fails."""
+        spans = [span for entry in batch if (span := self._spelling.span(entry)) is not None]
+        remarks = _REMARKS.listen()
+        if not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS:
+            return None
+        return next(iter(remarks), "the collector did not take them")
+
+    def close(self) -> None:
+        """Give up what is being sent, and the connection."""
+        self._exporter.shutdown()
+
+
+class Spelling:
+    """Says of a call what the log says, in OpenTelemetry's words; arguments and answers it never sees."""
+
+    def __init__(self, resource: Resource, redactor: Redactor) -> None:
+        self._resource = resource
+        self._redactor = redactor
+
+    def span(self, entry: Entry) -> ReadableSpan | None:
+        """Return a call as a span; None where its trace is one that nobody else could know."""
+        trace, own = _number(entry.origin.trace_id), _number(entry.id[-17:])
+        if not (trace and own):
+            return None
+        origin, parent = entry.origin, _number(entry.origin.parent)
+        above = SpanContext(trace, parent, is_remote=True, trace_flags=_SAMPLED) if parent else None
+        # Made by hand, as a tracer would choose other ids than those that servers were told.
+        return ReadableSpan(
+            _name(entry.tool),
+            SpanContext(trace, own, is_remote=False, trace_flags=_SAMPLED),
+            above,
+            self._resource,
+            self._attributes(entry),
+            kind=SpanKind.INTERNAL if origin.face == "library" else SpanKind.SERVER,
+            status=_FINE if entry.problem is None else _FAILED,
+            start_time=int((entry.at - entry.seconds - entry.waited) * _NANOSECONDS),
+            end_time=int(entry.at * _NANOSECONDS),
+            instrumentation_scope=_SCOPE,
+        )
+
+    def _attributes(self, entry: Entry) -> dict[str, str | bool]:
+        tool, caller, origin, problem = entry.tool, entry.caller, entry.origin, entry.problem
+        said = {
+            **({} if _is_door(tool) else {**_EXECUTES, "gen_ai.tool.name": tool.name}),
+            "toolcrib.source": tool.source,
+            "toolcrib.context": caller.context,
+            "toolcrib.caller": caller.id,
+            "toolcrib.face": origin.face,
+            "gen_ai.agent.id": origin.agent_id,
+        }
+        if caller.user is not None:
+            said["user.id"] = caller.user
+        if origin.face == "mcp":
+            said["mcp.method.name"] = _method(tool)
+        if problem is not None:
+            said["error.type"] = problem.code
+        if not self._redactor.passes(tuple(said.values())):
+            said = {name: self._redactor.text(value) for name, value in said.items()}
+        return {
+            **said,
+            "toolcrib.call_id": entry.id,
+            "toolcrib.cached": entry.cached,
+        }
+
+
+class _Remarks(logging.Filter):
+    """Keeps what the exporter says in our threads off the log, where it would stand again for every batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._here = local()
+
+    def listen(self) -> list[str]:
+        """Return the list that this thread's remarks go to from now on."""
+        self._here.heard = heard = list[str]()
+        return heard
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        heard: list[str] | None = getattr(self._here, "heard", None)
+        if heard is None:
+            return True
+        heard.append(record.getMessage())
+        return False
+
+
+_REMARKS = _Remarks()
+
+
+def _resource(service_name: str | None) -> Resource:
+    found = Resource.create({SERVICE_NAME: service_name} if service_name else None)
+    if not str(found.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        return found
+    return found.merge(Resource({SERVICE_NAME: SERVICE, SERVICE_VERSION: VERSION}))
+
+
+def _is_door(tool: Tool) -> bool:
+    """Whether this is no tool but a way to a server's resources or prompts."""
+    return tool.family == "mcp" and tool.local in DOORS
+
+
+def _method(tool: Tool) -> str:
+    if not _is_door(tool):
+        return "tools/call"
+    return "completion/complete" if tool.local in _COMPLETES else tool.local
+
+
+def _name(tool: Tool) -> str:
+    return f"{_method(tool)} {tool.source if _is_door(tool) else tool.name}"
+
+
+def _number(digits: str) -> int:
+    """Read an id, with or without dashes; 0, which is no id, where it is none."""
+    try:
+        return int(digits.replace("-", ""), 16)
+    except ValueError:
+        return 0

@@ -1,0 +1,107 @@
+"""Keeps the last calls for operators: the newest in memory as they come, a sample that lasts in the store."""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+from toolcrib.interfaces import CallRow, Calls
+from toolcrib.observe.call_entry import Entry, outcome
+
+SHOWN = 1_000
+ROWS_AT_ONCE = 200
+KEPT = 50_000
+KEPT_MUTATIONS = 200_000
+"""Rows of declared mutations that are kept beside those."""
+MOST_WAITING = 5_000
+
+_logger = logging.getLogger(__name__)
+
+
+class RecentCalls:
+    """A ring for the live view. Under load the store gets every error it can take, and some of the rest."""
+
+    name = "calls"
+
+    def __init__(self, store: Calls | None = None, *, shown: int = SHOWN, kept: int = KEPT) -> None:
+        self.dropped = 0
+        self._store = store
+        self._kept = kept
+        self._ring: deque[Entry] = deque(maxlen=shown)
+        self._waiting: deque[Entry] = deque()
+        self._unpruned = 0
+        self._failing = False
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        self._ring.extend(batch)
+        if self._store is None:
+            return
+        # Declared mutations have their row from `MutationRows`, and are no part of the sample.
+        self._waiting.extend([entry for entry in batch if not entry.tool.declared_mutation])
+        while len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self.dropped += 1
+
+    async def flush(self) -> None:
+        if self._store is None or not self._waiting:
+            return
+        chosen = _sample(self._waiting, ROWS_AT_ONCE)
+        self.dropped += len(self._waiting) - len(chosen)
+        self._waiting.clear()
+        try:
+            await self._store.add([row(entry) for entry in chosen])
+            await self._prune(self._store, len(chosen))
+        except (
+            BaseException
+        ) as error:  # boundary: whatever a store raises, and a cancelled wait too, is counted
+            self.dropped += len(chosen)
+            if not isinstance(error, Exception):
+                raise
+            self._complain(error)
+            return
+        self._failing = False
+
+    def recent(self, limit: int = SHOWN) -> list[CallRow]:
+        """The newest calls of this process, newest first."""
+        newest = reversed(self._ring)
+        return [row(entry) for entry, _ in zip(newest, range(limit), strict=False)]
+
+    async def _prune(self, store: Calls, added: int) -> None:
+        self._unpruned += added
+        if self._unpruned >= max(self._kept // 10, 1):
+            self._unpruned = 0
+            await store.prune(self._kept, KEPT_MUTATIONS)
+
+    def _complain(self, error: Exception) -> None:
+        if not self._failing:
+            _logger.warning("Calls cannot be stored now; they are counted as dropped. Reason: %s", error)
+        self._failing = True
+
+
+def row(entry: Entry) -> CallRow:
+    """A call as operators read it."""
+    return CallRow(
+        id=entry.id,
+        at=entry.at,
+        tool=entry.tool.name,
+        caller=entry.caller.id,
+        user=entry.caller.user,
+        context=entry.caller.context,
+        face=entry.origin.face,
+        outcome=outcome(entry.problem),
+        code=entry.problem.code if entry.problem else None,
+        milliseconds=entry.seconds * 1000.0,
+        cached=entry.cached,
+        trace=entry.origin.trace_id,
+        mutation=entry.tool.declared_mutation,
+    )
+
+
+def _sample(entries: Sequence[Entry], size: int) -> list[Entry]:
+    """Errors first, then as many of the rest as fit, evenly spread; in the order they came."""
+    if len(entries) <= size:
+        return list(entries)
+    errors = [entry for entry in entries if entry.problem is not None][-size:]
+    fine = [entry for entry in entries if entry.problem is None]
+    room = min(size - len(errors), len(fine))
+    spread = [fine[index * len(fine) // room] for index in range(room)]
+    return sorted(errors + spread, key=lambda entry: entry.at)

@@ -1,0 +1,208 @@
+"""Hears of every call and hands them on in batches, so that no call waits for a disk or a pipe."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from math import inf
+from time import perf_counter, time
+from typing import Any, TypeVar, cast
+
+import anyio
+from anyio.abc import TaskStatus
+
+from toolcrib.model import Call, Result
+from toolcrib.observe.call_entry import BLAMELESS, Entry, Listener, Sink, Start
+from toolcrib.observe.call_warnings import Remarks
+from toolcrib.observe.metrics import Metrics
+from toolcrib.observe.tool_history import History
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+PERIOD = 0.25
+MOST_ENTRIES = 20_000
+SLOW_SECONDS = 1.0
+"""A call that has run for so long gets a line while it still runs."""
+GRACE = 3.0
+"""How long a slow sink may hold up the end of the process, in seconds."""
+
+# What `Entry(...)` does, in a third of the time.
+_entry = cast("Callable[[type[Entry], tuple[object, ...]], Entry]", tuple.__new__)
+
+
+class Journal:
+    """The Recorder. `record` may be called from any thread, everything else belongs to the event loop's."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        sinks: Sequence[Sink] = (),
+        *,
+        history: History | None = None,
+        limit: int = MOST_ENTRIES,
+    ) -> None:
+        self.history = history or History()
+        self._note = self.history.note
+        self._metrics, self.watch = metrics, metrics.watch
+        self._limit = limit
+        self._remarks = Remarks()
+        self._running: dict[str, tuple[Call, float]] = {}
+        self._entries: deque[Entry] = deque()
+        self._lost = self._lost_logged = 0
+        self._lanes = tuple(_Lane(sink) for sink in sinks)
+        self._listeners = tuple(sink for sink in sinks if isinstance(sink, Listener) and sink.hears_starts)
+
+    @property
+    def running(self) -> dict[str, tuple[Call, float]] | None:
+        """Where a call puts itself as it begins, by its id, with the moment by `perf_counter`.
+
+        One that stays long gets a line while it runs; `record` takes a call out. None where no log has lines
+        for the start of calls.
+        """
+        return self._running if self._listeners else None
+
+    @property
+    def begun(self) -> Callable[[Call], None] | None:
+        """Writes the line of a call before it is sent, for declared mutations; None where no log has one."""
+        return self._begin if self._listeners else None
+
+    def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
+        """Take note and return at once; where too much waits to be written, count what is dropped."""
+        tool, problem, entries = call.tool, result.problem, self._entries
+        began = self._running.pop(call.id, None)
+        # Declared mutations have places of their own, since each must have its row.
+        if len(entries) < self._limit or (tool.declared_mutation and len(entries) < 2 * self._limit):
+            cached, data = result.cached, result.data
+            sort: type[Any] = type(data) if data is not None else type(result.ask)  # pyright: ignore[reportUnknownVariableType]
+            items = len(data if sort is dict or sort is list else result.content)  # pyright: ignore[reportArgumentType]
+            gave = (sort, items, len(result.encoded))
+            parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited, gave)
+            asked = None if began is None else call.arguments
+            entries.append(_entry(Entry, (*parts, asked)))
+        else:
+            self._lost += 1
+        if problem is None:
+            if not (result.cached or result.made):
+                self._note(tool.name, True, seconds)
+        elif problem.kind not in BLAMELESS and problem.tool_code is None:
+            self._note(tool.name, False, seconds)  # a tool that says no by its own rules has not failed
+
+    def refused(self, code: str) -> None:
+        """Count a request that was refused before it had a tool; what it asked for becomes no label."""
+        self._metrics.refused(code)
+
+    def drain(self) -> None:
+        """Hand what has been noted so far on; waits for nothing."""
+        # Ends first, so that none is handed on before its start.
+        batch = _emptied(self._entries)
+        if self._running and (starts := self._slow()):
+            for listener in self._listeners:
+                listener.begin(starts)
+        if self._lost != self._lost_logged:
+            lost, self._lost_logged = self._lost - self._lost_logged, self._lost
+            log.warning("%d calls have no line here: too many waited to be recorded", lost)
+        if not batch:
+            return
+        self._metrics.take(batch)
+        for lane in self._lanes:
+            lane.sink.take(batch)
+        self._remarks.take(batch)
+
+    async def flush(self) -> None:
+        """Drain, and let every sink bring it to where it belongs; the log's thread may still be writing."""
+        self.drain()
+        async with anyio.create_task_group() as tasks:
+            for lane in self._lanes:
+                tasks.start_soon(lane.flush)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Live until cancelled, then flush once more."""
+        async with anyio.create_task_group() as tasks:
+            for lane in self._lanes:
+                tasks.start_soon(lane.run)
+            task_status.started()
+            try:
+                await self._tick()
+            finally:
+                self.drain()
+                for lane in self._lanes:
+                    lane.finish()
+
+    def metrics(self) -> bytes:
+        """Everything up to this moment, as Prometheus reads it."""
+        self.drain()
+        return self._metrics.render(self.dropped())
+
+    def dropped(self) -> dict[str, int]:
+        """How many entries were dropped so far, by whom."""
+        return {"journal": self._lost} | {lane.sink.name: lane.sink.dropped for lane in self._lanes}
+
+    def status(self) -> dict[str, Any]:
+        """How it is doing, as operators see it."""
+        return {"waiting": len(self._entries), "dropped": self.dropped()}
+
+    def _begin(self, call: Call) -> None:
+        start = Start(call.id, call.tool, call.caller, call.origin, call.arguments, time())
+        for listener in self._listeners:
+            listener.begin_now(start)
+
+    def _slow(self) -> list[Start]:
+        """Take out the calls that have run for a while; the oldest come first, and the rest is skipped."""
+        latest, ahead = perf_counter() - SLOW_SECONDS, time() - perf_counter()
+        found: list[Start] = []
+        # A copy, since other threads record too.
+        for call, started in tuple(self._running.values()):
+            if started > latest:
+                break
+            if self._running.pop(call.id, None) is not None:
+                parts = (call.id, call.tool, call.caller, call.origin, call.arguments, ahead + started)
+                found.append(Start(*parts))
+        return found
+
+    async def _tick(self) -> None:
+        while True:
+            await anyio.sleep(PERIOD)
+            self.drain()
+            for lane in self._lanes:
+                lane.wake()
+
+
+def _emptied(waiting: "deque[T]") -> list[T]:
+    return [waiting.popleft() for _ in range(len(waiting))]
+
+
+class _Lane:
+    """One sink and its own task, so that a slow one holds up nobody else."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self._lock = anyio.Lock()
+        self._woken = anyio.Event()
+        self._ending = False
+        self._deadline = inf
+        self._scope: anyio.CancelScope | None = None
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def finish(self) -> None:
+        """Flush once more, within the grace."""
+        self._ending = True
+        self._deadline = anyio.current_time() + GRACE
+        if self._scope:
+            self._scope.deadline = self._deadline
+        self.wake()
+
+    async def flush(self) -> None:
+        async with self._lock:
+            await self.sink.flush()
+
+    async def run(self) -> None:
+        # Shielded: a cancelled write may or may not have happened, and would be lost or counted twice.
+        with anyio.CancelScope(shield=True, deadline=self._deadline) as self._scope:
+            last = False
+            while not last:
+                await self._woken.wait()
+                self._woken = anyio.Event()
+                last = self._ending
+                await self.flush()

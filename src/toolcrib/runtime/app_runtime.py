@@ -1,0 +1,125 @@
+"""Puts together what mini-apps need: where they are reached, who is here, what they offer."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from toolcrib.config import Document
+from toolcrib.egress import AddressRules
+from toolcrib.egress.json_post import Post
+from toolcrib.identity import People
+from toolcrib.interfaces import AppRecord, Store
+from toolcrib.model import JsonObject
+from toolcrib.observe import Entry
+from toolcrib.runtime.convert import rules_of
+from toolcrib.sessions import Event, Sessions, SessionUse, Settings
+from toolcrib.sources.apps import AppSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppRoom:
+    """Everything of apps that runs."""
+
+    rules: AddressRules
+    people: People
+    sessions: Sessions
+    use: SessionUse
+    source: AppSource
+
+    async def reread(self) -> None:
+        """Read the apps again; one that another process has removed, moved or given another key is let go."""
+        before = self._places()
+        await self.source.refresh()
+        now = self._places()
+        for package, place in before.items():
+            if now.get(package) != place:
+                await self.sessions.forget(package)
+
+    def _places(self) -> dict[str, tuple[str | None, str | None]]:
+        return {app.package: (app.digest, app.public_url) for app in self.source.apps()}
+
+
+@asynccontextmanager
+async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
+    """Make the room, and let go of its connections when the block ends."""
+    rules = rules_of(document)
+    post = Post(rules)
+    apps = document.apps
+
+    def find(package: str) -> AppRecord | None:
+        return source.find(package)
+
+    people = People(store.users.get)
+    sessions = Sessions(settings_of(document), find=find, user=people.record, post=post)
+    source = AppSource(
+        store.apps.all,
+        sessions,
+        post,
+        timeout=apps.timeout_ms / 1000,
+        most_bytes=document.limits.result_bytes,
+    )
+    idle = None if apps.session_idle_ms is None else apps.session_idle_ms / 1000
+    use = SessionUse(store.users, sessions, store.clock, idle)
+    try:
+        yield AppRoom(rules=rules, people=people, sessions=sessions, use=use, source=source)
+    finally:
+        await post.close()
+
+
+def settings_of(document: Document) -> Settings:
+    """Return how patient the gateway is with apps."""
+    apps = document.apps
+    return Settings(
+        activation=apps.activation_ms / 1000,
+        grace=apps.grace_ms / 1000,
+        heartbeat=apps.heartbeat_ms / 1000,
+        idle=None if apps.idle_stop_ms is None else apps.idle_stop_ms / 1000,
+        share=document.limits.share,
+        phone_microphone=apps.phone_microphone,
+    )
+
+
+class ToolEvents:
+    """A sink that tells a user's device how the calls made for that user have ended, and notes their use."""
+
+    name = "device"
+    dropped = 0
+
+    def __init__(self, sessions: Sessions, use: SessionUse) -> None:
+        self._sessions, self._use = sessions, use
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        """Tell of those whose user's device listens."""
+        for entry in batch:
+            user = entry.caller.user
+            if user is None:
+                continue
+            if entry.caller.session:
+                self._use.note(user)
+            if self._sessions.hears(user):
+                self._sessions.tell(user, Event("tool", _ended(entry)))
+
+    async def flush(self) -> None:
+        """Nothing of this is written down."""
+
+
+def _ended(entry: Entry) -> JsonObject:
+    problem = entry.problem
+    ended = {"tool": entry.tool.name, "callId": entry.id, "state": "ended", "success": problem is None}
+    return ended if problem is None else {**ended, "code": problem.code}
+
+
+def rereading(
+    mark: Callable[[], Awaitable[str]], refresh: Callable[[], Awaitable[None]]
+) -> Callable[[], Awaitable[None]]:
+    """Return what reads all apps again where any has changed since it was last called."""
+    last = ""
+
+    async def reread() -> None:
+        nonlocal last
+        now = await mark()
+        if now != last:
+            await refresh()
+            last = now
+
+    return reread

@@ -1,0 +1,41 @@
+"""Starts the apps of the demonstration, and has them installed for its user."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import time
+
+from anyio.abc import TaskGroup
+
+from toolcrib.interfaces import AppRecord, Change, Install, Shared, Store
+from toolcrib.runtime.app_runtime import AppRoom
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demonstration:
+    """What its apps are put into."""
+
+    room: AppRoom
+    store: Store
+    shared: Shared
+    tasks: TaskGroup
+
+    async def start(self) -> None:
+        """Serve the apps on this machine for as long as the gateway runs."""
+        # Late, because nobody but a demonstration needs the apps, nor what serves them.
+        from toolcrib.demo.apps import DEMO_USER, serve_demo_apps
+
+        await self.tasks.start(serve_demo_apps, self._registering(DEMO_USER))
+        await self.room.source.refresh()
+        self.shared.publish(Change("users", DEMO_USER))
+
+    def _registering(self, user: str) -> Callable[[AppRecord], Awaitable[None]]:
+        async def register(app: AppRecord) -> None:
+            apps = self.store.apps
+            if not await apps.add(app):
+                await apps.change(app)
+                await apps.define(app.package, app.tools, app.updated)
+            known = await self.store.users.get(user)
+            if known is None or app.package not in {each.package for each in known.installs}:
+                await self.store.users.install(user, Install(package=app.package, at=time()))
+
+        return register

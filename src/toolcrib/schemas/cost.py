@@ -1,0 +1,137 @@
+"""How much work a schema can make for a validator, known before it makes any."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolcrib.schemas.errors import BadSchema
+from toolcrib.schemas.subschemas import Place, Schema
+
+MOST_PATHS = 10_000
+"""Ways through a schema: nested unions that share a definition double them with each level."""
+LONGEST_CHAIN = 64
+"""Steps from place to place on one value. The validator recurses: chain times depth is its stack."""
+
+Edges = Mapping[int, Sequence[int]]
+Places = Mapping[int, Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What bounds the work of looking at one value."""
+
+    paths: int
+    """Ways through the schema; going round a recursion counts once."""
+    visits: int
+    """How often one value can be looked at, per level."""
+    growth: int
+    """By how much that can multiply from one level to the next."""
+    recursive: bool
+    """Whether levels have no end but the value's own."""
+    branching: bool
+    """Whether there are unions, whose failures are collected branch by branch."""
+
+    def errors(self, depth: int, nodes: int) -> int:
+        """How many errors a value of this size can give at most."""
+        most = self.visits * self.growth**depth
+        return nodes * (most if self.recursive else min(most, self.paths))
+
+
+def effort(places: Places) -> Effort:
+    """Count the ways through a schema; refuse one that is endless or has too many."""
+    here = {key: _looks_here(place) for key, place in places.items()}
+    order = _inside_out(here)
+    _refuse_chains(order, here, places)
+    paths, recursive = _paths(here, places)
+    return Effort(
+        paths=paths,
+        visits=_most(order, here, places, lambda _: 1),
+        growth=max(_most(order, here, places, _member_looks), _most(order, here, places, _item_looks), 1),
+        recursive=recursive,
+        branching=any("anyOf" in place.schema or "oneOf" in place.schema for place in places.values()),
+    )
+
+
+def _looks_here(place: Place) -> Sequence[int]:
+    # What is left unevaluated is found by looking at the same value a second time.
+    if place.here and ("unevaluatedProperties" in place.schema or "unevaluatedItems" in place.schema):
+        return place.here * 2
+    return place.here
+
+
+def _inside_out(edges: Edges) -> list[int]:
+    """Order places so that each comes after those it leads to, loops aside."""
+    order: list[int] = []
+    seen: set[int] = set()
+    stack = list(edges)
+    while stack:
+        key = stack.pop()
+        if key < 0:  # all it leads to is done
+            order.append(~key)
+        elif key not in seen:
+            seen.add(key)
+            stack.append(~key)
+            stack += edges[key]
+    return order
+
+
+def _refuse_chains(order: Sequence[int], here: Edges, places: Places) -> None:
+    chains: dict[int, int] = {}
+    for key in order:
+        longest = 0
+        for target in here[key]:
+            if target not in chains:
+                raise BadSchema(places[key].path, "it refers to itself without going a level deeper")
+            longest = max(longest, chains[target])
+        if longest >= LONGEST_CHAIN:
+            raise BadSchema(places[key].path, f"more than {LONGEST_CHAIN} steps are chained on one value")
+        chains[key] = longest + 1
+
+
+def _paths(here: Edges, places: Places) -> tuple[int, bool]:
+    """Count the ways from the place that has most, and say whether any leads back to where it came from."""
+    edges = {key: [*here[key], *place.below] for key, place in places.items()}
+    ways: dict[int, int] = {}
+    recursive = False
+    for key in _inside_out(edges):
+        count = _own(places[key].schema)
+        for target in edges[key]:
+            recursive = recursive or target not in ways
+            count += ways.get(target, 1)
+        if count > MOST_PATHS:
+            raise BadSchema("#", f"there are more than {MOST_PATHS:,} ways through it; nest fewer references")
+        ways[key] = count
+    return max(ways.values()), recursive
+
+
+def _most(order: Sequence[int], here: Edges, places: Places, own: Callable[[Schema], int]) -> int:
+    """Add up each place's own count and those of all that look at the same value; return the greatest sum."""
+    sums: dict[int, int] = {}
+    for key in order:
+        count = own(places[key].schema)
+        for target in here[key]:
+            count += sums[target]
+        sums[key] = count
+    return max(sums.values())
+
+
+def _own(schema: Schema) -> int:
+    """One, and one more per option that must be compared in depth."""
+    options: Any = schema.get("enum")
+    if not isinstance(options, list):
+        return 1
+    return 1 + sum(isinstance(option, (dict, list)) for option in options)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _member_looks(schema: Schema) -> int:
+    """How many keywords can look at the same member of an object."""
+    patterns: Any = schema.get("patternProperties")
+    plain = "properties" in schema or "additionalProperties" in schema
+    named = len(patterns) if isinstance(patterns, dict) else 0  # pyright: ignore[reportUnknownArgumentType]
+    return plain + named + ("unevaluatedProperties" in schema)
+
+
+def _item_looks(schema: Schema) -> int:
+    """How many keywords can look at the same item of an array."""
+    plain = "items" in schema or "prefixItems" in schema or "additionalItems" in schema
+    return plain + ("contains" in schema) + ("unevaluatedItems" in schema)

@@ -1,0 +1,158 @@
+"""Finds what two shapes have in common, and where that cannot be said in full, says what is missing."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from toolcrib.schemas.fitting.losses import Ledger, Origin
+from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, mark
+from toolcrib.schemas.fitting.simplify import tidied
+
+MOST_BRANCHES = 64
+"""How many ways one value may be said in; unions that are multiplied with each other pass any number."""
+
+
+def meet(one: Shape, other: Shape, why: Origin, ledger: Ledger) -> Shape:
+    """Values of both shapes. Where that is too much to say, those of the first, and a loss."""
+    notes, unions = {**other.notes, **one.notes}, one.unions + other.unions
+    if one.is_anything:
+        return Shape(one.path, other.branches, notes, unions)
+    if other.is_anything:
+        return Shape(one.path, one.branches, notes, unions)
+    found: list[Branch] = []
+    pairs = ((mine, theirs) for mine in one.branches for theirs in other.branches if mine.kind == theirs.kind)
+    for mine, theirs in pairs:
+        steps = 6 + (_parts(mine) + _parts(theirs)) // 8
+        if len(found) == MOST_BRANCHES or not ledger.spend(steps):
+            ledger.lose(why, "it is left out: together with the rest it can be too many things")
+            return one
+        both = _both(mine, theirs, why, ledger)
+        if both is not None:
+            found.append(both)
+    return Shape(one.path, tuple(found), notes, unions)
+
+
+def are_apart(one: Shape, other: Shape, budget: int, ledger: Ledger) -> bool:
+    """Whether it is certain that no value is of both shapes."""
+    scratch = Ledger(budget)
+    apart = meet(one, other, ("#", ""), scratch).is_nothing
+    ledger.work(scratch.done)
+    return apart
+
+
+def _parts(branch: Branch) -> int:
+    """How much is said of what is further in: members, items, values, names."""
+    return sum(
+        len(branch.get(keyword) or ()) for keyword in ("properties", "prefixItems", "enum", "required")
+    )
+
+
+def _both(mine: Branch, theirs: Branch, why: Origin, ledger: Ledger) -> Branch | None:
+    said = dict(mine.said)
+    for keyword, new in theirs.said.items():
+        if keyword in _PARTS:
+            continue
+        held = said.get(keyword)
+        agreed = new if held is None else _RULES[keyword](held, new)
+        if agreed is None:
+            ledger.lose(new.origin, f"{keyword} is left out: another one stands beside it")
+        else:
+            said[keyword] = agreed
+    if mine.kind == "object":
+        _members(mine, theirs, said, lambda a, b: _one_of(a, b, why, ledger))
+    elif mine.kind == "array":
+        _items(mine, theirs, said, lambda a, b: _one_of(a, b, why, ledger))
+    return tidied(Branch(mine.kind, said, {**theirs.notes, **mine.notes}))
+
+
+_PARTS = frozenset({"properties", "additionalProperties", "prefixItems", "items"})
+_Join = Callable[[Shape | None, Shape | None], Shape | None]
+
+
+def _one_of(mine: Shape | None, theirs: Shape | None, why: Origin, ledger: Ledger) -> Shape | None:
+    if mine is None or theirs is None:
+        return mine or theirs
+    return meet(mine, theirs, why, ledger)
+
+
+def _members(mine: Branch, theirs: Branch, said: dict[str, Said], join: _Join) -> None:
+    """A member that one of them does not name is what that one says of all the rest."""
+    names = dict.fromkeys([*mine.members, *theirs.members])
+    joined = {
+        name: join(mine.members.get(name, mine.others), theirs.members.get(name, theirs.others))
+        for name in names
+    }
+    _set(said, "properties", joined or None, mine, theirs)
+    _set(said, "additionalProperties", join(mine.others, theirs.others), mine, theirs)
+
+
+def _items(mine: Branch, theirs: Branch, said: dict[str, Said], join: _Join) -> None:
+    places = range(max(len(mine.places), len(theirs.places)))
+    joined = tuple(join(_at(mine, at), _at(theirs, at)) for at in places)
+    _set(said, "prefixItems", joined or None, mine, theirs)
+    _set(said, "items", join(mine.item, theirs.item), mine, theirs)
+
+
+def _at(branch: Branch, at: int) -> Shape | None:
+    return branch.places[at] if at < len(branch.places) else branch.item
+
+
+def _set(said: dict[str, Said], keyword: str, value: Any, *held: Branch) -> None:
+    if value is None:
+        said.pop(keyword, None)
+        return
+    first = next(each.said[keyword] for each in held if keyword in each.said)
+    said[keyword] = replace(first, value=value)
+
+
+def _greater(held: Said, new: Said) -> Said:
+    return new if new.value > held.value else held
+
+
+def _smaller(held: Said, new: Said) -> Said:
+    return new if new.value < held.value else held
+
+
+def _same(held: Said, new: Said) -> Said | None:
+    return held if held.value == new.value else None
+
+
+def _values(held: Said, new: Said) -> Said:
+    marks = {mark(value) for value in new.value}
+    return replace(held, value=[value for value in held.value if mark(value) in marks])
+
+
+def _names(held: Said, new: Said) -> Said:
+    return replace(held, value=tuple(dict.fromkeys([*held.value, *new.value])))
+
+
+def _multiple(held: Said, new: Said) -> Said | None:
+    if isinstance(held.value, int) and isinstance(new.value, int):
+        least = math.lcm(held.value, new.value)
+        return replace(held, value=least) if least <= EXACT else None
+    return _same(held, new)
+
+
+EXACT = 2**53
+"""Up to here every reader of JSON counts alike."""
+
+
+_RULES: dict[str, Callable[[Said, Said], Said | None]] = {
+    "integer": _same,
+    "minimum": _greater,
+    "exclusiveMinimum": _greater,
+    "maximum": _smaller,
+    "exclusiveMaximum": _smaller,
+    "multipleOf": _multiple,
+    "minLength": _greater,
+    "maxLength": _smaller,
+    "pattern": _same,
+    "minItems": _greater,
+    "maxItems": _smaller,
+    "uniqueItems": _same,
+    "required": _names,
+    "minProperties": _greater,
+    "maxProperties": _smaller,
+    "enum": _values,
+}

@@ -1,0 +1,309 @@
+"""Reads a schema into shapes: references followed, unions multiplied out, what has no shape given up."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from toolcrib.schemas.fitting.intersect import EXACT, are_apart, meet
+from toolcrib.schemas.fitting.losses import MOST_WORK, Ledger, Origin
+from toolcrib.schemas.fitting.shapes import KINDS, Branch, Said, Shape, anything, distinct, nothing, union
+from toolcrib.schemas.fitting.simplify import tidied
+from toolcrib.schemas.fitting.source_schema import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot, weight
+from toolcrib.schemas.subschemas import Schema, is_object
+
+DEEPEST = 32
+"""How many places may be within each other, on the way through all references."""
+_MOST_PAIRS = 2_000
+"""How many pairs of alternatives are compared, to see whether a value can be of two of them."""
+_MOST_COMPARING = MOST_WORK // 5
+"""How much work that may be, in one place."""
+
+_BOUNDS = {
+    "minimum": "number",
+    "maximum": "number",
+    "exclusiveMinimum": "number",
+    "exclusiveMaximum": "number",
+    "multipleOf": "number",
+    "minLength": "string",
+    "maxLength": "string",
+    "pattern": "string",
+    "minItems": "array",
+    "maxItems": "array",
+    "uniqueItems": "array",
+    "minProperties": "object",
+    "maxProperties": "object",
+    "required": "object",
+}
+_ASKS_NOTHING: dict[str, Callable[[Any], bool]] = {
+    "minLength": lambda bound: bound <= 0,
+    "minItems": lambda bound: bound <= 0,
+    "minProperties": lambda bound: bound <= 0,
+    "uniqueItems": lambda wanted: not wanted,
+    "required": lambda names: not names,
+}
+_OWN = frozenset({
+    *("type", "enum", "const", "format", "properties", "additionalProperties", "items", "prefixItems"),
+    *("additionalItems", *_BOUNDS),
+})  # fmt: skip
+"""Keywords by which a place says something itself."""
+_NOTES = ("description", "title", "default", "examples")
+_SHAPELESS: dict[str, tuple[str, str]] = {
+    "not": ("", "what it must not be is not said"),
+    "if": ("", "conditions are not said"),
+    "then": ("", "conditions are not said"),
+    "else": ("", "conditions are not said"),
+    "dependentRequired": ("object", "what one property asks of others is not said"),
+    "dependentSchemas": ("object", "what one property asks of others is not said"),
+    "dependencies": ("object", "what one property asks of others is not said"),
+    "patternProperties": ("object", "what properties with such names must be is not said"),
+    "propertyNames": ("object", "what names of properties must be like is not said"),
+    "unevaluatedProperties": ("object", "what other properties must be is not said"),
+    "unevaluatedItems": ("array", "what other items must be is not said"),
+    "contains": ("array", "what some item must be is not said"),
+    "minContains": ("array", "how many such items there must be is not said"),
+    "maxContains": ("array", "how many such items there may be is not said"),
+    "contentEncoding": ("string", "how the text is encoded is not said"),
+    "contentMediaType": ("string", "what the text holds is not said"),
+}
+"""What cannot be read into a shape: the kind of value it asks something of, and what is said of the loss."""
+
+
+class Reader:
+    """Reads one schema."""
+
+    def __init__(self, original: Original, ledger: Ledger) -> None:
+        self._original = original
+        self._ledger = ledger
+        self._open: list[int] = []
+        """The places that are being read, from the outside in, by identity."""
+
+    def arguments(self) -> Shape:
+        """Read the whole schema as that of arguments, which are an object."""
+        root = self.read(self._original.root)
+        return replace(root, branches=tuple(each for each in root.branches if each.kind == "object"))
+
+    def read(self, spot: Spot) -> Shape:
+        """Read one place."""
+        if spot.schema is False:
+            return nothing(spot.path)
+        if not is_object(spot.schema):
+            return anything(spot.path)
+        if not self._ledger.spend():
+            self._ledger.lose(self._original.blame(spot.path), "it is left out: the schema is too large")
+            return anything(spot.path)
+        self._open.append(id(spot.schema))
+        words = spot.words()
+        self._ledger.work(weight(words))
+        shape = self._together(spot, words)
+        self._open.pop()
+        return shape
+
+    def _together(self, spot: Spot, words: Schema) -> Shape:
+        shape = self._own(spot, words)
+        for keyword, target in self._original.references(words):
+            shape = meet(shape, self._referred(spot, keyword, target), (spot.path, keyword), self._ledger)
+        for at, each in enumerate(words.get("allOf", ())):
+            inner = self.read(spot.inside(each, "allOf", at))
+            shape = meet(shape, inner, (spot.path, "allOf"), self._ledger)
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in words:
+                inner = self._union(spot, keyword, words[keyword])
+                shape = meet(shape, inner, (spot.path, keyword), self._ledger)
+        shape = _without(shape, words.get("not"))
+        for keyword in _given_up(words, spot.draft, {each.kind for each in shape.branches}):
+            self._ledger.lose((spot.path, keyword), _SHAPELESS[keyword][1])
+        notes = {keyword: words[keyword] for keyword in _NOTES if keyword in words}
+        return replace(shape, notes={**shape.notes, **notes})
+
+    def _referred(self, spot: Spot, keyword: str, target: Spot) -> Shape:
+        if id(target.schema) in self._open:
+            reason = "it refers to itself: what is further in is not said"
+        elif len(self._open) >= DEEPEST:
+            reason = "it is too deep within others: what is further in is not said"
+        else:
+            return self.read(target)
+        self._ledger.lose((spot.path, keyword), reason)
+        words = target.words()
+        kept = {each: words[each] for each in ("type", "description") if each in words}
+        bare = self._own(target, kept)
+        return replace(bare, path=spot.path, notes={key: kept[key] for key in kept if key != "type"})
+
+    def _union(self, spot: Spot, keyword: str, members: list[Any]) -> Shape:
+        shapes = [self.read(spot.inside(each, keyword, at)) for at, each in enumerate(members)]
+        if keyword == "oneOf" and not self._are_all_apart(shapes):
+            self._ledger.lose((spot.path, keyword), "it may be several of these at once: anyOf is said")
+        return union(spot.path, shapes, (spot.path, keyword))
+
+    def _are_all_apart(self, shapes: list[Shape]) -> bool:
+        """Whether no value can be of two of them, as far as can be told with little work."""
+        if len(shapes) * (len(shapes) - 1) // 2 > _MOST_PAIRS:
+            return False
+        left = self._ledger.left
+        for one, other in combinations(shapes, 2):
+            if left - self._ledger.left > _MOST_COMPARING or not are_apart(one, other, 200, self._ledger):
+                return False
+        return True
+
+    # --- what a place says itself
+
+    def _own(self, spot: Spot, words: Schema) -> Shape:
+        if not _OWN & words.keys():
+            return anything(spot.path)
+        branches = [Branch(kind, said) for kind, said in _typed(spot, words)]
+        self._ledger.work(2 * len(branches))
+        kinds = {branch.kind for branch in branches}
+        asked = [*_bounds(spot, words), *self._parts(spot, words, kinds)]
+        found: list[Branch] = []
+        for branch in branches:
+            said = {**branch.said, **{key: each for kind, key, each in asked if kind == branch.kind}}
+            notes = {"format": words["format"]} if _has_format(branch.kind, words) else {}
+            plain = tidied(Branch(branch.kind, said, notes))
+            if plain is not None:
+                found.append(plain)
+        shape = Shape(spot.path, tuple(found), unions=_splits(spot, words))
+        for keyword in ("enum", "const"):
+            if keyword in words:
+                values = words["enum"] if keyword == "enum" else [words["const"]]
+                listed = Shape(spot.path, tuple(_listed(spot, keyword, values)), unions=shape.unions)
+                shape = meet(listed, shape, (spot.path, keyword), self._ledger)
+        return shape
+
+    def _parts(self, spot: Spot, words: Schema, kinds: set[str]) -> Iterator[tuple[str, str, Said]]:
+        """Read what stands further in: members and items."""
+        if "object" in kinds:
+            yield from self._members(spot, words)
+        if "array" in kinds:
+            yield from self._items(spot, words)
+
+    def _members(self, spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
+        if words.get("properties"):
+            members = {
+                name: self.read(spot.inside(each, "properties", name))
+                for name, each in words["properties"].items()
+            }
+            yield "object", "properties", Said(members, spot.path, "properties")
+        yield from self._rest(spot, words, "object", "additionalProperties", "additionalProperties")
+
+    def _items(self, spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
+        listed = "prefixItems" if spot.draft == DRAFT_2020 else "items"
+        if isinstance(words.get(listed), list):
+            places = tuple(self.read(spot.inside(each, listed, at)) for at, each in enumerate(words[listed]))
+            yield "array", "prefixItems", Said(places, spot.path, listed)
+        rest = "items" if not isinstance(words.get("items"), list) else "additionalItems"
+        yield from self._rest(spot, words, "array", "items", rest)
+
+    def _rest(
+        self, spot: Spot, words: Schema, kind: str, key: str, keyword: str
+    ) -> Iterator[tuple[str, str, Said]]:
+        if keyword not in words:
+            return
+        if key == "additionalProperties" and words.get("patternProperties"):
+            if words[keyword] not in (True, {}):
+                self._ledger.lose((spot.path, keyword), "what other properties must be is not said")
+            return
+        shape = self.read(spot.inside(words[keyword], keyword))
+        if not shape.is_anything or shape.notes:
+            yield kind, key, Said(shape, spot.path, keyword)
+
+
+def _typed(spot: Spot, words: Schema) -> Iterator[tuple[str, dict[str, Said]]]:
+    """List the kinds that a place allows by its type."""
+    given: Any = words.get("type")
+    listed: list[str] = list(KINDS) if given is None else [given] if isinstance(given, str) else given
+    for kind in listed:
+        if kind == "integer" and "number" not in listed:
+            yield "number", {"integer": Said(True, spot.path, "type")}
+        elif kind != "integer":
+            yield kind, {}
+
+
+def _splits(spot: Spot, words: Schema) -> tuple[Origin, ...]:
+    return tuple((spot.path, each) for each in ("type", "enum") if isinstance(words.get(each), list))
+
+
+def _bounds(spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
+    for keyword, kind in _BOUNDS.items():
+        if keyword not in words:
+            continue
+        value = words[keyword]
+        if keyword == "required":
+            value = tuple(value)
+        elif isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+            value = int(value)
+        if not _ASKS_NOTHING.get(keyword, bool)(value) or keyword not in _ASKS_NOTHING:
+            yield kind, keyword, Said(value, spot.path, keyword)
+
+
+def _has_format(kind: str, words: Schema) -> bool:
+    return kind in ("string", "number") and isinstance(words.get("format"), str)
+
+
+def _listed(spot: Spot, keyword: str, values: list[Any]) -> Iterator[Branch]:
+    kinds: dict[str, list[Any]] = {}
+    for value in distinct(values):
+        kinds.setdefault(kind_of(value), []).append(value)
+    for kind, found in kinds.items():
+        said = {} if kind == "null" else {"enum": Said(found, spot.path, keyword)}
+        plain = tidied(Branch(kind, said))
+        if plain is not None:
+            yield plain
+
+
+def kind_of(value: Any) -> str:
+    """Name the kind of a JSON value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"
+
+
+# --- what has no shape
+
+
+def _given_up(words: Schema, draft: int, kinds: set[str]) -> Iterator[str]:
+    for keyword, value in words.items():
+        kind, _ = _SHAPELESS.get(keyword, (None, ""))
+        if kind in ("", *kinds) and kinds and not _means_nothing(keyword, value, words, draft):
+            yield keyword
+
+
+def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
+    """Whether a keyword refuses nothing as it stands, or only what is left out elsewhere."""
+    if keyword in ("if", "then", "else"):
+        return "if" not in words or not ("then" in words or "else" in words)
+    if keyword in ("contains", "minContains", "maxContains"):
+        free = draft != DRAFT_7 and words.get("minContains") == 0 and "maxContains" not in words
+        return free or "contains" not in words
+    if keyword == "not":
+        return _excluded(value) is not None
+    if keyword == "propertyNames":
+        return value in (True, {}, {"type": "string"})
+    if keyword in ("unevaluatedProperties", "unevaluatedItems"):
+        return value in (True, {})
+    return not value
+
+
+def _without(shape: Shape, refused: Any) -> Shape:
+    """Leave out the kinds that `not` names, where it names nothing but kinds."""
+    kinds = frozenset[str]() if refused is None else _excluded(refused)
+    if not kinds:
+        return shape
+    return replace(shape, branches=tuple(each for each in shape.branches if each.kind not in kinds))
+
+
+def _excluded(refused: Any) -> frozenset[str] | None:
+    """The kinds that `not` refuses; None where it refuses anything else."""
+    if refused is False:
+        return frozenset()
+    if refused is True or not refused:
+        return frozenset(KINDS)
+    said = {keyword: value for keyword, value in refused.items() if keyword not in ANNOTATIONS}
+    kinds: Any = said.get("type")
+    named = frozenset([kinds] if isinstance(kinds, str) else kinds or ())
+    return named if set(said) == {"type"} and "integer" not in named else None

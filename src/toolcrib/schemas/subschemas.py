@@ -1,0 +1,178 @@
+"""The places of a schema where a subschema stands, and how keywords and references join them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
+from urllib.parse import unquote
+
+from toolcrib.schemas.errors import BadSchema
+
+Schema = dict[str, Any]
+
+_NAMED = frozenset(
+    {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
+)
+"""Keywords whose subschemas are listed by name; the others hold one subschema or an array of them."""
+_HERE = frozenset(
+    {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
+)
+"""Keywords that look at the same value again."""
+_BELOW = frozenset({
+    *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
+    *("items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "contentSchema"),
+})  # fmt: skip
+"""Keywords that look at what is inside a value."""
+_ASIDE = frozenset({"$defs", "definitions"})
+"""Keywords that look at nothing until a reference leads there."""
+_KEYWORDS = _HERE | _BELOW | _ASIDE
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANCHORS = ("$anchor", "$dynamicAnchor")
+
+_INDEX = re.compile(r"[0-9]{1,5}")
+
+_DIALECTS = frozenset({
+    "json-schema.org/draft-07/schema",
+    "json-schema.org/draft/2019-09/schema",
+    "json-schema.org/draft/2020-12/schema",
+})  # fmt: skip
+
+
+@dataclass(slots=True)
+class Place:
+    """One subschema: where it stands and which others it applies, by identity."""
+
+    path: str
+    schema: Schema
+    here: list[int] = field(default_factory=list[int])
+    """Applied to the same value."""
+    below: list[int] = field(default_factory=list[int])
+    """Applied to values inside it."""
+
+
+def survey(root: Schema) -> dict[int, Place]:
+    """Find every place of a schema, which has no `$id` of its own.
+
+    Raises BadSchema where a reference leads out of the schema or nowhere.
+    """
+    walk = _Walk(root)
+    walk.enter(root, "#")
+    walk.finish()
+    return walk.places
+
+
+def is_object(value: Any) -> TypeGuard[Schema]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+class _Walk:
+    def __init__(self, root: Schema) -> None:
+        self.places: dict[int, Place] = {}
+        self._root = root
+        self._waiting: list[tuple[Schema, str]] = []
+        self._anchors: dict[str, Schema] = {}
+        self._references: list[tuple[Place, str, Any]] = []
+        self._nested_id: str | None = None
+
+    def enter(self, schema: Schema, path: str) -> None:
+        self._waiting.append((schema, path))
+
+    def finish(self) -> None:
+        """Walk by keywords first, so that all anchors are known, then along the references."""
+        self._walk()
+        while self._references:
+            if self._nested_id:
+                raise BadSchema(self._nested_id, "a nested $id changes what references mean; remove it")
+            place, keyword, reference = self._references.pop()
+            target = self._find(f"{place.path}/{keyword}", reference)
+            if is_object(target):
+                place.here.append(id(target))
+                self.enter(target, reference)
+                self._walk()
+
+    def _walk(self) -> None:
+        while self._waiting:
+            schema, path = self._waiting.pop()
+            if id(schema) not in self.places:
+                place = self.places[id(schema)] = Place(path, schema)
+                self._look_at(place)
+
+    def _look_at(self, place: Place) -> None:
+        schema, path = place.schema, place.path
+        for keyword, value in schema.items():
+            for child, step in _subschemas(keyword, value):
+                self.enter(child, f"{path}/{keyword}{step}")
+                if keyword in _HERE:
+                    place.here.append(id(child))
+                elif keyword in _BELOW:
+                    place.below.append(id(child))
+        self._references += [
+            (place, keyword, schema[keyword]) for keyword in _REFERENCES if keyword in schema
+        ]
+        for keyword in _ANCHORS:
+            if keyword in schema:
+                self._drop_anchor(f"{path}/{keyword}", schema[keyword], schema)
+        self._look_at_identity(place)
+
+    def _look_at_identity(self, place: Place) -> None:
+        dialect, identity = place.schema.get("$schema"), place.schema.get("$id")
+        if dialect is not None:
+            check_dialect(f"{place.path}/$schema", dialect)
+        if not isinstance(identity, str):
+            return
+        if identity.startswith("#"):  # how draft-07 spells an anchor
+            self._drop_anchor(f"{place.path}/$id", identity[1:], place.schema)
+        else:
+            self._nested_id = f"{place.path}/$id"
+
+    def _drop_anchor(self, path: str, name: Any, schema: Schema) -> None:
+        if not isinstance(name, str) or self._anchors.setdefault(name, schema) is not schema:
+            raise BadSchema(path, "an anchor needs a name of its own")
+
+    def _find(self, path: str, reference: Any) -> Any:
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise BadSchema(path, "a reference must stay inside the schema and start with '#'")
+        pointer = unquote(reference[1:])
+        if pointer and not pointer.startswith("/"):
+            target = self._anchors.get(pointer)
+        else:
+            target = self._follow(path, pointer)
+        if not isinstance(target, (dict, bool)):
+            raise BadSchema(path, f"{reference[:60]!r} leads nowhere; it must point to a schema")
+        return target  # pyright: ignore[reportUnknownVariableType]
+
+    def _follow(self, path: str, pointer: str) -> Any:
+        at: Any = self._root
+        for step in pointer.split("/")[1:]:
+            if is_object(at) and isinstance(at.get("$id"), str):
+                raise BadSchema(path, "it leads through a nested $id, which changes what references mean")
+            at = _step(at, step.replace("~1", "/").replace("~0", "~"))
+        return at
+
+
+def check_dialect(path: str, dialect: Any) -> None:
+    """Refuse a `$schema` that is none of the three we speak."""
+    spelled = str(dialect).removesuffix("#").removeprefix("http://").removeprefix("https://")
+    if spelled not in _DIALECTS:
+        raise BadSchema(path, "the dialect is not known; use draft-07, 2019-09 or 2020-12")
+
+
+def _subschemas(keyword: str, value: Any) -> Iterator[tuple[Schema, str]]:
+    """List the subschemas of a keyword that are objects; the metaschema judges every other shape."""
+    if keyword not in _KEYWORDS:
+        return
+    if isinstance(value, list):
+        yield from ((each, f"/{at}") for at, each in enumerate(value) if is_object(each))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    elif is_object(value) and keyword in _NAMED:
+        yield from ((each, f"/{name}") for name, each in value.items() if is_object(each))
+    elif is_object(value):
+        yield value, ""
+
+
+def _step(at: Any, step: str) -> Any:
+    if is_object(at):
+        return at.get(step)
+    if isinstance(at, list) and _INDEX.fullmatch(step) and int(step) < len(at):  # pyright: ignore[reportUnknownArgumentType]
+        return at[int(step)]  # pyright: ignore[reportUnknownVariableType]
+    return None

@@ -1,0 +1,112 @@
+"""An app's side of HTTP: its four addresses, as an ASGI application without a framework."""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
+
+import anyio
+import orjson
+
+from toolcrib.errors import CODES, Refused
+from toolcrib.model import JsonObject
+from toolcrib.sdk.app.tool_responses import failed
+
+BODY_BYTES = 1 << 20
+BODY_SECONDS = 10.0
+"""How long a request's body may take to come: who sends it is known only once it has."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = dict[bytes, bytes]
+"""By lower-case name."""
+
+log = logging.getLogger(__name__)
+
+
+class Reply(NamedTuple):
+    """An answer: JSON, written already."""
+
+    status: int
+    body: bytes
+
+
+Door = Callable[[Headers, bytes], Awaitable[Reply]]
+"""Answers a request whose body is whole."""
+
+
+class _Gone(Exception):
+    """The client left before its request was whole; there is nobody to answer."""
+
+
+class Doors:
+    """Finds the door for a request, reads its body within bounds, and answers whatever happens."""
+
+    def __init__(self, doors: dict[tuple[str, str], Door]) -> None:
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            reply = await self._answer(scope, receive)
+        except _Gone:
+            return
+        except Refused as refused:
+            problem = refused.problem
+            reply = json_reply(failed(problem.code, problem.message), CODES[problem.code].status)
+        except Exception:  # the boundary: a fault of ours is told as one, and nothing of it
+            log.exception("a request to %s failed", scope["path"])
+            reply = json_reply(failed("EXECUTION_ERROR", "the app failed; its log says how"), 500)
+        await _send(send, reply)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+        door = self._doors.get((scope["method"], scope["path"]))
+        if door is None:
+            if any(path == scope["path"] for _, path in self._doors):
+                raise Refused("METHOD_NOT_ALLOWED", "this address is not asked this way")
+            raise Refused("NOT_FOUND", "there is nothing at this address")
+        headers: Headers = dict(scope["headers"])
+        try:
+            with anyio.fail_after(BODY_SECONDS):
+                body = await _body(headers, receive)
+        except TimeoutError:
+            said = f"the body did not come within {BODY_SECONDS:g} s"
+            raise Refused("INVALID_REQUEST", said) from None
+        return await door(headers, body)
+
+
+def json_reply(value: JsonObject, status: int = 200) -> Reply:
+    """Answer with a JSON value of ours."""
+    return Reply(status, orjson.dumps(value))
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes:
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and (len(length) > 20 or int(length) > BODY_BYTES):
+        raise _too_large()
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > BODY_BYTES:
+            raise _too_large()
+    return b"".join(parts)
+
+
+def _too_large() -> Refused:
+    return Refused("PAYLOAD_TOO_LARGE", f"the body has more than {BODY_BYTES:,} bytes; send less")
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(reply.body)),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

@@ -1,0 +1,117 @@
+"""Where a gateway's requests come in: tool calls, sessions that begin and end, settings, and health."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from toolcrib.errors import Refused
+from toolcrib.model import Progress, Report
+from toolcrib.sdk.app.asgi import Door, Headers, Reply, json_reply
+from toolcrib.sdk.app.authentication import Gate
+from toolcrib.sdk.app.connection import Unreachable
+from toolcrib.sdk.app.context import AppContext
+from toolcrib.sdk.app.outgoing_messages import Place
+from toolcrib.sdk.app.requests import StopRequest, ToolRequest, read_settings, read_tool, read_webhook
+from toolcrib.sdk.app.session import AppSession
+from toolcrib.sdk.app.session_table import NotRunning, Sessions
+from toolcrib.sdk.app.tool_responses import answered
+from toolcrib.sdk.app.tool_table import Toolbox
+
+log = logging.getLogger(__name__)
+
+_DONE = json_reply({"status": "success"})
+
+
+class Reception:
+    """Lets in what the gate lets in, and hands it on."""
+
+    def __init__(
+        self, package: str, *, gate: Gate, toolbox: Toolbox, sessions: Sessions, clock: Callable[[], float]
+    ) -> None:
+        self._package, self._clock = package, clock
+        self._gate, self._toolbox, self._sessions = gate, toolbox, sessions
+
+    def doors(self) -> dict[tuple[str, str], Door]:
+        """Name every address."""
+        return {
+            ("POST", "/tool"): self._tool,
+            ("POST", "/webhook"): self._webhook,
+            ("POST", "/settings"): self._settings,
+            ("GET", "/health"): self._health,
+        }
+
+    async def _tool(self, headers: Headers, body: bytes) -> Reply:
+        signed = self._gate.check(headers, body)
+        request = read_tool(body)
+        self._gate.match(signed, user=request.user, tool=request.name)
+        work = self._toolbox.get(request.name)
+        if work is None:
+            raise Refused("TOOL_NOT_FOUND", f"this app has no tool {request.name[:200]!r}")
+        session = await self._sessions.ready(request.user)
+        context = self._context(request, session)
+        return Reply(200, await answered(partial(work, request.arguments, context), request.name))
+
+    def _context(self, request: ToolRequest, session: AppSession | None) -> AppContext:
+        spoken = request.language or (session.language if session is not None else None)
+        return AppContext(
+            user_id=request.user,
+            session_id=request.session_id,
+            at=self._clock() if request.at is None else request.at,
+            language=spoken or "en",
+            activated_for_tool=request.activated,
+            call_id=request.call_id,
+            session=session,
+            _tell=_report(session, request.call_id),
+        )
+
+    async def _webhook(self, headers: Headers, body: bytes) -> Reply:
+        signed = self._gate.check(headers, body) if self._gate.signed else None
+        try:
+            asked = read_webhook(body)
+        except Refused as refused:
+            return _trouble(400, str(refused))
+        if asked is None:
+            return _trouble(400, "the type is neither session_request nor stop_request")
+        self._gate.match(signed, user=asked.user)
+        if isinstance(asked, StopRequest):
+            await self._sessions.stop(asked.user, asked.session, asked.reason)
+            return _DONE
+        return await self._begun(asked)
+
+    async def _begun(self, place: Place) -> Reply:
+        if not self._gate.leads_home(place.url):
+            return _trouble(400, "the WebSocket's address is not one of this app's gateway")
+        try:
+            await self._sessions.begin(place)
+        except (Unreachable, NotRunning) as error:
+            return _trouble(500, str(error))
+        except Exception:  # the boundary to an app's own handlers, which may raise anything
+            log.exception("on_session failed")
+            return _trouble(500, "the app failed to begin a session; its log says how")
+        return _DONE
+
+    async def _settings(self, headers: Headers, body: bytes) -> Reply:
+        signed = self._gate.check(headers, body)
+        asked = read_settings(body)
+        self._gate.match(signed, user=asked.user)
+        session = self._sessions.now(asked.user)
+        if session is not None:
+            session.settings.take(asked.settings)
+        return _DONE
+
+    async def _health(self, headers: Headers, body: bytes) -> Reply:
+        return json_reply({"status": "healthy", "app": self._package, "activeSessions": len(self._sessions)})
+
+
+def _report(session: AppSession | None, call_id: str) -> Report | None:
+    if session is None or not call_id:
+        return None
+
+    async def tell(progress: Progress) -> None:
+        await session.report(call_id, progress)
+
+    return tell
+
+
+def _trouble(status: int, message: str) -> Reply:
+    return json_reply({"status": "error", "message": message}, status)

@@ -1,0 +1,183 @@
+"""All sessions of an app: one for each user, begun and ended as the gateway asks."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+import anyio
+from anyio.abc import TaskGroup
+
+from toolcrib.sdk.app.connection import SessionEnded, Unreachable
+from toolcrib.sdk.app.handler_queue import finished
+from toolcrib.sdk.app.outgoing_messages import Badge, Place
+from toolcrib.sdk.app.session import AppSession
+from toolcrib.sdk.app.transcriptions import Transcription
+
+STARTING_SECONDS = 10.0
+"""How long a tool call waits for `on_session`, which has begun and not returned."""
+_ENDING_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+OnSession = Callable[[AppSession], Any]
+OnStop = Callable[[AppSession, str], Any]
+OnTranscription = Callable[[AppSession, Transcription], Any]
+
+
+class NotRunning(RuntimeError):
+    """There is nothing to keep a session in; the message says how to get it."""
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What an app wants to be told of its sessions; each sync or async."""
+
+    session: list[OnSession] = field(default_factory=list[OnSession])
+    stop: list[OnStop] = field(default_factory=list[OnStop])
+    transcription: list[tuple[OnTranscription, str | None]] = field(
+        default_factory=list[tuple[OnTranscription, str | None]]
+    )
+
+
+class Sessions:
+    """Keeps each session in a task of its own, for as long as `running` is open."""
+
+    def __init__(
+        self, badge: Badge, hooks: Hooks, *, clock: Callable[[], float], pauses: Sequence[float]
+    ) -> None:
+        self._badge, self._hooks, self._clock, self._pauses = badge, hooks, clock, pauses
+        self._by_user: dict[str, AppSession] = {}
+        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._tasks: TaskGroup | None = None
+
+    def __len__(self) -> int:
+        return len(self._by_user)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Be there for sessions; at the end all of them are given up in an orderly way."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                yield
+            finally:
+                self._tasks = None
+                with anyio.move_on_after(_ENDING_SECONDS, shield=True):
+                    await self._give_up(tuple(self._by_user.values()))
+                tasks.cancel_scope.cancel()
+
+    def now(self, user: str) -> AppSession | None:
+        """Return a user's session as it is, which may only be beginning."""
+        return self._by_user.get(user)
+
+    async def ready(self, user: str) -> AppSession | None:
+        """Return a user's session, where there is one; one that begins is waited for."""
+        session = self._by_user.get(user)
+        if session is not None and not session.started.is_set():
+            with anyio.move_on_after(STARTING_SECONDS):
+                await session.started.wait()
+        return session
+
+    async def begin(self, place: Place) -> None:
+        """Open a session in the place of the user's last one, and have the app get ready for it.
+
+        Raises Unreachable where the gateway cannot be reached, and what `on_session` raises.
+        """
+        await self._replace(place.user)
+        async with self._turn(place.user):
+            await self._replace(place.user)
+            session = await self._connected(place)
+            try:
+                with session.starting:
+                    for hook in self._hooks.session:
+                        await finished(hook(session))
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await session.close("error", release="clean_shutdown")
+                raise
+            finally:
+                session.started.set()
+        if session.starting.cancelled_caught:
+            raise Unreachable("the session ended before the app was ready for it")
+
+    async def stop(self, user: str, session_id: str, reason: str) -> None:
+        """End a user's session, if it is that one; wait until the app has been told."""
+        session = self._by_user.get(user)
+        if session is not None and session.session_id == session_id:
+            await self._end(session, reason)
+
+    # How
+
+    async def _replace(self, user: str) -> None:
+        """End the session there is, also one whose app has not come to an end with getting ready for it."""
+        old = self._by_user.get(user)
+        if old is not None:
+            await self._end(old, "replaced", release="switching_clouds")
+
+    def _turn(self, user: str) -> anyio.Lock:
+        """Sessions of one user begin one after the other."""
+        return self._turns.setdefault(user, anyio.Lock())
+
+    async def _connected(self, place: Place) -> AppSession:
+        tasks = self._tasks
+        if tasks is None:
+            said = "the app is not running: serve it with app.run, or where ASGI's lifespan is spoken"
+            raise NotRunning(said)
+        session = AppSession(
+            place, self._badge, changed=self._subscribe, clock=self._clock, pauses=self._pauses
+        )
+        for hook, language in self._hooks.transcription:
+            session.events.on_transcription(_bound(hook, session), language)
+        try:
+            await session.connect()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await session.close("unreachable")
+            raise
+        self._by_user[place.user] = session
+        tasks.start_soon(self._keep, session)
+        return session
+
+    def _subscribe(self, session: AppSession) -> None:
+        if self._tasks is not None:
+            self._tasks.start_soon(_subscribe, session)
+
+    async def _keep(self, session: AppSession) -> None:
+        reason = await session.run()
+        session.starting.cancel()
+        if self._by_user.get(session.user_id) is session:
+            del self._by_user[session.user_id]
+        try:
+            for hook in self._hooks.stop:
+                await finished(hook(session, reason))
+        except Exception:  # the boundary to an app's own handlers, which may raise anything
+            log.exception("on_stop failed for %r", session)
+        finally:
+            session.ended.set()
+
+    async def _end(self, session: AppSession, reason: str, *, release: str | None = None) -> None:
+        await session.close(reason, release=release)
+        with anyio.move_on_after(_ENDING_SECONDS):
+            await session.ended.wait()
+
+    async def _give_up(self, sessions: Iterable[AppSession]) -> None:
+        async with anyio.create_task_group() as tasks:
+            for session in sessions:
+                tasks.start_soon(lambda each=session: self._end(each, "shutdown", release="clean_shutdown"))
+
+
+def _bound(hook: OnTranscription, session: AppSession) -> Callable[[Transcription], Any]:
+    def hear(heard: Transcription) -> Any:
+        return hook(session, heard)
+
+    return hear
+
+
+async def _subscribe(session: AppSession) -> None:
+    try:
+        await session.subscribe()
+    except SessionEnded:
+        log.debug("%r ended before it had subscribed", session)

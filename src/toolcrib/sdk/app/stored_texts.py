@@ -1,0 +1,119 @@
+"""What an app keeps for a user at the gateway: texts by key, there again in the next session."""
+
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+import anyio
+import orjson
+
+from toolcrib.model import JsonObject
+from toolcrib.sdk.app.outgoing_messages import Badge, Place
+
+if TYPE_CHECKING:
+    from toolcrib.egress.client import Client
+
+LONGEST_VALUE = 100_000
+"""Characters of one text."""
+_SECONDS = 10.0
+_MOST_BYTES = 4 << 20
+_PATH = "/api/sdk/simple-storage/"
+
+
+class StorageError(Exception):
+    """The gateway did not keep, or did not give, what was asked of it; the message says why."""
+
+
+class Storage:
+    """Every call asks the gateway, so that what several processes of an app keep is one."""
+
+    def __init__(self, place: Place, badge: Badge) -> None:
+        self._address = f"{place.gateway}{_PATH}{quote(place.user, safe='')}"
+        self._authority = f"Bearer {badge.package}:{badge.key}"
+        self._client: Client | None = None
+
+    async def get(self, key: str) -> str | None:
+        """Return the text of a key; None where there is none."""
+        return (await self.all()).get(key)
+
+    async def all(self) -> dict[str, str]:
+        """Return everything that is kept for this user."""
+        data = (await self._ask("GET")).get("data")
+        return cast("dict[str, str]", data) if isinstance(data, dict) else {}
+
+    async def set(self, key: str, value: str) -> None:
+        """Keep a text under a key, in the place of the one that was there."""
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
+            raise TypeError("storage keeps texts: spell other values as JSON first")
+        if len(value) > LONGEST_VALUE:
+            raise ValueError(f"a text has at most {LONGEST_VALUE:,} characters; this one has {len(value):,}")
+        await self._ask("PUT", body={"data": {key: value}})
+
+    async def delete(self, key: str) -> bool:
+        """Forget a key; whether the gateway says that it did."""
+        return (await self._ask("DELETE", f"/{quote(key, safe='')}")).get("success") is True
+
+    async def clear(self) -> bool:
+        """Forget everything that is kept for this user."""
+        return (await self._ask("DELETE")).get("success") is True
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _ask(self, method: str, path: str = "", *, body: JsonObject | None = None) -> dict[str, Any]:
+        # Late, because only apps that keep something need them.
+        from yarl import URL
+
+        from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+
+        url = URL(self._address + path, encoded=True)
+        said = None if body is None else orjson.dumps(body)
+        try:
+            with anyio.fail_after(_SECONDS):
+                status, answer = await self._sent(method, url, said)
+        except TimeoutError:
+            raise StorageError(f"the gateway did not answer within {_SECONDS:g} s") from None
+        except (NoConnection, HungUp, NotHttp) as error:
+            raise StorageError(f"the gateway cannot be asked: {error}") from error
+        if status >= 300:
+            raise StorageError(f"the gateway refused: {_reason(answer)} (status {status})")
+        return answer
+
+    async def _sent(self, method: str, url: Any, body: bytes | None) -> tuple[int, dict[str, Any]]:
+        from toolcrib.egress import Egress
+        from toolcrib.egress.client import Client
+
+        if self._client is None:
+            headers = {"Authorization": self._authority, "Accept": "application/json"}
+            # Not guarded: it is the gateway the app itself trusts.
+            self._client = Client(
+                url,
+                headers,
+                Egress(guarded=False),
+                content_type="application/json",
+                connect_seconds=_SECONDS,
+            )
+        response = await self._client.send(method, url, {}, body)
+        try:
+            parts: list[bytes] = []
+            while sum(map(len, parts)) <= _MOST_BYTES and (piece := await response.read()):
+                parts.append(piece)
+            return response.status, _object(b"".join(parts))
+        finally:
+            response.close()
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _reason(answer: JsonObject) -> str:
+    error = answer.get("error")
+    said = cast("JsonObject", error).get("message") if isinstance(error, dict) else error
+    return said[:500] if isinstance(said, str) else "it does not say why"

@@ -1,0 +1,42 @@
+"""What a user has set for an app."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from toolcrib.apps.messages import settings_of
+from toolcrib.model import Json
+from toolcrib.sdk.app.handler_queue import Errands
+
+Watcher = Callable[[dict[str, Any]], Any]
+"""Told what has changed: the new values by key; None for what is not set any more."""
+
+
+class Settings:
+    """The settings as they are now. The gateway tells when they change."""
+
+    def __init__(self, errands: Errands) -> None:
+        self._errands = errands
+        self._values: dict[str, Any] = {}
+        self._watchers: list[Watcher] = []
+
+    def get(self, key: str, default: Json = None) -> Json:
+        """Return one setting."""
+        return self._values.get(key, default)
+
+    def all(self) -> dict[str, Any]:
+        """Return every setting; the copy is yours."""
+        return dict(self._values)
+
+    def on_change(self, handler: Watcher) -> None:
+        """Have a handler, sync or async, told what changes."""
+        self._watchers.append(handler)
+
+    def take(self, given: Json) -> None:
+        """Take in all settings at once: an object, or a list of `{key, value}`."""
+        values = dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else settings_of(given)
+        before, self._values = self._values, values
+        changed = {key: values.get(key) for key in {**before, **values} if before.get(key) != values.get(key)}
+        if changed:
+            for watcher in self._watchers:
+                self._errands.add(partial(watcher, dict(changed)))

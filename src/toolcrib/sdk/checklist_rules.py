@@ -1,0 +1,235 @@
+"""How each item of the checklist is judged: from the definition, from what was seen, or left to a person."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from toolcrib.hints import faults
+from toolcrib.model import Result, Tool
+from toolcrib.sdk.checks import advice
+from toolcrib.sdk.evidence import Seen, Trial, misfit
+
+Verdict = Literal["pass", "short", "person", "n/a"]
+
+_NOT_RUN = "the gateway sees to it; not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one item comes to for one tool, and why, or what to do."""
+
+    verdict: Verdict
+    message: str
+
+
+Judge = Callable[[Tool, Seen], Judgement]
+
+
+def name(tool: Tool, seen: Seen) -> Judgement:
+    return Judgement("short", seen.withheld) if seen.withheld else _pass(f"{tool.local} is its alone")
+
+
+def description(tool: Tool, seen: Seen) -> Judgement:
+    return _person(
+        "is it plain English, and does it say what the tool does, when to use it, what comes back?"
+    )
+
+
+def parameters(tool: Tool, seen: Seen) -> Judgement:
+    if not tool.input_schema.get("properties"):
+        return Judgement("n/a", "it takes none")
+    open_ended = "; ".join(each.message for each in advice(tool))
+    if open_ended:
+        return _person(open_ended)
+    tried = seen.refusal is not None and _refused(seen.refusal)
+    return _pass("arguments that do not fit are refused" if tried else "each is described and bounded")
+
+
+def permissions(tool: Tool, seen: Seen) -> Judgement:
+    if not tool.permissions and not tool.read_only:
+        return _person("it may change something and asks for no permission: is that meant?")
+    return _pass(", ".join(sorted(tool.permissions)) or "it needs none")
+
+
+def category(tool: Tool, seen: Seen) -> Judgement:
+    return _pass(tool.category)
+
+
+def response_time(tool: Tool, seen: Seen) -> Judgement:
+    promised = None if tool.promised is None else tool.promised * 1000
+    if promised is None or seen.p95 is None or seen.p95 <= promised:
+        return _pass(tool.response_time)
+    took = f"5 of 100 calls take over {seen.p95:.0f} ms"
+    said = f"it promises {tool.response_time}, under {promised:g} ms, and {took}"
+    return Judgement("short", f"{said}: make it faster, or promise less")
+
+
+def cacheable(tool: Tool, seen: Seen) -> Judgement:
+    if tool.cache_ttl is None:
+        return _pass("each answer is made anew")
+    shared = ", and one caller's answer may go to another" if tool.shared_cache else ""
+    return _person(f"an answer is kept for {tool.cache_ttl:g} s{shared}: is it good for so long?")
+
+
+def cache_ttl(tool: Tool, seen: Seen) -> Judgement:
+    return Judgement("n/a", "nothing is kept") if tool.cache_ttl is None else _pass(f"{tool.cache_ttl:g} s")
+
+
+def idempotent(tool: Tool, seen: Seen) -> Judgement:
+    if seen.same_again:
+        return _pass("two equal calls gave equal answers")
+    if seen.same_again is False:
+        return _person("two equal calls gave different answers: is calling twice as good as once?")
+    word = "is" if tool.idempotent else "is not"
+    return _person(f"it says that calling it twice {word} as good as once: is that so?")
+
+
+def examples(tool: Tool, seen: Seen) -> Judgement:
+    return _pass(f"{len(tool.examples)}")
+
+
+def tags(tool: Tool, seen: Seen) -> Judgement:
+    return _pass(", ".join(tool.tags))
+
+
+def result(tool: Tool, seen: Seen) -> Judgement:
+    if not seen.trials:
+        return _person(f"{_unrun(tool)}: see that its answers are what its examples say")
+    for trial in seen.trials:
+        problem = trial.result.problem
+        if problem is not None:
+            return _short(trial, f"ended in {problem.code}: {problem.message}")
+        if trial.result.ask is not None:
+            return _person(f"example {trial.example} asks something first: answer it and see")
+        found = misfit(tool.examples[trial.example - 1].expected, trial.result.data)
+        if found is not None:
+            return _short(trial, f"gave something else: {found}")
+    return _pass("its examples gave what they say")
+
+
+def hints(tool: Tool, seen: Seen) -> Judgement:
+    for trial in seen.trials:
+        hints = trial.result.hints
+        found = ("there are none",) if hints is None else (*_refused_hints(trial), *faults(hints))
+        if found:
+            return _short(trial, "; ".join(found))
+    return _pass("every answer had them") if seen.trials else _pass(_NOT_RUN)
+
+
+def confidence(tool: Tool, seen: Seen) -> Judgement:
+    claimed = [each.claimed for each in seen.trials if each.claimed is not None]
+    if not seen.trials:
+        return _person(f"{_unrun(tool)}: see that it is reckoned, not written down")
+    if not claimed:
+        return _pass("reckoned from what is known of the answer")
+    if len(set(claimed)) > 1:
+        return _pass("it varies with the answer")
+    said = f"it is always {claimed[0]:g}: build hints with toolcrib.hints, which reckons it"
+    return Judgement("short", f"{said}, or add an example for which it is another")
+
+
+def field(name: str, tool: Tool, seen: Seen) -> Judgement:
+    """One of the eleven fields, by its name in JSON."""
+    for trial in seen.trials:
+        hints = trial.result.hints
+        wrong = [each for each in _refused_hints(trial) if f"agentHints.{name}" in each]
+        if wrong or hints is None or name not in hints.as_json():
+            return _short(trial, wrong[0] if wrong else f"agentHints.{name} is not there")
+    return _pass("there") if seen.trials else _pass(_NOT_RUN)
+
+
+def reasoning(tool: Tool, seen: Seen) -> Judgement:
+    for trial in seen.trials:
+        if trial.result.hints is None or not trial.result.hints.reasoning:
+            return _short(trial, 'gave none: say why in a sentence, reasoning="…"')
+    return _pass("there") if seen.trials else _pass(_NOT_RUN)
+
+
+def metadata(tool: Tool, seen: Seen) -> Judgement:
+    for trial in seen.trials:
+        lacking = _lacking_metadata(trial.result)
+        if lacking:
+            return _short(trial, f"lacks {', '.join(lacking)}")
+    return _pass("complete") if seen.trials else _pass(_NOT_RUN)
+
+
+def errors(tool: Tool, seen: Seen) -> Judgement:
+    for trial in seen.trials:
+        problem = trial.result.problem
+        if problem is not None and problem.code in ("HANDLER_ERROR", "EXECUTION_ERROR"):
+            return _short(
+                trial, "raised: catch it, and raise BusinessRuleError(code, message) where it says no"
+            )
+    if seen.refusal is None:
+        return _pass(_NOT_RUN)
+    if not _refused(seen.refusal):
+        return Judgement("short", "arguments that do not fit were not refused by name")
+    return _pass("arguments that do not fit are refused, with what to mend")
+
+
+def logging(tool: Tool, seen: Seen) -> Judgement:
+    return _watched(
+        "its calls are in the log, each under its trace", "its calls are not in the log", saw=seen.logged
+    )
+
+
+def metrics(tool: Tool, seen: Seen) -> Judgement:
+    return _watched("its calls are counted and timed", "its calls are not counted", saw=seen.counted)
+
+
+def tests(tool: Tool, seen: Seen) -> Judgement:
+    if seen.test:
+        return _pass(f"{seen.test} names it")
+    return _person(
+        "no test that names it was found near the module: is there one, of it alone and as a whole?"
+    )
+
+
+def registered(tool: Tool, seen: Seen) -> Judgement:
+    if seen.listed is None:
+        return Judgement("n/a", "judged by its definition alone")
+    return (
+        _pass("the gateway offers it") if seen.listed else Judgement("short", "the gateway does not offer it")
+    )
+
+
+def _unrun(tool: Tool) -> str:
+    may_change = tool.examples and not tool.read_only
+    return "not run, as it may change something (--run-mutations runs it)" if may_change else "not run"
+
+
+def _watched(good: str, bad: str, *, saw: bool | None) -> Judgement:
+    if saw is None:
+        return _pass(_NOT_RUN)
+    return _pass(good) if saw else Judgement("short", bad)
+
+
+def _refused(result: Result) -> bool:
+    problem = result.problem
+    named = problem is not None and problem.code == "INVALID_ARGUMENTS" and bool(problem.message)
+    return named and result.hints is not None and not _lacking_metadata(result)
+
+
+def _refused_hints(trial: Trial) -> tuple[str, ...]:
+    """What the gateway found wrong with the tool's own hints."""
+    problem = trial.result.problem
+    broken = problem is not None and problem.code == "CONTRACT_VIOLATION" and "agentHints" in problem.message
+    return (problem.message,) if problem is not None and broken else ()
+
+
+def _lacking_metadata(result: Result) -> list[str]:
+    if result.metadata is None:
+        return ["metadata"]
+    return [name for name, value in result.metadata.as_json().items() if value is None or value == ""]
+
+
+def _pass(message: str) -> Judgement:
+    return Judgement("pass", message)
+
+
+def _person(message: str) -> Judgement:
+    return Judgement("person", message)
+
+
+def _short(trial: Trial, message: str) -> Judgement:
+    return Judgement("short", f"example {trial.example} {message}")

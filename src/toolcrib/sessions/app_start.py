@@ -1,0 +1,187 @@
+"""Gets an app to run: asks it by webhook, waits for its connection, and asks again for one that was lost."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+
+from toolcrib.apps.hardware import BadDevice, check_compatibility, device
+from toolcrib.egress.json_post import Forbidden
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.errors import Unavailable
+from toolcrib.interfaces import AppRecord, UserRecord
+from toolcrib.model import Device, Problem
+from toolcrib.sessions.app_state import Life
+from toolcrib.sessions.app_timeouts import Settings
+from toolcrib.sessions.start_attempt import Attempt, refusal, too_late, unavailable
+from toolcrib.sessions.task_runner import Background
+from toolcrib.sessions.webhook import Webhooks, why
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.3
+"""Before an app that could not be reached is tried once more."""
+
+
+class Starting:
+    """Works in the background: whoever waits for an app may leave, and others still get it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        webhooks: Webhooks,
+        background: Background,
+        *,
+        find: Callable[[str], AppRecord | None],
+        user: Callable[[str], Awaitable[UserRecord | None]],
+    ) -> None:
+        self._settings, self._webhooks, self._background = settings, webhooks, background
+        self._find, self._user = find, user
+
+    def check(self, package: str, worn: Device | None) -> AppRecord:
+        """Return an app that may be started; raise what is in the way of it before anything is sent."""
+        app = self._app(package)
+        found = self._unfit(app, worn)
+        if found is not None:
+            raise unavailable(found)
+        return app
+
+    def fits(self, package: str, worn: Device | None) -> bool:
+        """Whether an app can run on a device."""
+        app = self._find(package)
+        return app is not None and self._unfit(app, worn) is None
+
+    def begin(self, life: Life, app: AppRecord) -> None:
+        """Ask an app to come, for the first time."""
+        self._call(life, app, tries=2)
+
+    def lost(self, life: Life, attempt: Attempt) -> None:
+        """Give an app whose connection broke the time to come back, and then ask it to."""
+        self._background.begin(partial(self._grace, life, attempt))
+
+    async def _grace(self, life: Life, attempt: Attempt) -> None:
+        with anyio.move_on_after(self._settings.grace):
+            await attempt.ended()
+        if not life.revive(attempt):
+            return
+        try:
+            app = self._app(life.package)
+        except Unavailable as error:
+            self._fail(life, attempt, error.problem)
+        else:
+            self._call(life, app, tries=1)
+
+    def _call(self, life: Life, app: AppRecord, *, tries: int) -> None:
+        self._background.begin(partial(self._watch, life, life.attempt))
+        self._background.begin(partial(self._ask, life, life.attempt, app, tries))
+
+    async def _watch(self, life: Life, attempt: Attempt) -> None:
+        seconds = self._settings.activation
+        attempt.limit.deadline = min(attempt.limit.deadline, anyio.current_time() + seconds)
+        with attempt.limit:
+            await attempt.ended()
+        if attempt.open:
+            self._fail(life, attempt, attempt.reason(too_late(life.package, seconds)))
+
+    async def _ask(self, life: Life, attempt: Attempt, app: AppRecord, tries: int) -> None:
+        # The answer is waited for even if the app has connected: some apps give it last, and one that
+        # is hung up on may take that for a reason to stop.
+        found: Problem | None = None
+        with anyio.move_on_after(self._settings.webhook):
+            found = await self._unwanted(life, app) or await self._posted(attempt, app, life.user, tries)
+            attempt.answered()
+        attempt.recalled = False
+        if found is not None:
+            self._fail(life, attempt, attempt.reason(found))
+
+    async def _unwanted(self, life: Life, app: AppRecord) -> Problem | None:
+        """Say why an app is not started after all: its user may have given it up since it was called.
+
+        Whoever takes an app away stores that first and stops it then. What is stored now is therefore the
+        last word: if it changes later, this very start is stopped.
+        """
+        name = app.package
+        try:
+            user = await self._user(life.user)
+        except Exception:  # boundary: whatever the store raises, those who wait are told
+            log.exception("app %s is not started: its user could not be read", name)
+            message = f"{name} was not started: its user could not be read; try again"
+            return refusal("webhook", message, retryable=True)
+        if user is None or user.session is None:
+            return refusal("webhook", f"{name} was not started: its user has left", retryable=False)
+        if name in user.disabled or all(each.package != name for each in user.installs):
+            message = f"{name} was not started: its user has it no more, or has switched it off"
+            return refusal("webhook", message, retryable=False)
+        return self._unfit(app, worn(user))
+
+    async def _posted(self, attempt: Attempt, app: AppRecord, user: str, tries: int) -> Problem | None:
+        name = app.package
+        try:
+            reply = await self._webhooks.come(app, user)
+        except Forbidden as error:
+            log.warning("the webhook of app %s is not called: %s", name, error)
+            return refusal("webhook", f"{name} is at an address that may not be called", retryable=False)
+        except NoConnection:
+            if tries <= 1 or not attempt.open:
+                return refusal("webhook", f"the webhook of {name} cannot be reached", retryable=True)
+            await anyio.sleep(PAUSE)
+            return await self._posted(attempt, app, user, tries - 1)
+        except (HungUp, NotHttp):
+            return refusal("webhook", f"the webhook of {name} broke off without an answer", retryable=True)
+        status = reply.status
+        if status < 400:
+            return None
+        message = f"the webhook of {name} answered {status}{why(reply)}"
+        return refusal("webhook", message, retryable=status >= 500)
+
+    def _fail(self, life: Life, attempt: Attempt, found: Problem) -> None:
+        if attempt.open:
+            log.warning("app %s did not start (%s): %s", life.package, found.stage, found.message)
+            life.fail(attempt, found)
+
+    def _app(self, package: str) -> AppRecord:
+        app = self._find(package)
+        if app is None:
+            raise _refused("webhook", f"{package} is no longer offered")
+        if not app.public_url:
+            message = f"{package} has no public URL, so it cannot be started; its developer must set one"
+            raise _refused("webhook", message)
+        if app.digest is None:
+            message = f"{package} has no API key to authenticate with; its developer must make one"
+            raise _refused("authentication", message)
+        if self._webhooks.address is None:
+            message = f"{package} cannot connect: nothing listens here for apps; serve the gateway by HTTP"
+            raise _refused("connection", message)
+        if not self._background.open:
+            raise _refused("connection", "no apps are started at the moment; try again", retryable=True)
+        return app
+
+    def _unfit(self, app: AppRecord, worn: Device | None) -> Problem | None:
+        phone = self._settings.phone_microphone
+        found = check_compatibility(app.hardware, worn, phone_microphone=phone)
+        if found.is_compatible:
+            return None
+        return refusal("hardware", f"{app.package} cannot run: {found.message}", retryable=False)
+
+
+def _refused(stage: str, message: str, *, retryable: bool = False) -> Unavailable:
+    return unavailable(refusal(stage, message, retryable=retryable))
+
+
+def worn(user: UserRecord | None) -> Device | None:
+    """Return the device of a user who is here; None where there is none that can be made sense of."""
+    session = None if user is None else user.session
+    if session is None or session.device is None:
+        return None
+    try:
+        return device(session.device)
+    except BadDevice:
+        return None
+
+
+def spoken(user: UserRecord | None) -> str | None:
+    """Return what a user speaks, where that is known."""
+    if user is None:
+        return None
+    return (user.session.language if user.session is not None else None) or user.language

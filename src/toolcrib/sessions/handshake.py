@@ -1,0 +1,178 @@
+"""Where apps come in: the first message of a connection says whose it is, and proves it."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from hmac import compare_digest
+
+import anyio
+
+from toolcrib.apps import messages
+from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.parse import Init, heard
+from toolcrib.apps.signature import digest
+from toolcrib.interfaces import AppRecord, UserRecord
+from toolcrib.model import JsonObject
+from toolcrib.sessions.app_start import spoken, worn
+from toolcrib.sessions.app_state import Life
+from toolcrib.sessions.app_states import Lives
+from toolcrib.sessions.app_timeouts import Settings
+from toolcrib.sessions.socket import Socket
+from toolcrib.sessions.start_attempt import refusal
+from toolcrib.slots import Slots
+
+log = logging.getLogger(__name__)
+
+_NOBODY = digest("")
+"""What the key of an app that does not exist is compared with, so that it takes as long."""
+_NOTHING: JsonObject = {}
+Rejected = Callable[[str], Awaitable[None]]
+"""Told the package of an app that has shown a wrong key, before the app is."""
+_TRY_LATER = 1013
+_CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
+
+
+class _Refused(Exception):
+    """An app is not let in: a code it knows, or a code to close with alone."""
+
+    package = ""
+    """The app whose key was wrong, where that is why."""
+
+    def __init__(self, message: str, code: str = "", close: int = 1008) -> None:
+        super().__init__(message)
+        self.code, self.close = code, _CLOSES.get(code, close)
+
+
+class Door:
+    """Knows an app by its key and the session it names, which must be one that is wanted."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        lives: Lives,
+        *,
+        find: Callable[[str], AppRecord | None],
+        user: Callable[[str], Awaitable[UserRecord | None]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings, self._lives, self._clock = settings, lives, clock
+        self._find, self._user = find, user
+        self._slots = Slots(settings.sockets, settings.share)
+        self._owners: dict[Socket, str] = {}
+        """The connections of known apps, each with the key its app belongs to."""
+
+    async def enter(self, socket: Socket, rejected: Rejected | None = None) -> Life | None:
+        """Let an app in, and say so; None where it was sent away, and told why."""
+        # How many may wait here to say whose they are is for the face to bound: it sends the oldest away,
+        # so that no number of silent ones keeps an app out.
+        try:
+            return await self._known(socket)
+        except _Refused as refused:
+            if refused.package and rejected is not None:
+                await rejected(refused.package)
+            if refused.code:
+                said = messages.connection_error(refused.code, str(refused), now=self._clock())
+                await socket.send(messages.encode(said))
+            await socket.close(refused.close, str(refused))
+            return None
+
+    def left(self, socket: Socket) -> None:
+        """Take note that a connection has ended, known or not."""
+        owner = self._owners.pop(socket, None)
+        if owner is not None:
+            self._slots.release(owner)
+
+    async def _known(self, socket: Socket) -> Life:
+        init = await self._first(socket)
+        life = self._session(init)
+        owner = self._prove(init, life)
+        if life is None or not life.welcome:
+            raise _Refused("no session of that name was asked for", "APP_NOT_STARTED")
+        self._count(socket, owner, life)
+        await socket.send(await self._ack(life))
+        if not life.welcome:
+            raise _Refused("the session has ended meanwhile", "APP_NOT_STARTED")
+        former = life.arrive(socket)
+        if former is not None:
+            await former.close(1000, "replaced by a newer connection")
+        return life
+
+    def _count(self, socket: Socket, owner: str, life: Life) -> None:
+        """Count a connection for the key its app belongs to; one that replaces another is let in anyway."""
+        if life.socket is not None:
+            self._slots.retake(owner)
+        elif not self._slots.take(owner):
+            raise _Refused("too many connections of apps that belong to this key", close=_TRY_LATER)
+        self._owners[socket] = owner
+
+    async def _first(self, socket: Socket) -> Init:
+        frame: str | bytes | None = None
+        with anyio.move_on_after(self._settings.first_frame) as limit:
+            frame = await socket.receive()
+        if limit.cancelled_caught:
+            raise _Refused(f"no {messages.CONNECTION_INIT} within {self._settings.first_frame:g} s")
+        if frame is None:
+            self._came_and_left()
+            raise _Refused("closed before it said whose it was")
+        if len(frame) > self._settings.frame_bytes:
+            raise _Refused("the message is too large", close=1009)
+        try:
+            found = heard(messages.read(frame))
+        except BadMessage as fault:
+            raise _Refused(f"the first message cannot be read: {fault}") from None
+        if not isinstance(found, Init):
+            raise _Refused(f"the first message must be {messages.CONNECTION_INIT}")
+        return found
+
+    def _session(self, init: Init) -> Life | None:
+        end = f"-{init.package}"
+        if not init.session.endswith(end):
+            return None
+        return self._lives.get(init.session.removesuffix(end), init.package)
+
+    def _prove(self, init: Init, life: Life | None) -> str:
+        """Return the key that an app belongs to, once it has shown its own."""
+        app = self._find(init.package)
+        kept = app.digest if app is not None else None
+        if compare_digest(digest(init.key), kept or _NOBODY) and app is not None and kept is not None:
+            return app.owner
+        if life is not None:
+            message = f"{init.package} connected with a wrong API key; its developer must mend that"
+            life.attempt.suspect(refusal("authentication", message, retryable=False), named=True)
+        refused = _Refused("the API key is not the one of this app", "INVALID_API_KEY")
+        refused.package = init.package
+        raise refused
+
+    async def _ack(self, life: Life) -> str:
+        try:
+            user = await self._latest(life)
+        except Exception as error:  # boundary: whatever the store raises, the app is told and sent away
+            log.exception("app %s could not be let in", life.package)
+            message = f"{life.package} connected, and its session could not be read; try again"
+            life.attempt.suspect(refusal("connection", message, retryable=True), named=True)
+            raise _Refused("the session could not be read", "INTERNAL_ERROR") from error
+        installs = () if user is None else user.installs
+        settings = next((each.settings for each in installs if each.package == life.package), _NOTHING)
+        device = worn(user)
+        said = messages.connection_ack(
+            life.session,
+            settings=settings,
+            capabilities=None if device is None else device.capabilities,
+            now=self._clock(),
+            language=spoken(user),
+        )
+        return messages.encode(said)
+
+    async def _latest(self, life: Life) -> UserRecord | None:
+        """Read a user; once more where something changes meanwhile, which it could not be told yet."""
+        while True:
+            before = life.changes
+            user = await self._user(life.user)
+            if life.changes == before:
+                return user
+
+    def _came_and_left(self) -> None:
+        """Remember a connection that ended without a word, where only one app can have been meant."""
+        if len(self._lives.expected) == 1:
+            (life,) = self._lives.expected
+            message = f"{life.package} connected and left before it said who it was; try again"
+            life.attempt.suspect(refusal("connection", message, retryable=True), named=False)

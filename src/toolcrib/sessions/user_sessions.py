@@ -1,0 +1,297 @@
+"""The one owner of apps that run: starts, stops and watches them, and carries what they say and are told."""
+
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
+from time import time
+
+import anyio
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
+
+from toolcrib.apps import messages
+from toolcrib.errors import Refused
+from toolcrib.interfaces import AppRecord, SessionRecord, UserRecord
+from toolcrib.model import Call, Device, JsonObject
+from toolcrib.sessions.app_calls import Calls
+from toolcrib.sessions.app_messages import Frames
+from toolcrib.sessions.app_start import Starting, worn
+from toolcrib.sessions.app_state import AppState, Life
+from toolcrib.sessions.app_states import Lives
+from toolcrib.sessions.app_timeouts import Settings
+from toolcrib.sessions.handshake import Door, Rejected
+from toolcrib.sessions.socket import Socket
+from toolcrib.sessions.stream_matching import matching
+from toolcrib.sessions.task_runner import Background
+from toolcrib.sessions.user_events import Event, Hub, Listener
+from toolcrib.sessions.webhook import Sends, Webhooks, known
+
+_ROUNDS = 20
+"""How often in the idle time it is looked who has been idle for so long."""
+
+
+class Sessions:
+    """Users' apps. `find` knows every app, `user` reads all there is of a user, `post` reaches webhooks."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        find: Callable[[str], AppRecord | None],
+        user: Callable[[str], Awaitable[UserRecord | None]],
+        post: Sends,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.settings = settings
+        self._find, self._user, self._clock = find, user, clock
+        self._hub, self._lives = Hub(settings.share), Lives()
+        self._calls = Calls(self._hub)
+        self._webhooks = Webhooks(post, clock)
+        self._background = Background()
+        self._starting = Starting(settings, self._webhooks, self._background, find=find, user=user)
+        self._door = Door(settings, self._lives, find=find, user=user, clock=clock)
+        self._frames = Frames(settings, self._hub, self._calls, to_front=self._to_front, clock=clock)
+
+    @property
+    def address(self) -> str | None:
+        """Where apps reach the gateway, by HTTP; None where nothing listens."""
+        return self._webhooks.address
+
+    @address.setter
+    def address(self, address: str | None) -> None:
+        self._webhooks.address = address
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Do what happens in the background, until this is cancelled; then every app is let go."""
+        async with anyio.create_task_group() as tasks:
+            self._background.tasks = tasks
+            task_status.started()
+            try:
+                await self._rounds()
+            finally:
+                self._background.tasks = None
+                with anyio.CancelScope(shield=True):
+                    for life in self._lives:
+                        await self._close(life, "the gateway stops", code=1001)
+
+    # --- whether they run ---
+
+    async def ready(self, call: Call) -> bool:
+        """Have the app of a call run for its user; True where this call is why it was started."""
+        user, package = call.caller.user, call.tool.source
+        if user is None:
+            raise Refused("NO_SESSION", f"{package} is an app: it is called on behalf of a user")
+        life = self._lives.get(user, package)
+        if life is not None and life.state == "running":
+            life.touch()
+            return False
+        return await self._have(user, package, call.caller.device, activated=True)
+
+    async def start(self, user: str, package: str) -> None:
+        """Start an app because its user wants it; a standard one takes the foreground from another."""
+        record = await self._user(user)
+        if record is None or not any(each.package == package for each in record.installs):
+            raise Refused("NOT_FOUND", f"{package} is not installed for this user")
+        if record.session is None:
+            raise Refused("NO_SESSION", "the user has no active session; begin one first")
+        await self._have(user, package, worn(record), activated=False)
+        life = self._lives.get(user, package)
+        if life is not None:
+            await self._to_front(life)
+
+    async def stop(self, user: str, package: str, reason: str = "user_disabled") -> bool:
+        """Stop an app; False where it does not run."""
+        life = self._lives.get(user, package)
+        return life is not None and await self._stop(life, reason)
+
+    async def end(self, user: str) -> None:
+        """Stop all apps of a user, who has left."""
+        for life in self._lives.of(user):
+            await self._stop(life, "system_stop")
+
+    async def forget(self, package: str) -> None:
+        """End all connections of an app that is no more, or has another key."""
+        for life in self._lives:
+            if life.package == package:
+                await self._stop(life, "system_stop")
+        self._lives.forget(package)
+
+    def states(self, user: str) -> Mapping[str, AppState]:
+        """Say how a user's apps are doing; one that is not there is stopped."""
+        return self._lives.states(user)
+
+    def running(self) -> int:
+        """How many apps run, over all users."""
+        return sum(life.state == "running" for life in self._lives)
+
+    def users(self) -> int:
+        """How many users have an app that is not stopped."""
+        return self._lives.users()
+
+    @property
+    def ignored(self) -> int:
+        """How many messages of apps nobody had a use for."""
+        return self._frames.ignored
+
+    async def _have(self, user: str, package: str, device: Device | None, *, activated: bool) -> bool:
+        life = self._lives.get(user, package)
+        while life is not None and life.state == "stopping":
+            await life.over.wait()
+            life = self._lives.get(user, package)
+        caused = life is None
+        if life is None:
+            app = self._starting.check(package, device)
+            life = Life(user, package, self._changed, self._clock)
+            self._lives.add(life)
+            life.begin(activated=activated)
+            self._starting.begin(life, app)
+        await life.attempt.wait()
+        return caused
+
+    def _changed(self, life: Life, reason: str | None) -> None:
+        self._lives.changed(life)
+        self._tell_state(life, reason)
+
+    def _tell_state(self, life: Life, reason: str | None) -> None:
+        said = {"packageName": life.package, "state": life.state}
+        self._hub.tell(life.user, Event("app", said if reason is None else {**said, "reason": reason}))
+
+    async def _stop(self, life: Life, reason: str) -> bool:
+        if not await self._close(life, reason):
+            return False
+        app = self._find(life.package)
+        if app is not None and app.public_url:
+            self._background.begin(partial(self._webhooks.go, app, life.user, reason))
+        return True
+
+    async def _close(self, life: Life, reason: str, *, code: int = 1000) -> bool:
+        socket = life.socket
+        if not life.leave(reason):
+            return False
+        try:
+            if socket is not None:
+                said = messages.app_stopped(life.session, reason=known(reason), now=self._clock())
+                await socket.send(messages.encode(said))
+                await socket.close(code, "App stopped")
+        finally:
+            life.end(reason)
+        return True
+
+    async def _to_front(self, life: Life) -> None:
+        app = self._find(life.package)
+        if app is None or app.app_type != "standard" or life.state != "running" or life.foreground:
+            return
+        former = [other for other in self._lives.of(life.user) if other.foreground]
+        life.foreground = True
+        self._tell_state(life, "foreground")
+        for other in former:
+            await self._stop(other, "foreground")
+
+    async def _rounds(self) -> None:
+        idle = self.settings.idle
+        if idle is None:
+            await anyio.sleep_forever()
+            return
+        while True:
+            now, soonest = anyio.current_time(), idle
+            for life in self._lives:
+                left = life.last + idle - now
+                if left <= 0 and life.state == "running" and not self._busy(life):
+                    await self._stop(life, "idle")
+                else:
+                    soonest = min(soonest, left)
+            await anyio.sleep(max(soonest, idle / _ROUNDS))
+
+    # --- what they are told ---
+
+    def begin(self, session: SessionRecord, device: Device | None) -> None:
+        """Take note of a user's new or changed session: apps are told, and stop where they no longer fit."""
+        capabilities = None if device is None else device.capabilities
+        for life in self._lives.of(session.user):
+            life.changes += 1
+            if not self._starting.fits(life.package, device):
+                self._background.begin(partial(self._stop, life, "hardware"))
+            else:
+                said = messages.capabilities_update(
+                    life.session, capabilities, now=self._clock(), language=session.language
+                )
+                self._background.begin(partial(self._send, life, said))
+
+    def configure(self, user: str, package: str, settings: JsonObject) -> None:
+        """Tell an app that runs what its user has set."""
+        life = self._lives.get(user, package)
+        if life is not None:
+            life.changes += 1
+            said = messages.settings_update(life.session, package, settings, now=self._clock())
+            self._background.begin(partial(self._send, life, said))
+
+    async def transcribe(self, user: str, text: str, *, final: bool, language: str | None) -> int:
+        """Pass on what a user has said to the apps that want it; how many those were."""
+        now, told = self._clock(), 0
+        data = messages.transcription(text, final=final, language=language or "auto", now=now)
+        for life in self._lives.of(user):
+            stream = matching(life.streams, language)
+            if stream is not None and life.socket is not None:
+                await self._send(life, messages.data_stream(life.session, stream, data, now=now))
+                life.touch()
+                told += 1
+        return told
+
+    async def _send(self, life: Life, message: JsonObject) -> None:
+        if life.socket is not None:
+            await life.socket.send(messages.encode(message))
+
+    # --- what they say ---
+
+    async def accept(self, socket: Socket, rejected: Rejected | None = None) -> None:
+        """Serve a connection to its end; an app that is cut off has some time to come back.
+
+        `rejected` is told the package of an app that shows a wrong key, before the app is.
+        """
+        try:
+            life = await self._door.enter(socket, rejected)
+            if life is not None:
+                await self._read(life, socket)
+        finally:
+            self._door.left(socket)
+
+    async def _read(self, life: Life, socket: Socket) -> None:
+        try:
+            await self._frames.read(life, socket)
+        finally:
+            attempt = life.drop(socket)
+            if attempt is not None:
+                self._starting.lost(life, attempt)
+
+    @contextmanager
+    def following(self, call: Call) -> Generator[None]:
+        """Pass on to a call's caller what its app says of it, while this is open."""
+        with self._calls.following(call):
+            try:
+                yield
+            finally:
+                life = self._lives.get(call.caller.user or "", call.tool.source)
+                if life is not None:
+                    life.touch()
+
+    def active(self, since: float) -> set[str]:
+        """Users to whom somebody listens, or whose apps were of use since a moment of the event loop."""
+        lives = (life for life in self._lives if life.last >= since or self._busy(life))
+        return {life.user for life in lives} | set(self._hub)
+
+    def _busy(self, life: Life) -> bool:
+        return self._calls.busy(life.user, life.package)
+
+    # --- who listens ---
+
+    def listen(self, user: str, principal: str) -> AbstractAsyncContextManager[Listener]:
+        """Give what a user's device is to show and say, for as long as this is open."""
+        return self._hub.listen(user, principal)
+
+    def tell(self, user: str, event: Event) -> None:
+        """Pass an event on to a user's device."""
+        self._hub.tell(user, event)
+
+    def hears(self, user: str) -> bool:
+        """Whether a device of a user listens."""
+        return self._hub.hears(user)

@@ -1,0 +1,197 @@
+"""What comes back from a server becomes a result, or an error that says what happened to the call."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import orjson
+
+from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
+from toolcrib.model import Ask, Json, JsonObject, Result, Tool
+from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
+from toolcrib.sources.mcp.jsonrpc import parse
+from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION, unfit
+from toolcrib.sources.mcp.request_callbacks import redacted
+from toolcrib.sources.mcp.request_meta import answered, carried, hinted
+
+LONGEST_MESSAGE = 2_000
+"""The most characters of a server's own words in an error."""
+
+MOST_QUESTIONS = 16
+"""How many questions an answer may be."""
+LARGEST_STATE = 64 << 10
+"""The most characters a server may have us keep for it along with its questions."""
+
+_LARGEST_DATA = 16 << 10
+_LONGEST_NAME = 256
+_PROTOCOLS = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""What a result says to us, as the protocol demands, whatever was asked for."""
+_BLANK = Result()
+_SILENT = "the tool says that it failed, but not why"
+
+
+def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
+    """Read the answer to a call. The data is what the tool structured, else what its text says.
+
+    `capabilities` are what the caller can be asked; None where there is no way back to it.
+    """
+    asked = _asked(answer, tool, capabilities)
+    if asked is not None:
+        return asked
+    blocks = _blocks(answer, tool)
+    said, data = answer.get("_meta"), answer.get("structuredContent")
+    blank = _BLANK if said is None else _BLANK.but(meta=answered(said), hints=hinted(said))
+    if answer.get("isError"):
+        fault = problem("TOOL_FAILED", _complaint(blocks))
+        return blank.but(problem=fault, data=data, content=blocks)
+    if data is not None:
+        return blank.but(data=data, content=blocks)
+    return blank.but(data=_data(blocks), content=blocks, structured=False)
+
+
+def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
+    """Read the answer to a request that calls no tool: all of it is data, but for what it says to us."""
+    asked = _asked(answer, tool, capabilities)
+    if asked is not None:
+        return asked
+    kept = {key: value for key, value in answer.items() if key not in _PROTOCOLS}
+    return _BLANK.but(data=carried(kept))
+
+
+def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
+    """The questions that an answer is, where it is not the end of the call."""
+    kind = answer.get("resultType")
+    if kind is None or kind == "complete":
+        return None
+    if kind != "input_required":
+        raise _broken(tool, f"it is of a kind we did not ask for: {str(kind)[:40]!r}")
+    if capabilities is None:
+        message = f"{tool.name} has to ask the user something first, and this caller cannot be asked"
+        raise Failed("TOOL_FAILED", message)
+    questions, state = _object(answer.get("inputRequests")), answer.get("requestState") or ""
+    if questions is None or not isinstance(state, str) or not (questions or state):
+        raise _broken(tool, "it asks something, but not what")
+    if len(questions) > MOST_QUESTIONS or len(state) > LARGEST_STATE:
+        raise _broken(tool, f"it asks more than {MOST_QUESTIONS} things, or has us keep too much for it")
+    found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
+    return _BLANK.but(ask=Ask(questions=found, state=state), meta=answered(answer.get("_meta")))
+
+
+def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
+    fields = _object(asked) or {}
+    method, params = fields.get("method"), _object(fields.get("params"))
+    if len(name) > _LONGEST_NAME or not isinstance(method, str) or params is None:
+        raise _broken(tool, "something it asks is not a question")
+    wrong = unfit(method, params, capabilities)
+    if wrong is not None:
+        raise _broken(tool, f"it asks what it was told cannot be asked: {wrong[1]}")
+    if len(orjson.dumps(params)) > LARGEST_QUESTION:
+        raise _broken(tool, f"a question may have {LARGEST_QUESTION:,} bytes, and one of its has more")
+    return {"method": method, "params": carried(params)}
+
+
+def _object(value: Json) -> JsonObject | None:
+    """An object, empty where nothing is; None for anything else."""
+    if value is None:
+        return {}
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def _blocks(answer: JsonObject, tool: Tool) -> tuple[JsonObject, ...]:
+    content = answer.get("content")
+    if content is None:
+        return ()
+    if not isinstance(content, list):
+        raise _broken(tool, "its content is not a list")
+    for block in cast("list[Json]", content):
+        if not isinstance(block, dict) or not isinstance(cast("dict[str, Any]", block).get("type"), str):
+            raise _broken(tool, "a block of its content is not an object with a type")
+        if block["type"] == "text" and not isinstance(cast("dict[str, Any]", block).get("text"), str):
+            raise _broken(tool, "a text block of its content has no text")
+    return tuple(cast("list[JsonObject]", content))
+
+
+def _data(blocks: tuple[JsonObject, ...]) -> Json:
+    if not blocks:
+        return ""
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return _spoken(blocks[0]["text"])
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    return list(blocks)
+
+
+def _spoken(text: str) -> Json:
+    """Many tools write JSON as text: read it, where it is JSON and as bounded as a message must be."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        return parse(text.encode())
+    except Garbled:
+        return text
+
+
+def _complaint(blocks: tuple[JsonObject, ...]) -> str:
+    text = "\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
+    return shortened(text) or _SILENT
+
+
+def shortened(text: str) -> str:
+    """Cut a server's words to what fits into an error."""
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
+
+
+def _broken(tool: Tool, how: str) -> Broken:
+    return Broken("CONTRACT_VIOLATION", f"the answer of {tool.name} cannot be used: {how}")
+
+
+def error_of(fault: Fault, tool: Tool, redact: Callable[[str], str] = str) -> ToolcribError:
+    """Say what a fault on the way means for the call it spoiled."""
+    if isinstance(fault, Cut):
+        return _cut(tool)
+    said = f"{tool.source}: {shortened(redact(str(fault)))}"
+    if isinstance(fault, Refusal):
+        return _refused(fault, redact)
+    if isinstance(fault, Unsent):
+        return Unavailable("NETWORK_ERROR", said)
+    if isinstance(fault, Status):
+        return _status(fault.status, tool, said)
+    if isinstance(fault, TooLarge):
+        return Broken("RESULT_TOO_LARGE", said)
+    return Broken("CONTRACT_VIOLATION", said)
+
+
+def _refused(refusal: Refusal, redact: Callable[[str], str]) -> Failed:
+    """Keep all that a server said, so that a caller who speaks its language can be told the same."""
+    message = shortened(redact(str(refusal))) or _SILENT
+    details: dict[str, Any] = {"code": refusal.code, "message": message}
+    data = _bounded(refusal.data, redact)
+    if data is not None:
+        details["data"] = data
+    return Failed("TOOL_FAILED", message, tool_code=str(refusal.code), details=details)
+
+
+def _bounded(data: Json, redact: Callable[[str], str]) -> Json:
+    if data is None or len(orjson.dumps(data)) > _LARGEST_DATA:
+        return None
+    return redacted(data, redact)
+
+
+def _cut(tool: Tool) -> Lost:
+    if _is_safe(tool):
+        return Lost("SOURCE_DOWN", f"{tool.source} stopped during the call; it is safe to try again")
+    message = f"{tool.source} stopped during the call; it may have taken effect, so check before trying again"
+    return Lost("OUTCOME_UNKNOWN", message)
+
+
+def _status(status: int, tool: Tool, said: str) -> ToolcribError:
+    if status < 500:
+        return Unavailable("HTTP_ERROR", said, retryable=status == 429)
+    # Something was sent, and who answers so may be a proxy that does not know what became of it.
+    if _is_safe(tool):
+        return Lost("HTTP_ERROR", f"{said}; it is safe to try again", retryable=True)
+    advice = "it may have taken effect, so check before trying again"
+    return Lost("HTTP_ERROR", f"{said}; {advice}", retryable=False)
+
+
+def _is_safe(tool: Tool) -> bool:
+    return tool.read_only or tool.idempotent

@@ -1,0 +1,174 @@
+"""One run of a server from its greeting on: what it offered last, and requests for it ready to be sent."""
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from toolcrib.catalog import DOORS, FOLLOW, GET, GET_COMPLETE, READ, READ_COMPLETE, Examined, examine
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.interfaces import Link, Offer
+from toolcrib.model import Call, Result, Tool
+from toolcrib.sources.mcp.call_results import error_of
+from toolcrib.sources.mcp.connection import Connection
+from toolcrib.sources.mcp.cooperative import Turns
+from toolcrib.sources.mcp.discovery import Listing, listing
+from toolcrib.sources.mcp.envelope import Prepared, prepared, prepared_raw
+from toolcrib.sources.mcp.errors import Fault
+from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.resource_lists import PARTS, Holdings, Part
+from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.subscriptions import Following
+from toolcrib.sources.mcp.tool_validation import offer
+
+log = logging.getLogger(__name__)
+
+GRACE = 1.0
+"""How long the tools of a server that has just come up wait for the rest of what it has, in seconds."""
+
+_METHODS = {
+    READ: "resources/read",
+    READ_COMPLETE: "completion/complete",
+    GET: "prompts/get",
+    GET_COMPLETE: "completion/complete",
+}
+
+
+class Life:
+    """A connected server and what it has, as of the last lists. `before` is the run before this one."""
+
+    def __init__(
+        self,
+        settings: McpSettings,
+        connection: Connection,
+        greeting: Greeting,
+        link: Link,
+        before: "Life | None" = None,
+    ) -> None:
+        self.connection, self.greeting = connection, greeting
+        self.calls: dict[str, Prepared] = {}
+        """By canonical name: of tools, and of the doors to all else."""
+        self.following = Following(connection, greeting.era, link.updated)
+        self.behind: tuple[Part, ...] = ()
+        """What could not be listed yet."""
+        self._settings, self._link = settings, link
+        self.besides = Holdings(settings, connection, greeting, before and before.besides.materials)
+        self._doors = {
+            f"{settings.id}:{local}": prepared_raw(self._door(local), method, greeting.era, settings.gateway)
+            for local, method in _METHODS.items()
+        }
+        self._offer: Offer | None = None
+        self._examined: dict[str, Examined] = {}
+        self._seal: bytes | None = None
+        self._cut: str | None = None
+        self._discovered, self._withheld = 0, 0
+        self._missing: tuple[str, ...] = ()
+        self._turn = anyio.Lock()
+
+    async def refresh(self) -> None:
+        """List the tools; offer them where the list is not the one we have.
+
+        One at a time: of two lists that overtake each other, the older one would stay.
+        """
+        async with self._turn:
+            found = await listing(self.connection, self.greeting)
+            if found.seal == self._seal:
+                return
+            offered, calls = await self._taken(found)
+            if self._offer is None:
+                await self._list_besides()
+            # Together, so that nothing of a new definition is used before the catalog has judged it.
+            self._seal, self._offer, self.calls = found.seal, offered, calls
+            self._show(offered)
+
+    async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+        """List what is no tool, and offer what has changed; return what could not be listed."""
+        before = self.besides.materials
+        try:
+            return await self.besides.refresh(parts)
+        finally:
+            if self._offer is not None and self.besides.materials is not before:
+                self._show(self._offer)
+
+    async def _list_besides(self) -> None:
+        """List all else with the tools, so that there is one offer to hear of, unless that takes long."""
+        self.behind = self.besides.there()
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        with anyio.move_on_after(min(GRACE, left / 2)):
+            self.behind = await self.besides.refresh(PARTS)
+
+    def _show(self, offered: Offer) -> None:
+        self._link.up(replace(offered, materials=self.besides.materials))
+
+    async def _taken(self, found: Listing) -> tuple[Offer, dict[str, Prepared]]:
+        era, raw = self.greeting.era, found.entries
+        greeting, own = self.greeting, self._settings.gateway
+        judged = offer(
+            self._settings,
+            raw,
+            version=greeting.version,
+            modern=era == "modern",
+            gateway=greeting.gateway,
+        )
+        self._discovered, self._withheld = len(raw), len(judged.withheld)
+        self._report(judged, found.cut)
+        calls: dict[str, Prepared] = dict(self._doors)
+        examined: dict[str, Examined] = {}
+        turns = Turns()
+        for tool in judged.tools:
+            calls[tool.name] = prepared(tool, era, own)
+            examined[tool.name] = examine(tool, self._examined.get(tool.name))
+            await turns.rest()
+        self._examined = examined
+        return replace(judged, examined=examined), calls
+
+    def _report(self, found: Offer, cut: str | None) -> None:
+        """Say what the operator should know of a list, but not at every list again."""
+        source = self._settings.id
+        listed = {each.name for each in (*found.tools, *found.withheld)}
+        wanted = [name for name in self._settings.tools if name not in DOORS]
+        missing = tuple(name for name in wanted if f"{source}:{name}" not in listed)
+        for name in missing:
+            if name not in self._missing:
+                log.warning("%s has no tool %r, although the config names it", source, name)
+        if cut is not None and cut != self._cut:
+            log.warning("%s: its list of tools was not read to the end: %s", source, cut)
+        self._missing, self._cut = missing, cut
+
+    # --- what is no call of a tool ---
+
+    async def aside(self, call: Call) -> Result:
+        """Carry out what is not sent as it is: following a resource. Nothing else is there (any more)."""
+        tool = call.tool
+        if tool.local != FOLLOW:
+            raise Refused("TOOL_NOT_FOUND", f"{tool.source} does not offer {tool.local} any more")
+        try:
+            await self.following.add(call.arguments["uri"])
+        except Fault as fault:
+            raise error_of(fault, tool, self._settings.redact) from fault
+        return Result(data={})
+
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
+        """Have the server tell of these resources and no others; return what it will not tell."""
+        door = self._door(FOLLOW)
+        faults = await self.following.follow(uris)
+        return {uri: error_of(fault, door, self._settings.redact) for uri, fault in faults.items()}
+
+    def _door(self, local: str) -> Tool:
+        source = self._settings.id
+        return Tool(name=f"{source}:{local}", source=source, family="mcp", idempotent=True)
+
+    def details(self) -> Mapping[str, Any]:
+        """Say what operators should know."""
+        return {
+            "era": self.greeting.era,
+            "revision": self.greeting.revision,
+            "server_name": self.greeting.name,
+            "server_version": self.greeting.version,
+            "discovered_tools": self._discovered,
+            "withheld_tools": self._withheld,
+            "missing_tools": self._missing,
+            **self.besides.details(),
+        }

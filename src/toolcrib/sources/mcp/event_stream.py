@@ -1,0 +1,119 @@
+"""Reads an event stream piece by piece, in linear time, with a limit on the bytes of one event."""
+
+from typing import NamedTuple
+
+from toolcrib.sources.mcp.connection import LARGEST
+from toolcrib.sources.mcp.errors import TooLarge
+from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
+
+_LONGEST_ID = 512
+_MOST_FIELDS = 8
+"""Lines beside its data that an event has at most: its type, its id, a comment. The rest leads nowhere."""
+_SHORTEST_PAUSE, _LONGEST_RETRY = 0.1, 30.0
+_END = (b"\n", b"\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event: its type and its data. Data that came in several lines are joined by newlines."""
+
+    type: str
+    data: bytes
+
+
+class Events:
+    """One event stream, as the HTML standard defines it.
+
+    `last_id` and `retry` are what the stream said last: where to go on after a break, and how many seconds
+    to wait before that. `idle` counts what led to no event, in messages, for whoever bounds that.
+    """
+
+    def __init__(self, largest: int = LARGEST) -> None:
+        self.last_id = ""
+        self.retry: float | None = None
+        self.idle = 0
+        self._largest = largest
+        self._type = ""
+        self._data = bytearray()
+        """The lines of data so far, each with its newline."""
+        self._size = 0
+        """Bytes of this event so far, whatever they are."""
+        self._fields = 0
+        """Lines of this event so far that are no data."""
+        self._line = bytearray()
+        """The beginning of a line whose end has not come."""
+        self._after_return = False
+        self._first = True
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes; return the events that are complete now. Raises TooLarge."""
+        if self._after_return and data.startswith(b"\n"):
+            data = data[1:]
+            self._after_return = False
+        if not data:
+            return []
+        self._after_return = data.endswith(b"\r")
+        lines = data.splitlines()
+        rest = b"" if data.endswith(_END) else lines.pop()
+        events: list[Event] = []
+        for line in lines:
+            self._grow(len(line))
+            if self._line:
+                line = bytes(self._line + line)  # noqa: PLW2901 -- the whole line in place of its end
+                self._line.clear()
+            if line:
+                self._field(line)
+            elif (event := self._dispatched()) is not None:
+                events.append(event)
+            else:
+                self.idle += 1
+        if rest:
+            self._grow(len(rest))
+            self._line += rest
+        return events
+
+    def head(self, size: int) -> bytes:
+        """The first bytes of the data of an event that is incomplete."""
+        return bytes(self._data[:size] or self._line.removeprefix(b"data:").lstrip(b" ")[:size])
+
+    def pause(self, ours: float, least: float = 0.0) -> float:
+        """How long to wait before the stream is opened again: as the server says, within reason."""
+        return ours if self.retry is None else max(self.retry, least, _SHORTEST_PAUSE)
+
+    def restart(self) -> None:
+        """Forget what is incomplete: the stream broke off, and what comes next is a new one."""
+        self._line.clear()
+        self._dispatched()
+        self._after_return, self._first = False, True
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > self._largest:
+            raise TooLarge(f"the server sent an event of more than {self._largest >> 20} MiB")
+
+    def _field(self, line: bytes) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data += value
+            self._data += b"\n"
+            return
+        self._fields += 1
+        self.idle += self._fields > _MOST_FIELDS
+        if name == b"event":
+            self._type = value.decode(errors="replace")
+        elif name == b"id":
+            # Only what fits into a header again: it is sent back as Last-Event-ID.
+            if len(value) <= _LONGEST_ID and value.isascii() and value.decode().isprintable():
+                self.last_id = value.decode()
+        elif name == b"retry" and value.isdigit():
+            self.retry = min(int(value[:9]) / 1000, _LONGEST_RETRY)
+
+    def _dispatched(self) -> Event | None:
+        data, kind = self._data, self._type
+        self.idle += (self._size - len(data)) // BYTES_PER_MESSAGE
+        self._data, self._type, self._size, self._fields, self._first = bytearray(), "", 0, 0, False
+        return Event(kind or "message", bytes(data[:-1])) if data else None

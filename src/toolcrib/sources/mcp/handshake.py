@@ -1,0 +1,147 @@
+"""Finds out how a server speaks: the modern way is tried first, and what worked is remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+
+from toolcrib.model import Json, JsonObject
+from toolcrib.model.gateways import gateway_id
+from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection, Era
+from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, RESERVED, initialize
+from toolcrib.sources.mcp.errors import Cut, Fault, Refusal, Status, Unsent
+from toolcrib.sources.mcp.sanitize import visible
+
+PATIENCE = 3.0
+"""How long a server that we do not know may think about a request from after its time, in seconds."""
+
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY)
+"""The revisions with a handshake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greeting:
+    """How a server speaks, and what it said of itself."""
+
+    era: Era
+    revision: str
+    name: str = ""
+    version: str = ""
+    gateway: str = ""
+    """Its id, where the server is a gateway like us."""
+    has_tools: bool = False
+    """Whether it says that it has tools at all."""
+    tells: bool = False
+    """Whether it says that it will tell when its list of tools has changed."""
+    has_resources: bool = False
+    tells_resources: bool = False
+    """Whether it says that it will tell when its list of resources has changed."""
+    subscribes: bool = False
+    """Whether it says that it can tell when a resource itself has changed."""
+    has_prompts: bool = False
+    tells_prompts: bool = False
+    """Whether it says that it will tell when its list of prompts has changed."""
+    completes: bool = False
+    """Whether it says that it can complete arguments."""
+    logs: bool = False
+    """Whether it says that it can be told which log messages are wanted."""
+
+
+class Greeter:
+    """Greets one server, run after run. `only`: the one era its transport can carry."""
+
+    def __init__(self, only: Era | None = None) -> None:
+        self._only: Era | None = only
+        self._known: Era | None = only
+        self._first: Era | None = only
+
+    async def greet(self, connection: Connection) -> Greeting:
+        """Agree on an era and a revision; the connection speaks it from then on."""
+        modern = self._first != "legacy"
+        try:
+            greeting = await (self._as_modern(connection) if modern else self._as_legacy(connection))
+        except Cut:
+            # It may have died of a question it did not know, so the next run asks another one first.
+            other: Era | None = "legacy" if modern else None
+            self._first, self._known = self._known or other, self._only
+            raise
+        self._known = self._first = greeting.era
+        return greeting
+
+    async def _as_modern(self, connection: Connection) -> Greeting:
+        greeting = await _discover(connection, PATIENCE if self._known is None else None)
+        return greeting or await self._as_legacy(connection)
+
+    async def _as_legacy(self, connection: Connection) -> Greeting:
+        try:
+            return await shake_hands(connection, initialize())
+        except (Refusal, Status):
+            # A modern server that was slow to start may have taken the question we gave up on for a choice.
+            greeting = None if self._only == "legacy" else await _discover(connection, None)
+            if greeting is None:
+                raise
+            return greeting
+
+
+async def _discover(connection: Connection, within: float | None) -> Greeting | None:
+    """Ask the modern way; None where the server does not speak so."""
+    connection.speak("modern", MODERN)
+    try:
+        with anyio.fail_after(within):
+            answer = await connection.request("server/discover", DISCOVER)
+    except (Unsent, Cut):
+        raise
+    except (Fault, TimeoutError):
+        return None
+    versions = answer.get("supportedVersions")
+    if not isinstance(versions, list) or MODERN not in versions:
+        return None
+    stamp = _object(answer.get("_meta")).get(f"{RESERVED}serverInfo")
+    return _greeting("modern", MODERN, answer, stamp)
+
+
+async def shake_hands(connection: Connection, params: bytes) -> Greeting:
+    """Greet the legacy way, and say who we are and what we can be asked."""
+    connection.speak("legacy", LEGACY)
+    answer = await connection.request("initialize", params)
+    revision = answer.get("protocolVersion")
+    if revision not in HANDSHAKES:
+        known = ", ".join((*HANDSHAKES, MODERN))
+        raise ConnectionError(
+            f"the server answered with the protocol revision {str(revision)[:40]!r}, which is none of {known}"
+        )
+    connection.speak("legacy", revision)
+    await connection.notify("notifications/initialized", NOTHING)
+    return _greeting("legacy", revision, answer, answer.get("serverInfo"))
+
+
+def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> Greeting:
+    capabilities, server = _object(answer.get("capabilities")), _object(info)
+    tools, resources, prompts = (
+        _object(capabilities.get(name)) for name in ("tools", "resources", "prompts")
+    )
+    return Greeting(
+        era=era,
+        revision=revision,
+        name=_text(server.get("name")),
+        version=_text(server.get("version")),
+        gateway=gateway_id(answer.get("_meta")),
+        has_tools="tools" in capabilities,
+        tells=tools.get("listChanged") is True,
+        has_resources="resources" in capabilities,
+        tells_resources=resources.get("listChanged") is True,
+        subscribes=resources.get("subscribe") is True,
+        has_prompts="prompts" in capabilities,
+        tells_prompts=prompts.get("listChanged") is True,
+        completes="completions" in capabilities,
+        logs="logging" in capabilities,
+    )
+
+
+def _object(value: Json) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _text(value: Json) -> str:
+    return visible(value[:200]) if isinstance(value, str) else ""

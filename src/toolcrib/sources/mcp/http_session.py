@@ -1,0 +1,203 @@
+"""HTTP for both web transports: one session per server, bounded bodies, faults that say what was sent."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from types import MappingProxyType
+from typing import cast
+
+from yarl import URL
+
+from toolcrib.egress import Egress
+from toolcrib.egress.client import Client
+from toolcrib.egress.lookup import Look
+from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
+from toolcrib.formats.mirrored_headers import header_value
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.connection import LARGEST
+from toolcrib.sources.mcp.cooperative import Turns
+from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
+from toolcrib.sources.mcp.event_stream import Event, Events
+from toolcrib.sources.mcp.jsonrpc import parse
+from toolcrib.sources.mcp.message_parsing import refusal
+from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.version import VERSION
+
+CONNECT_SECONDS = 3.0
+"""From looking the name up to the end of the TLS handshake."""
+
+ERROR_BYTES = 64 << 10
+"""How much of an error page is read for what it may say."""
+
+JSON, STREAM = "application/json", "text/event-stream"
+
+_SLICE = 4 << 10
+_LONGEST_KEPT = 512
+
+_OURS = {"Accept": f"{JSON}, {STREAM}", "Accept-Encoding": "identity"}
+_FIXED = frozenset({"accept", "accept-encoding", "content-encoding", "content-length", "transfer-encoding"})
+_SESSIONLESS = re.compile(rb"session|not initialized", re.IGNORECASE)
+_SESSION_CODES = frozenset({-32000, -32001, -32600})
+_STATUS = {
+    401: "the server wants credentials, or does not accept those it got; check its headers in the config",
+    403: "the server does not allow this with the credentials it got; check its headers in the config",
+    404: "there is nothing at the server's URL; check its path",
+    405: "the server's URL does not take such requests; check its path and its transport",
+    413: "the request is too large for the server",
+    429: "the server has had too many requests",
+}
+
+
+@asynccontextmanager
+async def session(
+    url: str, headers: Mapping[str, str], egress: Egress, look: Look | None = None
+) -> AsyncGenerator[Client]:
+    """Open a session for one server: no cookies, no proxies, no redirects; only connecting is timed."""
+    if reason := egress.refusal(url):
+        raise Unsent(f"the server's URL is refused: {reason}")
+    async with Client(
+        URL(url), _merged(headers), egress, content_type=JSON, connect_seconds=CONNECT_SECONDS, look=look
+    ) as opened:
+        yield opened
+
+
+def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
+    """What a modern request says outside its body; the same for every call of a tool."""
+    # A name may be a URI from anywhere, of any length, and not each of those is worth keeping.
+    make = _modern_head if name is None or len(name) <= _LONGEST_KEPT else _modern_head.__wrapped__
+    return make(revision, method, name)
+
+
+@lru_cache(maxsize=1024)
+def _modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
+    head = {"MCP-Protocol-Version": revision, "Mcp-Method": method}
+    if name is not None:
+        head["Mcp-Name"] = header_value(name)
+    return MappingProxyType(head)
+
+
+async def send(
+    session: Client, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
+) -> Response:
+    """Send a request and wait for the head of its answer. The caller reads it to its end, or closes it."""
+    try:
+        return await session.send(method, url, headers, body)
+    except NoConnection as error:
+        raise Unsent(f"the server cannot be reached: {error}") from error
+    except NotHttp as error:
+        raise Garbled("the server's answer is not HTTP") from error
+    except ValueError as error:
+        raise Unsent(
+            "the request cannot be sent: a header or the URL holds what HTTP does not allow"
+        ) from error
+    except HungUp as error:
+        raise Cut("the server closed the connection before it answered") from error
+
+
+async def piece(response: Response) -> bytes:
+    """The next bytes of a body, or none at its end."""
+    try:
+        return await response.read()
+    except HungUp as error:
+        raise Cut("the server closed the connection in the middle of its answer") from error
+    except NotHttp as error:
+        raise Garbled("the server's answer is not HTTP") from error
+
+
+class Slices:
+    """A body in slices so small that no number of events in one can hold others up for long."""
+
+    def __init__(self, response: Response) -> None:
+        self._response, self._data, self._at = response, b"", 0
+        self._turns = Turns()
+
+    async def next(self) -> bytes:
+        """The next bytes, or none at the end; what was given before counts as taken."""
+        if self._at >= len(self._data):
+            self._data, self._at = await piece(self._response), 0
+        await self._turns.rest()
+        begin, self._at = self._at, self._at + _SLICE
+        return self._data[begin : self._at]
+
+
+def messages(found: Sequence[Event], events: Events, limit: UnaskedLimit) -> list[bytes]:
+    """Return the messages among events; comments and events of no use count as what is said unasked."""
+    if events.idle:
+        limit.charge(events.idle)
+        events.idle = 0
+    # An event without data only says where to go on.
+    taken = [event.data for event in found if event.type == "message" and event.data]
+    if len(taken) != len(found):
+        skipped = [len(event.data) for event in found if event.type != "message" or not event.data]
+        limit.charge(len(skipped), sum(skipped))
+    return taken
+
+
+async def whole(response: Response, most: int = LARGEST) -> bytes:
+    """Read a body up to a limit; where it is over, not one more byte is read."""
+    if (response.content_length or 0) > most:
+        raise _too_large(most)
+    parts: list[bytes] = []
+    size = 0
+    while data := await piece(response):
+        parts.append(data)
+        size += len(data)
+        if size > most:
+            raise _too_large(most)
+        if response.at_end():
+            break
+    return b"".join(parts)
+
+
+def check_coding(response: Response) -> None:
+    """Refuse a compressed answer: we did not ask for one, and it may be a bomb."""
+    coding = response.headers.get("Content-Encoding").strip().lower()
+    if coding not in {"", "identity"}:
+        raise Garbled("the server compressed its answer though it was asked not to")
+
+
+def status_fault(response: Response) -> Status:
+    """Say what an HTTP status that is no answer means."""
+    status = response.status
+    if 300 <= status < 400:
+        message = "the server redirects elsewhere, and redirects are not followed; give the URL it leads to"
+    else:
+        message = _STATUS.get(status, "the server did not answer properly")
+    return Status(status, f"{message} (HTTP {status})")
+
+
+def _merged(headers: Mapping[str, str]) -> dict[str, str]:
+    """The operator's headers, except where there is only one choice; a name in any case is the same name."""
+    given = {name: value for name, value in headers.items() if name.lower() not in _FIXED}
+    named = "user-agent" in map(str.lower, given)
+    return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **given, **_OURS}
+
+
+def _too_large(most: int) -> Fault:
+    return TooLarge(f"the server's answer is larger than {most >> 20} MiB")
+
+
+async def drain(response: Response) -> None:
+    """Read the little that may be left of a body nobody wants, so that the connection can be used again."""
+    left = ERROR_BYTES
+    while left > 0 and (data := await piece(response)):
+        left -= len(data)
+
+
+def refusal_in(text: bytes) -> Refusal | None:
+    """The JSON-RPC error that an error page is, where it is one."""
+    try:
+        value = parse(text)
+    except Garbled:
+        return None
+    found = refusal(cast("JsonObject", value).get("error")) if type(value) is dict else None
+    return found if isinstance(found, Refusal) else None
+
+
+def ends_session(status: int, text: bytes, said: Refusal | None) -> bool:
+    """Whether an error page says that the server does not know our session any more."""
+    if status == 404:
+        return True
+    known = said is None or said.code in _SESSION_CODES
+    return status == 400 and known and _SESSIONLESS.search(text) is not None

@@ -1,0 +1,397 @@
+"""Streamable HTTP: every request is a POST of its own, and its answer is a body or a stream of events."""
+
+import re
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import anyio
+import orjson
+from yarl import URL
+
+from toolcrib.egress import Egress
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import Response
+from toolcrib.interfaces import ServerMisbehaved
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.background_read import aside
+from toolcrib.sources.mcp.connection import MODERN, Connection, Era, Heard
+from toolcrib.sources.mcp.connection_tasks import Background, background
+from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Unsent
+from toolcrib.sources.mcp.event_stream import Events
+from toolcrib.sources.mcp.http_session import (
+    ERROR_BYTES,
+    JSON,
+    STREAM,
+    Slices,
+    check_coding,
+    drain,
+    ends_session,
+    messages,
+    modern_head,
+    refusal_in,
+    send,
+    session,
+    status_fault,
+    whole,
+)
+from toolcrib.sources.mcp.incoming_messages import Asked, Inbox, Outcome
+from toolcrib.sources.mcp.jsonrpc import encode_notification, encode_request, with_token
+from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.server_messages import NOBODYS, Hearings
+
+COURTESY_SECONDS = 2.0
+"""How long a server may take over what we tell it only for its own sake: that we leave, that nobody waits."""
+
+_PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 30.0, 5.0
+_MOST_RESUMES = 5
+_HEADERS_SINCE = "2025-06-18"
+_SESSION = "Mcp-Session-Id"
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
+_PASSING = frozenset({408, 409, 425, 429})
+"""Refusals of a stream that may be over in a moment; 409 says that our last one is still open there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """A server behind a URL. `headers` are the operator's, sent with everything."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    egress: Egress = field(default_factory=Egress)
+
+    @asynccontextmanager
+    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+        """Get ready to talk; the first request is what connects."""
+        async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
+            connection = _Connection(URL(self.url), opened, heard, jobs)
+            try:
+                yield connection
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await connection.end()
+
+
+class _Connection:
+    def __init__(self, url: URL, opened: Client, heard: Heard, jobs: Background) -> None:
+        self._url, self._opened, self._jobs = url, opened, jobs
+        self._hearings = Hearings(self._answer, self._post)
+        self._limit = UnaskedLimit(self._lose)
+        self._inbox = Inbox(heard, self._hearings, self._limit)
+        self._era: Era = "modern"
+        self._revision = MODERN
+        self._session: str | None = None
+        self._last = 0
+        self._why = ""
+        self._gone = anyio.Event()
+        self._scopes: set[anyio.CancelScope] = set()
+
+    def speak(self, era: Era, revision: str) -> None:
+        self._era, self._revision = era, revision
+
+    def relay(self, capabilities: JsonObject) -> None:
+        self._hearings.relay(capabilities)
+
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ear: Ear | None = None,
+    ) -> JsonObject:
+        self._last += 1
+        asked = Asked(self._last, method, self._era, ear)
+        if method not in NOBODYS:
+            self._limit.allow_for_call()
+        if ear is not None and ear.report is not None:
+            params = with_token(params, asked.id)
+        body, head = encode_request(asked.id, method, params), self._head(method, name)
+        if headers:
+            head = {**head, **headers}
+        self._inbox.running += 1
+        try:
+            if ear is None or ear.channel is None or asked.era == "modern":
+                self._hearings.unheard = self._hearings.unheard or method not in NOBODYS
+                return await self._fetched(asked, head, body)
+            return await self._listened(asked, ear, head, body)
+        finally:
+            self._inbox.running -= 1
+
+    async def notify(self, method: str, params: bytes) -> None:
+        with self._open():
+            return await self._post(encode_notification(method, params), method)
+        raise Cut(self._why)
+
+    async def hear(self) -> None:
+        if self._era == "legacy" and not self._why:
+            with self._open():
+                await self._hear()
+
+    async def lost(self) -> str:
+        await self._gone.wait()
+        if self._limit.flooded:
+            raise ServerMisbehaved(self._why)
+        return self._why
+
+    def details(self) -> Mapping[str, Any]:
+        dropped = {"dropped_messages": self._limit.dropped} if self._limit.dropped else {}
+        return {"session": self._session is not None, "unclaimed": self._inbox.unclaimed, **dropped}
+
+    async def end(self) -> None:
+        """End whatever is still under way; tell the server that we leave, where it keeps a session for us."""
+        kept = self._session is not None and not self._why
+        self._lose("the connection to the server was closed")
+        for scope in tuple(self._scopes):
+            scope.cancel()
+        self._opened.hang_up()
+        if not kept:
+            return
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+            (await send(self._opened, "DELETE", self._url, self._head(""))).close()
+
+    # What goes out
+
+    async def _fetched(self, asked: Asked, head: Mapping[str, str], body: bytes) -> JsonObject:
+        """Send a request and read its answer, in this very task; `end` hangs up on it."""
+        if self._why:
+            raise Unsent(self._why)
+        try:
+            response = await send(self._opened, "POST", self._url, head, body)
+            return await self._answered(response, asked)
+        except anyio.get_cancelled_exc_class():
+            self._abandon(asked)
+            raise
+        except Cut as cut:
+            raise (Cut(self._why) if self._why else cut) from cut.__cause__
+
+    async def _listened(self, asked: Asked, ear: Ear, head: Mapping[str, str], body: bytes) -> JsonObject:
+        """The same, for a caller who is to hear what a legacy server says elsewhere than in its answer."""
+        hearing, over = self._hearings.begin(asked.id, ear), partial(self._hearings.close, asked.id)
+        try:
+            if self._hearings.relays:
+                read = partial(self._fetched, replace(asked, hearing=hearing), head, body)
+                return await aside(self._jobs, read, hearing, over)
+            found = await self._fetched(asked, head, body)
+            await hearing.flush()
+            return found
+        finally:
+            over()
+
+    @contextmanager
+    def _open(self) -> Generator[None]:
+        """Go on for as long as the connection is not ended; where it is, the block is left early."""
+        if self._why:
+            raise Unsent(self._why)
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
+
+    def _head(self, method: str, name: str | None = None) -> Mapping[str, str]:
+        if self._era == "modern":
+            return modern_head(self._revision, method, name)
+        # A handshake starts anew: what was agreed on before does not count in it.
+        if method == "initialize":
+            self._session = None
+            return {}
+        head = {} if self._revision < _HEADERS_SINCE else {"MCP-Protocol-Version": self._revision}
+        if self._session is not None:
+            head[_SESSION] = self._session
+        return head
+
+    async def _post(self, body: bytes, method: str = "") -> None:
+        """Send a message that has no answer."""
+        response = await send(self._opened, "POST", self._url, self._head(method), body)
+        try:
+            if response.status >= 300:
+                raise await self._fault(response)
+            await drain(response)
+        finally:
+            response.close()
+
+    async def _tell(self, body: bytes) -> None:
+        """Send a message that has no answer, for the server's sake only."""
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+            await self._post(body)
+
+    def _abandon(self, asked: Asked) -> None:
+        """Tell a legacy server that nobody waits any more; a modern one sees it, as the answer is closed."""
+        if asked.era == "modern" or asked.method == "initialize" or self._why:
+            return
+        params = orjson.dumps({"requestId": asked.id, "reason": "the caller no longer waits"})
+        self._jobs.start(self._tell, encode_notification("notifications/cancelled", params))
+
+    def _answer(self, body: bytes) -> bool:
+        """Answer a question of the server; a modern one may not ask."""
+        return self._era == "legacy" and self._jobs.start(self._tell, body)
+
+    # What comes back
+
+    async def _answered(self, response: Response, asked: Asked) -> JsonObject:
+        try:
+            await self._check(response)
+            self._welcome(response, asked)
+            if response.content_type == STREAM:
+                return await self._streamed(response, asked)
+            found = await self._inbox.take(await whole(response), asked)
+        except BaseException:
+            response.close()
+            raise
+        if found is None:
+            raise Garbled("the server's answer is not for the request it was sent")
+        return _result(found)
+
+    async def _check(self, response: Response) -> None:
+        """Raise what keeps an answer from being one."""
+        if response.status >= 300:
+            raise await self._fault(response)
+        check_coding(response)
+        if response.content_type not in {JSON, STREAM}:
+            raise Garbled(f"the server answered with neither {JSON} nor {STREAM}")
+
+    def _welcome(self, response: Response, asked: Asked) -> None:
+        """Keep the session that a handshake's answer may begin."""
+        if asked.method != "initialize" or asked.era == "modern":
+            return
+        if _SESSION not in response.headers:
+            self._session = None
+            return
+        given = response.headers.get(_SESSION)
+        if not _SESSION_ID.match(given):
+            raise Garbled("the server gave a session id that the protocol does not allow")
+        self._session = given
+
+    async def _fault(self, response: Response) -> Fault:
+        """What an answer with an HTTP error means; where our session is gone, so is the connection."""
+        if response.status < 400:
+            return status_fault(response)
+        text = b""
+        with suppress(Fault):
+            check_coding(response)
+            text = await whole(response, ERROR_BYTES)
+        said = refusal_in(text)
+        if self._session is not None and ends_session(response.status, text, said):
+            self._lose("the server ended our session")
+            return Unsent(self._why)
+        return said or status_fault(response)
+
+    def _lose(self, why: str) -> None:
+        self._why = self._why or why
+        self._hearings.shut()
+        self._gone.set()
+
+    async def _streamed(self, response: Response, asked: Asked) -> JsonObject:
+        """Read events until the answer is among them; a legacy server may break off and go on elsewhere."""
+        events, tries = Events(), 0
+        while True:
+            reached = events.last_id
+            try:
+                found = await self._read(response, events, asked)
+                ended = Cut("the server ended its answer before it gave a result")
+            except Cut as cut:
+                found, ended = None, cut
+            except BaseException:
+                response.close()
+                raise
+            if found is not None:
+                self._let_go(response)
+                return _result(found)
+            response.close()
+            tries = tries + 1 if events.last_id == reached else 0
+            if asked.era == "modern" or not events.last_id or tries >= _MOST_RESUMES:
+                raise ended
+            response = await self._resumed(events, ended)
+
+    async def _resumed(self, events: Events, ended: Cut) -> Response:
+        try:
+            with self._open():
+                await anyio.sleep(events.pause(_PAUSE))
+                response = await self._get(events)
+                if response.status == 200 and response.content_type == STREAM:
+                    return response
+                response.close()
+        except Fault as fault:
+            raise ended from fault
+        raise ended
+
+    async def _hear(self) -> None:
+        events, pause = Events(), _PAUSE
+        while not self._why:
+            opened, reached = anyio.current_time(), events.last_id
+            if not await self._listen(events):
+                return
+            if events.last_id != reached or anyio.current_time() - opened > _STEADY:
+                pause = _PAUSE
+            await anyio.sleep(events.pause(pause, pause - _PAUSE))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _listen(self, events: Events) -> bool:
+        """Hear one stream to its end; whether it makes sense to open another."""
+        try:
+            response = await self._get(events)
+        except Fault:
+            return True
+        try:
+            if response.status >= 400:
+                await self._fault(response)
+                return response.status >= 500 or response.status in _PASSING
+            if response.status >= 300 or response.content_type != STREAM:
+                return False
+            await self._read(response, events, None)
+        except Fault:
+            return True
+        finally:
+            response.close()
+        return True
+
+    async def _get(self, events: Events) -> Response:
+        events.restart()
+        head = {**self._head(""), "Accept": STREAM}
+        if events.last_id:
+            head["Last-Event-ID"] = events.last_id
+        response = await send(self._opened, "GET", self._url, head)
+        try:
+            check_coding(response)
+        except Garbled:
+            response.close()
+            raise
+        return response
+
+    async def _read(self, response: Response, events: Events, asked: Asked | None) -> Outcome:
+        slices = Slices(response)
+        while data := await slices.next():
+            for message in messages(events.feed(data), events, self._limit):
+                found = await self._inbox.take(message, asked)
+                if found is not None:
+                    return found
+            if self._limit.over:
+                await self._limit.throttle()
+                if self._why:
+                    raise Cut(self._why)
+        return None
+
+    def _let_go(self, response: Response) -> None:
+        """Give the connection back to the pool: its stream has ended, or is about to."""
+        if response.at_end() or not self._jobs.start(_finish, response):
+            response.close()
+
+
+async def _finish(response: Response) -> None:
+    try:
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+            await drain(response)
+    finally:
+        response.close()
+
+
+def _result(found: JsonObject | Fault) -> JsonObject:
+    if isinstance(found, Fault):
+        raise found
+    return found

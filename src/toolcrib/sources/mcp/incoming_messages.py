@@ -1,0 +1,117 @@
+"""Sorts what a server says while a request of ours waits: its answer, progress, questions, and the rest."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from toolcrib.model import Json, JsonObject
+from toolcrib.sources.mcp.connection import Era, Heard
+from toolcrib.sources.mcp.errors import Fault, Garbled, Refusal
+from toolcrib.sources.mcp.jsonrpc import ENDS, guess_id, parse
+from toolcrib.sources.mcp.message_parsing import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
+from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.sources.mcp.request_callbacks import Ear, News
+from toolcrib.sources.mcp.server_messages import LARGEST_LOG, Hearing, Hearings
+
+Outcome = JsonObject | Fault | None
+"""The result of a request, or the fault it ended with; None while neither has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request whose answer is awaited."""
+
+    id: int
+    method: str
+    era: Era
+    ear: Ear | None = None
+    hearing: Hearing | None = None
+    """Where its caller's task does not read the answer itself, so that it can be asked meanwhile."""
+
+    async def hear(self, news: News) -> None:
+        """Pass something on to the caller."""
+        if self.hearing is not None:
+            self.hearing.add(news)
+        elif self.ear is not None:
+            await self.ear.hear(news)
+
+
+class Inbox:
+    """Takes messages one by one. `hearings` know who is to hear what belongs to no answer being read."""
+
+    def __init__(self, heard: Heard, hearings: Hearings, limit: UnaskedLimit) -> None:
+        self._heard, self._hearings, self._limit = heard, hearings, limit
+        self.running = 0
+        """How many requests there are."""
+        self.unclaimed = 0
+        """How many messages nobody could use: wrong ids, answers too late, questions too many."""
+
+    async def take(self, data: bytes, asked: Asked | None) -> Outcome:
+        """Take a message; return the outcome where it is the answer to what was asked."""
+        try:
+            value = parse(data)
+        except Garbled as fault:
+            about = guess_id(data[:ENDS], data[-ENDS:])
+            if asked is not None and about in {None, asked.id}:
+                return fault
+            self._useless(len(data))
+            return None
+        found: Outcome = None
+        # One revision allows several messages in one list.
+        messages = cast("list[Json]", value) if type(value) is list else (value,)
+        size = len(data) // max(1, len(messages))
+        for message in messages:
+            mine = await self._sorted(message, size, asked)
+            found = found if mine is None else mine
+        return found
+
+    async def _sorted(self, message: Json, size: int, asked: Asked | None) -> Outcome:
+        if type(message) is not dict:
+            self._useless(size)
+            return None
+        fields = cast("JsonObject", message)
+        method = fields.get("method")
+        if type(method) is not str:
+            return self._claimed(fields, size, asked)
+        admitted = self._limit.admit(method, size)
+        if "id" in fields:
+            self.unclaimed += not self._hearings.ask(fields, size, asked.hearing if asked else None)
+        elif admitted:
+            await self._told(method, params_of(fields), size, asked)
+        return None
+
+    def _useless(self, size: int) -> None:
+        self.unclaimed += 1
+        self._limit.admit("", size)
+
+    def _claimed(self, fields: JsonObject, size: int, asked: Asked | None) -> Outcome:
+        found, whose = outcome(fields), fields.get("id")
+        if found is not None and asked is not None:
+            # True and 1.0 are equal to 1, and are no ids.
+            if type(whose) is int and whose == asked.id:
+                return found
+            # A server that could not read a request cannot say which one it was.
+            if whose is None and isinstance(found, Refusal):
+                return found
+        self._useless(size)
+        return None
+
+    async def _told(self, method: str, params: JsonObject, size: int, asked: Asked | None) -> None:
+        ear = asked.ear if asked is not None else None
+        if method == PROGRESS:
+            mine = asked is not None and params.get("progressToken") == asked.id
+            if asked is not None and mine and ear is not None and ear.report is not None:
+                await asked.hear(progress(params))
+            else:
+                self.unclaimed += 1
+        elif method == CANCELLED:
+            self._hearings.withdraw(params)
+        elif method != MESSAGE or size > LARGEST_LOG or not await self._logged(params, asked):
+            self._heard(method, params)
+
+    async def _logged(self, params: JsonObject, asked: Asked | None) -> bool:
+        if asked is None:
+            return self._hearings.log(params, self.running - len(self._hearings.open))
+        if asked.ear is None or asked.ear.channel is None:
+            return False
+        await asked.hear(params)
+        return True

@@ -1,0 +1,81 @@
+"""Messages as bytes: JSON-RPC encoded without ceremony, and decoded without trust."""
+
+import re
+from typing import Any, cast
+
+import orjson
+
+from toolcrib.model import JsonObject
+from toolcrib.schemas import json_parsing
+from toolcrib.sources.mcp.errors import Garbled
+
+ENDS = 256
+"""How much of both ends of a message `guess_id` wants to see."""
+
+_META_FIRST = b'{"_meta":{'
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_ANSWER = re.compile(
+    rb"\s*\{\s*(?:%(v)s,\s*)?(?:\"id\"\s*:\s*(\d{1,15})\s*,\s*)?(?:%(v)s,\s*)?\"(?:result|error)\"\s*:"
+    % {b"v": _VERSION}
+)
+_LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*%s)?\}\s*\Z' % _VERSION)
+
+
+def encode_request(id: int, method: str, params: bytes) -> bytes:
+    """Encode a request whose parameters are a JSON object already encoded."""
+    return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, method.encode(), params)
+
+
+def encode_notification(method: str, params: bytes) -> bytes:
+    """Encode a notification whose parameters are a JSON object already encoded."""
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), params)
+
+
+def encode_answer(id: int | str, result: JsonObject) -> bytes:
+    """Encode our answer to a request of the server."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def encode_error(id: int | str, code: int, message: str) -> bytes:
+    """Encode our refusal of a request of the server."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+
+
+def with_token(params: bytes, token: int) -> bytes:
+    """Ask for progress: the same encoded parameters with a progress token."""
+    if params.startswith(_META_FIRST):
+        rest = params[len(_META_FIRST) :]
+        return b'%b"progressToken":%d%b%b' % (_META_FIRST, token, b"" if rest[:1] == b"}" else b",", rest)
+    decoded = orjson.loads(params)
+    decoded["_meta"] = {**decoded.get("_meta", {}), "progressToken": token}
+    return orjson.dumps(decoded)
+
+
+def parse(data: bytes) -> Any:
+    """Return the JSON value of a message that we can walk without fear; raise Garbled for any other."""
+    try:
+        return json_parsing.parse(data)
+    except json_parsing.BadJson as fault:
+        raise Garbled(f"the message {fault}") from None
+
+
+def decode(data: bytes) -> JsonObject:
+    """Return the one JSON object that a message is; raise Garbled where it is anything else."""
+    value = parse(data)
+    if type(value) is not dict:
+        raise Garbled("the message is not an object")
+    return cast("JsonObject", value)
+
+
+def guess_id(head: bytes, tail: bytes) -> int | None:
+    """Say which request an answer was for that cannot be read, by its first and last bytes."""
+    start = _ANSWER.match(head)
+    if start is None:
+        return None
+    found = start[1] or _id_at_end(tail)
+    return int(found) if found else None
+
+
+def _id_at_end(tail: bytes) -> bytes | None:
+    end = _LAST.search(tail)
+    return end[1] if end else None

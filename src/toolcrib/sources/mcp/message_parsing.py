@@ -1,0 +1,72 @@
+"""What a message of a server means, whichever way it came: an answer, a question to us, or progress."""
+
+from typing import Any, cast
+
+from toolcrib.model import Json, JsonObject, Progress
+from toolcrib.sources.mcp.errors import Fault, Garbled, Refusal
+from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
+
+PROGRESS, MESSAGE, CANCELLED = "notifications/progress", "notifications/message", "notifications/cancelled"
+
+_NOT_FOUND = -32601
+_LONGEST = 256
+_LONGEST_REASON = 2_000
+_REPLIES: dict[str, JsonObject] = {
+    "ping": {},
+    "roots/list": {"roots": []},
+    "elicitation/create": {"action": "decline"},
+}
+
+
+def params_of(fields: JsonObject) -> JsonObject:
+    """The parameters of a message; none where they are not an object."""
+    params = fields.get("params")
+    return cast("JsonObject", params) if type(params) is dict else {}
+
+
+def outcome(fields: JsonObject) -> JsonObject | Fault | None:
+    """What an answer says: its result, or the fault it is; None where the message is no answer."""
+    error = fields.get("error")
+    if error is not None:
+        return refusal(error)
+    result = fields.get("result")
+    if type(result) is dict:
+        return cast("JsonObject", result)
+    if "result" in fields or (fields.get("jsonrpc") == "2.0" and "id" in fields):
+        return Garbled("the answer has no result that is an object")
+    return None
+
+
+def refusal(error: Json) -> Fault:
+    """The fault that the error of an answer is."""
+    if type(error) is not dict:
+        return Garbled("the error of the answer is not an object")
+    fields = cast("JsonObject", error)
+    code, message = fields.get("code"), fields.get("message")
+    if type(code) is not int:
+        return Garbled("the error of the answer has no code")
+    said = message[:_LONGEST_REASON] if isinstance(message, str) else "the server gave no reason"
+    return Refusal(code, said, fields.get("data"))
+
+
+def reply(id: Json, method: str) -> bytes | None:
+    """Our answer to a request of the server, encoded; None where its id is none that can be answered."""
+    if not (type(id) is int or (type(id) is str and len(id) <= _LONGEST)):
+        return None
+    if method in _REPLIES:
+        return encode_answer(id, _REPLIES[method])
+    return encode_error(id, _NOT_FOUND, f"this client does not answer {method[:_LONGEST]!r}")
+
+
+def progress(params: JsonObject) -> Progress:
+    """How far a request has come."""
+    message = params.get("message")
+    return Progress(
+        done=_number(params.get("progress")),
+        total=_number(params.get("total")),
+        message=message[:_LONGEST_REASON] if isinstance(message, str) else None,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return value if type(value) in {int, float} else None

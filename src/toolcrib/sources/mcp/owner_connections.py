@@ -1,0 +1,183 @@
+"""Connections to a legacy server for callers that can be asked: opened on demand, each for one owner."""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import cast
+
+import anyio
+import orjson
+
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.model import Caller, Channel, JsonObject
+from toolcrib.sources.mcp.connection import Connection, Dial, dropped
+from toolcrib.sources.mcp.connection_quota import LaneQuota
+from toolcrib.sources.mcp.connection_tasks import Background
+from toolcrib.sources.mcp.envelope import initialize
+from toolcrib.sources.mcp.errors import Fault
+from toolcrib.sources.mcp.handshake import shake_hands
+from toolcrib.sources.mcp.owner_connection import Key, Lane
+from toolcrib.sources.mcp.server_settings import McpSettings
+
+log = logging.getLogger(__name__)
+
+_SHORTLY = 1.0
+
+
+class Lanes:
+    """All such connections of one run of a server. Their tasks are `jobs`, and end with these.
+
+    `shared` counts them together with those of other servers.
+    """
+
+    def __init__(self, settings: McpSettings, dial: Dial, jobs: Background, shared: LaneQuota) -> None:
+        self._settings, self._dial, self._jobs = settings, dial, jobs
+        self._lanes: list[Lane] = []
+        self._shared = shared
+        self._dropped = 0
+        self._quotas = LaneQuota(settings.most_lanes, shared.share), shared
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    @asynccontextmanager
+    async def taken(
+        self, channel: Channel, capabilities: JsonObject, within: float, *, caller: Caller
+    ) -> AsyncGenerator[Connection]:
+        """Have a connection for one call; refuse it where there is none in time.
+
+        The caller may own many sessions, and all of them together have one share.
+        """
+        until = anyio.current_time() + within
+        lane = await self._entered(channel, capabilities, caller, until)
+        try:
+            yield self._open_one(lane)
+        except anyio.get_cancelled_exc_class():
+            # The server may yet ask something, which would be put to whoever has the connection next.
+            if lane.alone:
+                lane.scope.cancel()
+            raise
+        finally:
+            self._leave(lane)
+
+    @property
+    def dropped(self) -> int:
+        """How many messages of the server were not passed on, in all connections there ever were."""
+        return self._dropped + sum(dropped(lane.connection) for lane in self._lanes)
+
+    def release(self, owner: str) -> None:
+        """End the connections of an owner that is gone: at once, or with the call that uses one."""
+        for lane in self._lanes:
+            if lane.key[0] == owner:
+                lane.retire()
+
+    def _leave(self, lane: Lane) -> None:
+        lane.leave(self._settings.lane_idle)
+        if not lane.users:
+            self._shared.tell()
+
+    async def _entered(
+        self, channel: Channel, capabilities: JsonObject, caller: Caller, until: float
+    ) -> Lane:
+        key = channel.owner, orjson.dumps(capabilities, option=orjson.OPT_SORT_KEYS)
+        lane: Lane | None = None
+        with anyio.CancelScope(deadline=until):
+            lane = await self._given(key, caller, capabilities, alone=channel.alone)
+        if lane is None:
+            message = f"{self._settings.id} has all the connections it may have for callers that can be asked"
+            raise Refused("OVERLOADED", f"{message}; nothing was done", retry_after=_SHORTLY)
+        try:
+            with anyio.CancelScope(deadline=until) as waiting:
+                if not lane.settled.is_set():
+                    await lane.settled.wait()
+                await lane.tune(channel.level)
+        except BaseException:
+            self._leave(lane)
+            raise
+        if waiting.cancelled_caught:
+            self._leave(lane)
+            message = f"{self._settings.id} has no connection for this caller yet; nothing was done"
+            raise Unavailable("SOURCE_DOWN", f"{message}, try again shortly", retry_after=_SHORTLY)
+        return lane
+
+    async def _given(self, key: Key, caller: Caller, capabilities: JsonObject, *, alone: bool) -> Lane:
+        """Find a lane or open one, as soon as there may be another; it is entered already."""
+        while True:
+            lane = self._found(key, alone=alone)
+            if lane is None and not any(each.used_up_by(caller) for each in self._quotas):
+                full = next((each for each in self._quotas if each.full), None)
+                if full is None:
+                    lane = self._open(key, caller, capabilities)
+                else:
+                    full.make_room()
+            if lane is not None:
+                lane.enter(alone=alone)
+                return lane
+            await self._shared.changed()
+
+    def _found(self, key: Key, *, alone: bool) -> Lane | None:
+        return next((lane for lane in self._lanes if lane.takes(key, alone=alone)), None)
+
+    def _open_one(self, lane: Lane) -> Connection:
+        if lane.connection is None:
+            message = f"{self._settings.id} could not be reached by a connection for this caller: {lane.why}"
+            raise Unavailable("SOURCE_DOWN", message)
+        return lane.connection
+
+    def _open(self, key: Key, caller: Caller, capabilities: JsonObject) -> Lane:
+        lane = Lane(key, caller)
+        if not self._jobs.start(self._keep, lane, capabilities, most=2 * self._settings.most_lanes):
+            raise Unavailable("SOURCE_DOWN", f"{self._settings.id} is being stopped; nothing was done")
+        self._lanes.append(lane)
+        for quota in self._quotas:
+            quota.add(lane)
+        return lane
+
+    async def _keep(self, lane: Lane, capabilities: JsonObject) -> None:
+        """Open a lane and keep it until it is lost or idle; what goes wrong costs its calls alone."""
+        limit = self._settings.start_timeout
+        try:
+            with lane.scope:
+                lane.scope.deadline = anyio.current_time() + limit
+                await self._run(lane, capabilities)
+            if not lane.settled.is_set():
+                self._failed(lane, f"it did not answer our greeting within {limit:g} s")
+        except Exception as error:  # noqa: BLE001 -- boundary: what ends one connection must not end the source
+            self._failed(lane, self._reason(error))
+        finally:
+            self._dropped += dropped(lane.connection)
+            lane.over, lane.connection = True, None
+            self._lanes.remove(lane)
+            lane.settled.set()
+            for quota in self._quotas:
+                quota.remove(lane)
+
+    async def _run(self, lane: Lane, capabilities: JsonObject) -> None:
+        async with self._dial(_unheard) as connection:
+            connection.relay(capabilities)
+            greeting = await shake_hands(connection, initialize(capabilities))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._hear, connection)
+                lane.opened(connection, greeting, self._settings.lane_idle)
+                await connection.lost()
+                lane.over = True
+                tasks.cancel_scope.cancel()
+
+    async def _hear(self, connection: Connection) -> None:
+        with suppress(Fault):
+            await connection.hear()
+
+    def _failed(self, lane: Lane, why: str) -> None:
+        lane.why = why
+        log.warning("%s: a connection for a caller that can be asked failed: %s", self._settings.id, why)
+
+    def _reason(self, error: Exception) -> str:
+        while isinstance(error, ExceptionGroup):
+            error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+        if isinstance(error, Fault | ConnectionError):
+            return self._settings.redact(str(error))
+        return type(error).__name__
+
+
+def _unheard(_method: str, _params: JsonObject) -> None:
+    """Do nothing: what a server says to all its clients is heard on the connection that watches it."""

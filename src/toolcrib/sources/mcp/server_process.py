@@ -1,0 +1,239 @@
+"""A server's process as the gateway has it: found, started under its guard, and ended for sure."""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from toolcrib.descriptors import original_soft_limit
+from toolcrib.pipe_end import PipeEnd, open_pipe
+from toolcrib.sources.mcp import guard
+from toolcrib.sources.mcp.errors import Unsent
+from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits, unenforced
+
+_INHERITED = (
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+)
+
+log = logging.getLogger("toolcrib.sources.mcp")
+
+
+def environment(configured: Mapping[str, str]) -> dict[str, str]:
+    """All that a server sees of our environment, and what the config gives it: no secrets by accident."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(configured)
+
+
+def find(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> str:
+    """Return the path of a command's program; raise Unsent, which says what to do, where there is none."""
+    if sys.platform == "win32":
+        raise Unsent("servers over stdio need a POSIX system; reach this one over HTTP")
+    if not command:
+        raise Unsent("its command is empty; give a program and its arguments")
+    if cwd is not None and not cwd.is_dir():
+        raise Unsent(f"its working directory {cwd} does not exist; create it or give another `cwd`")
+    name = command[0]
+    if os.sep in name:
+        return _at(Path(cwd or "", name).absolute())
+    found = shutil.which(name, path=env.get("PATH", os.defpath))
+    if found is None:
+        raise Unsent(f"there is no program named {name!r} on the PATH; install it or give its full path")
+    return str(Path(found).absolute())
+
+
+def _at(path: Path) -> str:
+    if not path.is_file():
+        raise Unsent(f"there is no program at {path}; install it or correct the path")
+    if not os.access(path, os.X_OK):
+        raise Unsent(f"{path} is not executable; make it so, or start it by the program that runs it")
+    return str(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Our ends of the server's standard streams."""
+
+    stdin: PipeEnd
+    stdout: PipeEnd
+    stderr: PipeEnd
+
+    def close(self) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+
+
+class Process:
+    """One server and its guard, already starting. `ended` is told once why the server runs no more."""
+
+    def __init__(
+        self,
+        child: "subprocess.Popen[bytes]",
+        control: socket.socket,
+        streams: Streams,
+        ended: Callable[[str], None],
+        limits: ProcessLimits = NO_LIMITS,
+    ) -> None:
+        self._limits = limits
+        self._child, self._control = child, control
+        self.streams = streams
+        self.pid: int | None = None
+        """The server's own."""
+        self._failure: int | None = None
+        self._status: int | None = None
+        self._left: int | None = None
+        self._heard = b""
+        self._settled, self._gone = anyio.Event(), anyio.Event()
+        self._ended = ended
+        control.setblocking(False)
+        asyncio.get_running_loop().add_reader(control, self._listen)
+
+    async def started(self) -> None:
+        """Wait until the server runs; raise Unsent where it will not."""
+        await self._settled.wait()
+        if self._failure is not None:
+            why = os.strerror(self._failure) + self._limits.ended_by(self._failure)
+            raise Unsent(f"it could not be started: {why}")
+        if self.pid is None:
+            raise Unsent("it could not be started: its guard did not come up")
+
+    async def stop(self, patience: float) -> None:
+        """End the server, first politely: its standard input is closed by now. Leaves nothing behind."""
+        for word in (b"", b"t", b"k"):
+            with suppress(OSError):  # a guard that is gone needs no word
+                self._control.send(word)
+            with anyio.move_on_after(patience):
+                await self._gone.wait()
+                break
+        else:
+            log.warning("process %s does not end, not even when killed; it is left to the system", self.pid)
+            self._kill_group()
+        self._let_go()
+        # It has exited, as its end of the socket is closed; where it has not, it must not hold us up.
+        self._child.kill()
+        while self._child.poll() is None:  # noqa: ASYNC110 - not worth a watcher: it dies as we look
+            await anyio.sleep(0.001)
+
+    def _listen(self) -> None:
+        try:
+            said = self._control.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            self._guard_gone()
+            return
+        *lines, self._heard = (self._heard + said).split(b"\n")
+        for line in lines:
+            word, _, number = line.partition(b" ")
+            self._take(word, int(number))
+
+    def _take(self, word: bytes, number: int) -> None:
+        if word == b"pid":
+            self.pid = number
+        elif word == b"failed":
+            self._failure = number
+        elif word == b"left":
+            self._left = number
+        else:
+            self._status = number
+            self._ended(_how(number) + self._limits.ended_by(number))
+        self._settled.set()
+
+    def _guard_gone(self) -> None:
+        self._let_go()
+        if self._left is None:
+            # Nobody but us is left to end what the server started; itself, Linux has killed.
+            self._kill_group()
+        if self.pid is not None and self._status is None:
+            self._ended("it was killed together with its guard")
+        self._settled.set()
+        self._gone.set()
+
+    def _kill_group(self) -> None:
+        if self.pid is not None:
+            with suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _let_go(self) -> None:
+        if self._control.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._control.close()
+
+
+def _how(status: int) -> str:
+    return f"it exited with status {status}" if status >= 0 else f"it was killed by signal {-status}"
+
+
+def launch(
+    program: str,
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None,
+    grace: float,
+    ended: Callable[[str], None],
+    limits: ProcessLimits = NO_LIMITS,
+) -> Process:
+    """Start a server under a guard of its own; raise Unsent where the system does not let us."""
+    _check_limits(limits)
+    with ExitStack() as ours, ExitStack() as theirs:
+        try:
+            control, far = socket.socketpair()
+            ours.callback(control.close)
+            theirs.callback(far.close)
+            stdin, to_server = _pipe(theirs, ours)
+            from_server, stdout = _pipe(ours, theirs)
+            from_errors, stderr = _pipe(ours, theirs)
+            told = limits.encoded(original_soft_limit())
+            ways = (str(far.fileno()), str(grace), env.get("LC_CTYPE", ""), told)
+            child = subprocess.Popen(
+                # By its path: isolated from the environment and from whatever is installed, it starts fast.
+                (sys.executable, "-I", "-S", guard.__file__, *ways, program, *command),
+                stdin=stdin.fileno(),
+                stdout=stdout.fileno(),
+                stderr=stderr.fileno(),
+                pass_fds=(far.fileno(),),
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise Unsent(f"it could not be started: {why}") from None
+        ours.pop_all()
+    return Process(child, control, Streams(to_server, from_server, from_errors), ended, limits)
+
+
+def _check_limits(limits: ProcessLimits) -> None:
+    """Refuse limits that would not hold: who set one relies on it."""
+    for name in limits.given():
+        if why := unenforced(name):
+            raise Unsent(f"its limit {name} {why}")
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[PipeEnd, PipeEnd]:
+    """Make a pipe whose ends are closed with these two."""
+    out, into = open_pipe()
+    reader.callback(out.close)
+    writer.callback(into.close)
+    return out, into

@@ -1,0 +1,222 @@
+"""HTTP+SSE, the transport of 2024-11-05: one long stream of events to hear by, and POSTs to speak by."""
+
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from yarl import URL
+
+from toolcrib.egress import Egress
+from toolcrib.egress.client import Client
+from toolcrib.egress.response import Response
+from toolcrib.interfaces import ServerMisbehaved
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.connection import Connection, Era, Heard
+from toolcrib.sources.mcp.connection_tasks import Background, background
+from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, TooLarge, Unsent
+from toolcrib.sources.mcp.event_stream import Event, Events
+from toolcrib.sources.mcp.http_session import (
+    STREAM,
+    Slices,
+    check_coding,
+    drain,
+    messages,
+    send,
+    session,
+    status_fault,
+)
+from toolcrib.sources.mcp.jsonrpc import ENDS, decode, encode_notification, guess_id
+from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.request_multiplexer import Exchange
+
+log = logging.getLogger(__name__)
+
+POST_SECONDS = 300.0
+"""How long a server may take to accept a message; nothing else ends what it never accepts."""
+
+_MOST_MESSAGES = 256
+"""How many messages may wait to be accepted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sse:
+    """A server behind the URL of its event stream. `headers` are the operator's, sent with everything."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    egress: Egress = field(default_factory=Egress)
+
+    @asynccontextmanager
+    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+        """Open the stream and wait until it says where to post."""
+        url = URL(self.url)
+        async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
+            response = await send(opened, "GET", url, {"Accept": STREAM})
+            try:
+                _check(response)
+                connection = _Connection(opened, response, heard, jobs)
+                await connection.begin(url)
+                jobs.start(connection.run)
+                try:
+                    yield connection
+                finally:
+                    connection.lose(Cut("the connection to the server was closed"))
+            finally:
+                response.close()
+
+
+class _Connection:
+    def __init__(self, opened: Client, response: Response, heard: Heard, jobs: Background) -> None:
+        self._opened, self._response, self._jobs = opened, response, jobs
+        self._limit = limit = UnaskedLimit(self._flooded)
+        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
+        self._events, self._slices = Events(), Slices(response)
+        self._waiting: list[Event] = []
+        """Events that came together with the address, before anybody was there to take them."""
+        self._post_url = URL()
+        self._garbled = 0
+        self._why = ""
+        self._gone = anyio.Event()
+
+    async def begin(self, url: URL) -> None:
+        """Read up to the event that gives the address to post to."""
+        while data := await self._slices.next():
+            events = self._events.feed(data)
+            for at, event in enumerate(events):
+                if event.type == "endpoint":
+                    self._post_url = _endpoint(url, event.data)
+                    self._waiting = events[at + 1 :]
+                    return
+            self._limit.charge(len(messages(events, self._events, self._limit)))
+            await self._limit.throttle()
+            if self._why:
+                raise Cut(self._why)
+        raise Garbled("the server ended its event stream before it said where to post to")
+
+    async def run(self) -> None:
+        """Take messages until the stream ends, and every request that still waits with it."""
+        try:
+            self._take(self._waiting)
+            while not self._why and (data := await self._slices.next()):
+                self._take(self._events.feed(data))
+                await self._limit.throttle()
+            self.lose(Cut("the server ended its event stream"))
+        except TooLarge as fault:
+            head = self._events.head(ENDS)
+            whose = guess_id(head, head)
+            if whose is not None:
+                self._exchange.spoil(whose, fault)
+            self.lose(Cut(f"the event stream was closed: {fault}"))
+        except Fault as fault:
+            self.lose(fault)
+        finally:
+            self._response.close()
+
+    def lose(self, fault: Fault) -> None:
+        """Be gone for good: whoever waits gets the fault."""
+        self._why = self._why or str(fault)
+        self._exchange.close(fault)
+        self._gone.set()
+
+    def speak(self, era: Era, revision: str) -> None:
+        """Nothing changes: this transport is older than eras and says nothing outside the body."""
+
+    def relay(self, capabilities: JsonObject) -> None:
+        self._exchange.relay(capabilities)
+
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ear: Ear | None = None,
+    ) -> JsonObject:
+        return await self._exchange.request(method, params, ear=ear)
+
+    async def notify(self, method: str, params: bytes) -> None:
+        if self._why:
+            raise Unsent(self._why)
+        await self._post(encode_notification(method, params))
+
+    async def hear(self) -> None:
+        await self._gone.wait()
+
+    async def lost(self) -> str:
+        await self._gone.wait()
+        if self._limit.flooded:
+            raise ServerMisbehaved(self._why)
+        return self._why
+
+    def details(self) -> Mapping[str, Any]:
+        dropped = {"dropped_messages": self._limit.dropped} if self._limit.dropped else {}
+        return {"unclaimed": self._exchange.unclaimed, "garbled": self._garbled, **dropped}
+
+    def _flooded(self, why: str) -> None:
+        self.lose(Cut(why))
+
+    def _take(self, events: list[Event]) -> None:
+        for message in messages(events, self._events, self._limit):
+            try:
+                self._exchange.feed(message)
+            except Garbled as fault:
+                self._garbled += 1
+                log.debug("a message was skipped: %s", fault)
+
+    def _send(self, data: bytes) -> None:
+        if not self._jobs.start(self._deliver, data, most=_MOST_MESSAGES):
+            raise Unsent("the server does not accept messages: too many wait already")
+
+    def _reply(self, data: bytes) -> None:
+        self._jobs.start(self._deliver, data)
+
+    async def _answer(self, data: bytes) -> None:
+        with anyio.move_on_after(POST_SECONDS):
+            await self._post(data)
+
+    async def _deliver(self, data: bytes) -> None:
+        """Post a message; where that fails, whoever waits for its answer is told."""
+        fault: Fault = Cut(f"the server did not accept the request within {POST_SECONDS:g} s")
+        with anyio.move_on_after(POST_SECONDS):
+            try:
+                await self._post(data)
+                return
+            except Fault as found:
+                fault = found
+        message = decode(data)
+        if "method" in message and "id" in message:
+            self._exchange.spoil(message["id"], fault)
+
+    async def _post(self, data: bytes) -> None:
+        response = await send(self._opened, "POST", self._post_url, {}, data)
+        try:
+            if response.status >= 300:
+                raise status_fault(response)
+            await drain(response)
+        finally:
+            response.close()
+
+
+def _check(response: Response) -> None:
+    if response.status >= 300:
+        raise status_fault(response)
+    check_coding(response)
+    if response.content_type != STREAM:
+        raise Garbled(f"the server answered with no {STREAM}; check its URL and its transport")
+
+
+def _endpoint(url: URL, data: bytes) -> URL:
+    """The address to post to: anywhere at the server itself, and nowhere else."""
+    try:
+        given = url.join(URL(data.decode("ascii")))
+        same = given.origin() == url.origin() and given.raw_user is None and given.raw_password is None
+    except ValueError as error:
+        raise Garbled("the server gave no proper address to post to") from error
+    if not same:
+        raise Garbled("the server gave an address to post to that is not its own, which is refused")
+    return given

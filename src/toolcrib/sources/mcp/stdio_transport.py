@@ -1,0 +1,259 @@
+"""MCP over the standard streams of a process of our own: one line a message, read as it comes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from toolcrib.interfaces import ServerMisbehaved
+from toolcrib.model import JsonObject
+from toolcrib.sources.mcp.connection import LARGEST, Connection, Era, Heard
+from toolcrib.sources.mcp.errors import Cut, Garbled, TooLarge
+from toolcrib.sources.mcp.jsonrpc import guess_id
+from toolcrib.sources.mcp.lines import ENDLESS, Overlong
+from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.sources.mcp.process_streams import Errors, Input, Output
+from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.request_multiplexer import Exchange
+from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
+from toolcrib.sources.mcp.server_process import Process, environment, find, launch
+from toolcrib.sources.mcp.stderr import Rationed, Redact, Tail
+
+MOST_UNREAD = 1 << 20
+"""How many bytes may wait for a server that does not read, before we stop being polite to it."""
+
+_LAST_WORDS, _MOST_WORDS = 0.1, 50
+"""How long it must be silent, once there is one sign of the end, before we give up on the others (the status,
+answers in the pipe); and how often that may be put off by what it still says."""
+
+
+def _as_is(text: str) -> str:
+    return text
+
+
+_LAUNCHING: anyio.lowlevel.RunVar[anyio.Lock] = anyio.lowlevel.RunVar("_LAUNCHING")
+
+
+def _launch_lock() -> anyio.Lock:
+    """Return the lock of this event loop that lets one server start at a time.
+
+    Starting a process blocks the loop for milliseconds; servers that start together, as after a reload,
+    would block it for the sum of them.
+    """
+    try:
+        return _LAUNCHING.get()
+    except LookupError:
+        lock = anyio.Lock()
+        _LAUNCHING.set(lock)
+        return lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stdio:
+    """How to start a server and talk to it; `dial` does. Every dial starts a process of its own."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: Path | None = None
+    redact: Redact = _as_is
+    """Takes the secrets out of what the server writes to its standard error."""
+    server: str = ""
+    """What the log calls it; its program's name where nothing is given."""
+    limits: ProcessLimits = NO_LIMITS
+    patience: float = 2.0
+    """How long each step of ending it may take: closing its input, asking it to end, killing it. Seconds."""
+
+    @asynccontextmanager
+    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+        """Start the server; leaving the block ends it and everything it started."""
+        env = environment(self.env)
+        program = find(self.command, env, self.cwd)
+        connection = _Connection(heard, redact=self.redact, server=self.server or Path(program).name)
+        async with _launch_lock():
+            # Others run between two starts; after a start, a cancellation here would lose the process.
+            await anyio.lowlevel.checkpoint()
+            process = launch(
+                program,
+                self.command,
+                env=env,
+                cwd=self.cwd,
+                grace=self.patience,
+                ended=connection.exited,
+                limits=self.limits,
+            )
+        try:
+            await connection.open(process)
+            yield connection
+        finally:
+            with anyio.CancelScope(shield=True):
+                await connection.close(process, self.patience)
+
+
+class _Connection:
+    """One running server. Reading happens in callbacks of the event loop: no task, and none to lose."""
+
+    def __init__(self, heard: Heard, *, redact: Redact, server: str) -> None:
+        self._limit = limit = UnaskedLimit(self._end)
+        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
+        self._input = Input(self._input_ended)
+        self._output = Output(self._take, self._output_ended, self._endless, limit.pause, limit.charge)
+        self._tail = Tail(redact, server)
+        self._errors = Errors(self._tail)
+        self._stray_log = Rationed("%s wrote to its standard output what is no message: %s", redact, server)
+        self._stray = self._unanswered = 0
+        self._pid: int | None = None
+        self._exit = self._sign = ""
+        self._why: str | None = None
+        self._gone = anyio.Event()
+        self._last_words: asyncio.TimerHandle | None = None
+        self._spoke = False
+
+    def speak(self, era: Era, revision: str) -> None:
+        """Nothing to do: on this transport both eras are spoken in the messages alone."""
+
+    def relay(self, capabilities: JsonObject) -> None:
+        self._exchange.relay(capabilities)
+
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ear: Ear | None = None,
+    ) -> JsonObject:
+        if self._input.full:
+            await self._input.room()
+        return await self._exchange.request(method, params, ear=ear)
+
+    async def notify(self, method: str, params: bytes) -> None:
+        if self._input.full:
+            await self._input.room()
+        self._exchange.notify(method, params)
+
+    async def hear(self) -> None:
+        await self._gone.wait()
+
+    async def lost(self) -> str:
+        await self._gone.wait()
+        if self._limit.flooded:
+            raise ServerMisbehaved(self._why)
+        return self._why or ""
+
+    def details(self) -> Mapping[str, Any]:
+        counts = {
+            "stray_lines": self._stray,
+            "unclaimed_answers": self._exchange.unclaimed,
+            "requests_not_answered": self._unanswered,
+            "dropped_messages": self._limit.dropped,
+        }
+        running = {"pid": self._pid} if self._pid is not None and self._why is None else {}
+        return {
+            **running,
+            "stderr_tail": self._tail.lines(),
+            **{name: count for name, count in counts.items() if count},
+        }
+
+    async def open(self, process: Process) -> None:
+        loop, streams = asyncio.get_running_loop(), process.streams
+        # Takes no time, and a loop that is interrupted here leaves open whose a file is.
+        with anyio.CancelScope(shield=True):
+            await loop.connect_write_pipe(lambda: self._input, streams.stdin.give_to(loop))
+            await loop.connect_read_pipe(lambda: self._output, streams.stdout.give_to(loop))
+            await loop.connect_read_pipe(lambda: self._errors, streams.stderr.give_to(loop))
+        await process.started()
+        self._pid = process.pid
+
+    async def close(self, process: Process, patience: float) -> None:
+        self._end("it was stopped")
+        self._input.close()
+        await process.stop(patience)
+        for pipe in (self._input, self._output, self._errors):
+            await pipe.abort()
+        process.streams.close()
+        self._stray_log.close()
+
+    def exited(self, why: str) -> None:
+        """Take note that the process has ended."""
+        self._exit = why
+        self._ending(why)
+
+    def _send(self, data: bytes) -> None:
+        self._input.write(data + b"\n")
+
+    def _reply(self, data: bytes) -> None:
+        if self._input.unread > MOST_UNREAD:
+            self._unanswered += 1
+        else:
+            self._send(data)
+
+    async def _answer(self, data: bytes) -> None:
+        if self._input.full:
+            await self._input.room()
+        self._send(data)
+
+    def _take(self, line: bytes | Overlong) -> None:
+        if self._why is not None:
+            return
+        self._spoke = True
+        if isinstance(line, Overlong):
+            self._skipped(line)
+            return
+        try:
+            self._exchange.feed(line)
+        except Garbled:
+            self._strayed(line)
+
+    def _skipped(self, line: Overlong) -> None:
+        request = guess_id(line.head, line.tail)
+        if request is not None:
+            self._exchange.spoil(request, TooLarge(f"the answer is over {LARGEST >> 20} MiB"))
+        elif line.tail:
+            self._strayed(line.head)
+
+    def _strayed(self, line: bytes) -> None:
+        self._stray += 1
+        self._stray_log.write([line])
+
+    def _input_ended(self) -> None:
+        self._ending("it closed its standard input")
+
+    def _output_ended(self) -> None:
+        self._ending("it closed its standard output")
+
+    def _endless(self) -> None:
+        self._end(f"it wrote more than {ENDLESS >> 20} MiB without an end of line")
+
+    def _ending(self, why: str) -> None:
+        """Take note of one sign of the end. The last answers may still be on their way, or the status."""
+        self._sign = self._sign or why
+        if self._exit and self._output.ended:
+            self._end(self._exit)
+        elif self._last_words is None and self._why is None:
+            self._wait(_MOST_WORDS)
+
+    def _wait(self, times: int) -> None:
+        self._spoke = False
+        loop = asyncio.get_running_loop()
+        self._last_words = loop.call_later(_LAST_WORDS, self._waited, times - 1)
+
+    def _waited(self, times: int) -> None:
+        if self._spoke and times:
+            self._wait(times)
+        else:
+            self._end(self._exit or self._sign)
+
+    def _end(self, why: str) -> None:
+        if self._last_words is not None:
+            self._last_words.cancel()
+        if self._why is None:
+            self._why = why
+            self._exchange.close(Cut(why))
+            self._input.give_up()
+            self._gone.set()

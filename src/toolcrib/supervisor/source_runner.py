@@ -1,0 +1,392 @@
+"""One instance of a source, from its first start to its end: run, restarted, put to sleep, retired."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from math import inf
+from time import time
+from typing import Any, cast
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from toolcrib.errors import Unavailable
+from toolcrib.interfaces import (
+    Handler,
+    Offer,
+    Reachable,
+    ServerMisbehaved,
+    ServerUnreachable,
+    Source,
+    SourceState,
+    State,
+    Upkeep,
+)
+from toolcrib.model import Call, Result
+from toolcrib.supervisor.backoff import Backoff
+from toolcrib.supervisor.failure_reasons import outcome, reason
+from toolcrib.supervisor.in_flight import Flight, Flights, lost
+from toolcrib.supervisor.published_tools import Display
+from toolcrib.supervisor.reconnect import Reconnect
+from toolcrib.supervisor.runner_environment import Home, RunLink
+
+log = logging.getLogger(__name__)
+
+_SHORTLY = 1.0
+"""When to ask again for a source that is just starting, in seconds."""
+_SOONEST = 0.05
+_DEMAND_SECONDS = 1.0
+"""How long a call waits for the probe of a server that is away."""
+
+
+class Life:
+    """Runs one instance, one run at a time. Whoever holds its id is *placed*: its tools are on the shelf."""
+
+    def __init__(self, source: Source, upkeep: Upkeep, home: Home, remembered: Offer | None = None) -> None:
+        self.id, self.source, self.upkeep, self._home = source.id, source, upkeep, home
+        known = remembered if remembered is not None and remembered.tools else None
+        self.state: State = "asleep" if upkeep.lazy and known else "starting"
+        self.since = time()
+        self.serving = False
+        """Whether calls may come: the one thing they look at."""
+        self.flights = Flights()
+        self.settled = anyio.Event()
+        self.restarts = 0
+        self.call: Handler = self._guarded if source.mortal else source.call
+        self.display = Display(self.id, home.shelf, home.later, grace=upkeep.grace, remembered=known)
+        self._learning = upkeep.lazy and known is None
+        self._error: str | None = None
+        self._error_at = 0.0
+        self._retiring = False
+        self._watchful = upkeep.idle is not None
+        """Whether anyone wants to know when a call has ended."""
+        self._scope, self._run_scope = anyio.CancelScope(), anyio.CancelScope()
+        self._link = RunLink(self)
+        self._stir, self._turn = anyio.Event(), anyio.Event()
+        self._waiting = 0
+        self._dead = False
+        self._reconnect = Reconnect(source, home.away) if isinstance(source, Reachable) else None
+        """For a server that is no process of ours."""
+        self._backoff = Backoff(upkeep, home.patience, self._reconnect)
+        self._again_at = inf
+        self._last_call = 0.0
+        self._dozing: anyio.CancelScope | None = None
+        if self.state == "asleep":
+            self.settled.set()
+
+    # --- what others may do with it ---
+
+    async def keep(self) -> None:
+        """Run the source, again and again, until it is retired and its last call has ended."""
+        try:
+            with self._scope:
+                while True:
+                    await self._rest()
+                    await checkpoint()
+                    if await self._reached():
+                        await self._run()
+        finally:
+            self._end()
+
+    def place(self, before: "Life | None" = None) -> None:
+        """Hold the id from now on, in place of an older instance; show what is known of the tools."""
+        if before is not None:
+            self.restarts += before.restarts
+        self.display.place(before and before.display, sound=self.state in ("up", "asleep"))
+        if self.state in ("down", "crash_loop", "stopped"):
+            self.display.dim()
+
+    def retire(self) -> None:
+        """Take no more calls, finish those there are, then stop for good."""
+        self._retiring, self._watchful, self.serving = True, True, False
+        self.display.leave()
+        self._stop_dozing()
+        self.settled.set()
+        self._turn.set()
+        if not self.flights:
+            self._scope.cancel()
+
+    async def rouse(self) -> None:
+        """Start it now if it is not starting already; return when that has worked, or has not."""
+        self._waiting += 1
+        try:
+            if self.state not in ("starting", "up"):
+                self._start_now()
+            await self._turn.wait()
+        finally:
+            self._waiting -= 1
+
+    async def demand(self) -> bool:
+        """Have a server that is away probed now, for a call; False where that was just done, or is of no use.
+
+        Returns when the outcome is known, or after a second.
+        """
+        reconnect = self._reconnect
+        if (
+            reconnect is None
+            or self.state != "down"
+            or not self._backoff.away
+            or not reconnect.demand(_now())
+        ):
+            return False
+        tried = reconnect.tried
+        self._stir.set()
+        with anyio.move_on_after(_DEMAND_SECONDS):
+            await tried.wait()
+        return True
+
+    async def test(self) -> str | None:
+        """Ask a running one for something real, start any other; what is wrong, where asking went wrong."""
+        if self.state != "up":
+            self._backoff.forgive()
+            await self.rouse()
+            return None
+        try:
+            await self.source.check()
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever a source raises is its answer
+            self._note(reason(error))
+            return self._error
+        return None
+
+    def unavailable(self) -> Unavailable:
+        """Say why there can be no call now, and when to ask again."""
+        if self.state in ("down", "crash_loop"):
+            again = max(self._again_at - _now(), _SOONEST)
+            again_soon = "is not running and will be started again"
+            if self._reconnect is not None:
+                again_soon = "cannot be reached and will be tried again"
+            said = again_soon if self.state == "down" else "keeps failing"
+            return Unavailable(
+                "SOURCE_DOWN", f"{self.id} {said}; nothing was done", retry_after=round(again, 3)
+            )
+        if self.state == "stopped":
+            message = f"{self.id} is stopped until an operator starts it; nothing was done"
+            return Unavailable("SOURCE_DOWN", message)
+        message = f"{self.id} is not running yet; nothing was done, try again shortly"
+        return Unavailable("SOURCE_DOWN", message, retry_after=_SHORTLY)
+
+    def describe(self, more: Mapping[str, Any]) -> SourceState:
+        """Say how the source is doing."""
+        details = {**self.source.details(), **more}
+        if self._error is not None:
+            details["last_error_at"] = self._error_at
+        return SourceState(
+            id=self.id,
+            state=self.state,
+            family=self.source.family,
+            tools=self.display.tools,
+            restarts=self.restarts,
+            last_error=self._error,
+            since=self.since,
+            details=details,
+        )
+
+    # --- calls ---
+
+    async def _guarded(self, call: Call) -> Result:
+        """Carry out a call, but give up the moment the source dies."""
+        if not self.serving:
+            raise self.unavailable()
+        flights = self.flights
+        flight = Flight(call, cast("asyncio.Task[object]", asyncio.current_task()))
+        flights.add(flight)
+        try:
+            result = await self.source.call(call)
+            self._backoff.answered = True
+            return result
+        except asyncio.CancelledError:
+            if flight.is_cancelled():
+                raise
+            # Told by us, or by nobody: then the source itself has given up what it waited for.
+            raise lost(call.tool) from None
+        finally:
+            flights.discard(flight)
+            if flight.told:
+                flight.take_back()
+            if self._watchful:
+                self._landed()
+
+    def _landed(self) -> None:
+        self._last_call = _now()
+        if self._retiring and not self.flights:
+            self._scope.cancel()
+
+    # --- one run after the other ---
+
+    async def _rest(self) -> None:
+        """Wait for the time of the next try, or for whoever wants it started now."""
+        if self.state == "starting":
+            return
+        self._stir = anyio.Event()
+        timed = self.state in ("down", "crash_loop") and not self._retiring
+        with anyio.CancelScope(deadline=self._again_at if timed else inf):
+            await self._stir.wait()
+
+    async def _reached(self) -> bool:
+        """Whether a run makes sense: a server that is no process of ours must accept a connection first."""
+        reconnect = self._reconnect
+        if reconnect is None:
+            return True
+        error = await outcome(reconnect.probe(_now()))
+        if error is None:
+            return True
+        self._died(reason(error), away=isinstance(error, ServerUnreachable))
+        reconnect.concluded()
+        return False
+
+    async def _run(self) -> None:
+        self.restarts += self._dead
+        self._dead = False
+        if self.state != "crash_loop":
+            self._starting()
+        if self._reconnect is not None:
+            self._reconnect.concluded()
+        link = self._link = RunLink(self)
+        died, away = "", False
+        with anyio.CancelScope() as self._run_scope:
+            died, away = await self._lived(link)
+        link.held = False
+        self._stop_dozing()
+        if not self._run_scope.cancel_called:
+            self._died(died, away=away)
+        elif died:
+            log.warning("%s did not stop in good order: %s", self.id, died)
+
+    async def _lived(self, link: RunLink) -> tuple[str, bool]:
+        """Run the source until it dies; say of what, and whether its server just cannot be reached."""
+        error = await outcome(self.source.run(link))
+        if error is None:
+            return "it stopped", False
+        self._backoff.misbehaved = isinstance(error, ServerMisbehaved)
+        return reason(error), self._reconnect is not None and isinstance(error, ServerUnreachable)
+
+    def _start_now(self) -> None:
+        """Start without a pause; a run that has lost its server is given up for it."""
+        if self._dead:
+            self._link.held = False
+            self._run_scope.cancel()
+        self._starting()
+        self._stir.set()
+
+    def _starting(self) -> None:
+        self._move("starting")
+        if self._turn.is_set():
+            self._turn = anyio.Event()
+
+    def came_up(self, offer: Offer) -> None:
+        """Show what the source offers; again whenever that changes."""
+        if self._retiring:
+            return
+        if self.state != "up":
+            level = logging.INFO if self.source.mortal else logging.DEBUG
+            log.log(level, "%s is up with %d tools", self.id, len(offer.tools))
+            self._backoff.came_up(_now())
+            self._dead = False
+            self._move("up")
+            if self._reconnect is not None and self._reconnect.lasting:
+                self._reconnect.end()
+                self._home.reconnected(self.id)
+            if self._home.news.wanted(self.id):
+                self._home.news.agree(self.source)
+        self.display.show(offer)
+        self._settle()
+        learnt, self._learning = self._learning, False
+        if learnt and not self._waiting:
+            self._sleep()
+        elif self.upkeep.idle is not None and self._dozing is None:
+            self._last_call = _now()
+            self._doze_later(self.upkeep.idle)
+
+    def was_updated(self, uri: str) -> None:
+        """Pass on that a resource has changed."""
+        if not self._retiring:
+            self._home.news.updated(self.id, uri)
+
+    def was_lost(self, reason: str) -> None:
+        """The source has lost its server, and may yet find it again."""
+        self._again_at = _now() + self._backoff.lost(_now())
+        self._go_down(reason, "crash_loop" if self.state == "crash_loop" else "down")
+
+    def _died(self, reason: str, *, away: bool) -> None:
+        state, pause = self._backoff.died(_now(), away=away)
+        self._again_at = _now() + pause
+        self._go_down(reason, state if self.upkeep.restart else "stopped")
+
+    def _go_down(self, reason: str, state: State) -> None:
+        if not self._dead:
+            self._report(reason)
+        if self._reconnect is not None:
+            self._reconnect.begin(_now(), probed=state == "down" and self._backoff.away)
+        self._dead = True
+        self._move(state)
+        self._stop_dozing()
+        self.flights.end()
+        self._settle()
+        self.display.dim()
+
+    def _report(self, reason: str) -> None:
+        """Log why it is down: of a server that is away, once and not for every try."""
+        reconnect, level = self._reconnect, logging.WARNING
+        if reconnect is not None:
+            level = logging.DEBUG if reconnect.reported else level
+            reconnect.reported = True
+        log.log(level, "%s is down: %s", self.id, reason)
+        self._note(reason)
+
+    def _note(self, error: str) -> None:
+        self._error, self._error_at = error, time()
+
+    def _settle(self) -> None:
+        self.settled.set()
+        self._turn.set()
+        self._home.hear(self)
+
+    def _move(self, state: State) -> None:
+        if state != self.state:
+            self.state, self.since = state, time()
+        self.serving = state == "up"
+
+    def _end(self) -> None:
+        self._link.held = False
+        if self._reconnect is not None:
+            self._reconnect.end()
+        self._move("stopped")
+        self.display.leave()
+        self._stop_dozing()
+        self.flights.end()
+        self.settled.set()
+        self._turn.set()
+
+    # --- what happens after a while ---
+
+    def _doze_later(self, seconds: float) -> None:
+        self._dozing = self._home.later(seconds, self._doze)
+
+    def _doze(self) -> None:
+        """Go to sleep unless there is, or was lately, something to do."""
+        idle = cast("float", self.upkeep.idle)
+        left = self._last_call + idle - _now()
+        if self.flights or self._waiting or self._home.news.wanted(self.id):
+            self._doze_later(idle)
+        elif left > 0:
+            self._doze_later(left)
+        else:
+            self._sleep()
+
+    def _sleep(self) -> None:
+        log.info("%s goes to sleep until it is called", self.id)
+        self._link.held = False
+        self._stop_dozing()
+        self._backoff.lapse(_now())
+        self._move("asleep")
+        self._run_scope.cancel()
+
+    def _stop_dozing(self) -> None:
+        if self._dozing is not None:
+            self._dozing.cancel()
+            self._dozing = None
+
+
+def _now() -> float:
+    """The loop's own clock, which is also that of deadlines."""
+    return asyncio.get_running_loop().time()

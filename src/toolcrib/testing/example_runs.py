@@ -1,0 +1,163 @@
+"""Tries tools out: their examples run in a gateway of their own, which is looked at from all sides."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from json import loads
+from typing import Any, cast
+
+from toolcrib.config import default_document
+from toolcrib.identity import new_key
+from toolcrib.model import Caller, Hints, JsonObject, Origin, Result, Tool
+from toolcrib.observe import Log, Redactor
+from toolcrib.observe.writer import Writer
+from toolcrib.runtime import House, build
+from toolcrib.schemas import compile_schema
+from toolcrib.sdk import AnyTool, ToolResult
+from toolcrib.sdk.evidence import Seen, Trial
+
+SOURCE = "tools"
+_IN_MEMORY = "sqlite://"
+_START_SECONDS = 10.0
+_ORIGIN = Origin(agent_id="toolcrib-check", face="library")
+_WRONG: tuple[Any, ...] = (None, [], {}, "", -1.5, True)
+"""One value of each kind: at least one of them does not fit a parameter that takes anything in particular."""
+
+
+async def try_out(
+    tools: Sequence[AnyTool], *, run_mutations: bool = False, user: str | None = None
+) -> dict[str, Seen]:
+    """Run the examples of tools that change nothing, of others only if told to; return what was seen of each.
+
+    Nothing is cached and no rate is limited meanwhile, so that every run is a real one.
+    """
+    heard = [_Heard(tool) for tool in tools]
+    written = StringIO()
+    log = Log(Writer(written), Redactor())
+    document = replace(default_document({}), store=_IN_MEMORY)
+    document = replace(document, auth=replace(document.auth, admin_key=new_key()))
+    try:
+        async with build(document, env={}, tools=[each.tool for each in heard], journal_to=log) as house:
+            await house.settled(_START_SECONDS)
+            bench = _Bench(house, run_mutations=run_mutations, user=user)
+            seen = {each.name: await bench.tried(each) for each in heard}
+            metrics = house.console.metrics().decode()
+    finally:
+        log.close()
+    traces = _traces(written.getvalue())
+    return {name: _with_witnesses(name, found, bench.traces, traces, metrics) for name, found in seen.items()}
+
+
+class _Heard:
+    """A tool whose function is overheard, and which is neither cached nor limited."""
+
+    def __init__(self, tool: AnyTool) -> None:
+        self.name = tool.name
+        self.gave: Any = None
+        definition = replace(tool.definition, cache_ttl=None, shared_cache=False, rate_limit=None)
+        overheard = self._overheard(tool.function) if tool.is_async else self._overheard_sync(tool.function)
+        self.tool: AnyTool = replace(tool, definition=definition, function=overheard)
+
+    def _overheard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def run(**arguments: Any) -> Any:
+            self.gave = await function(**arguments)
+            return self.gave
+
+        return run
+
+    def _overheard_sync(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(**arguments: Any) -> Any:
+            self.gave = function(**arguments)
+            return self.gave
+
+        return run
+
+    def claimed(self) -> float | None:
+        """The confidence the tool gave with its last answer, without saying what it rests on."""
+        gave, self.gave = self.gave, None
+        hints = cast("ToolResult[Any]", gave).hints if isinstance(gave, ToolResult) else None
+        if isinstance(hints, Hints):
+            return hints.confidence if hints.evidence is None else None
+        confidence = hints.get("confidence") if isinstance(hints, Mapping) else None
+        return float(confidence) if isinstance(confidence, int | float) else None
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Calls tools in a gateway, as one who may do everything."""
+
+    house: House
+    run_mutations: bool
+    user: str | None
+    traces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The traces of the calls of each tool."""
+
+    async def tried(self, heard: _Heard) -> Seen:
+        tool = heard.tool.definition
+        offered = {each.name: each for each in self.house.gateway.tools(self._caller())}
+        withheld = [
+            each for each in self.house.console.status()["withheld"] if each["name"] == _full(tool.local)
+        ]
+        if _full(tool.local) not in offered:
+            return Seen(listed=False, withheld=withheld[0]["reason"] if withheld else "")
+        trials: list[Trial] = []
+        again: bool | None = None
+        if tool.read_only or self.run_mutations:
+            for number, example in enumerate(tool.examples, 1):
+                result = await self._call(tool, example.params)
+                trials.append(Trial(example=number, result=result, claimed=heard.claimed()))
+        if trials and tool.read_only and trials[0].result.problem is None:
+            second = await self._call(tool, tool.examples[0].params)
+            again = second.data == trials[0].result.data
+        wrong = _unfit(tool.input_schema)
+        refusal = None if wrong is None else await self._call(tool, wrong)
+        return Seen(trials=tuple(trials), same_again=again, refusal=refusal, listed=True)
+
+    async def _call(self, tool: Tool, arguments: JsonObject) -> Result:
+        name = _full(tool.local)
+        result = await self.house.gateway.call(name, arguments, self._caller(), origin=_ORIGIN)
+        if result.metadata is not None:
+            self.traces.setdefault(tool.local, []).append(_digits(result.metadata.trace_id))
+        return result
+
+    def _caller(self) -> Caller:
+        called = f"user:{self.user}" if self.user else "local"
+        return Caller(id=called, user=self.user, key="local", permissions=frozenset({"*"}))
+
+
+def _with_witnesses(
+    name: str, seen: Seen, called: Mapping[str, Sequence[str]], logged: set[str], metrics: str
+) -> Seen:
+    """Add what the log and the counters say; where nothing was called there is nothing to say."""
+    traces = called.get(name, ())
+    if not traces:
+        return seen
+    counted = f'tool="{_full(name)}"' in metrics
+    return replace(seen, logged=logged.issuperset(traces), counted=counted)
+
+
+def _traces(log: str) -> set[str]:
+    """The traces whose call was logged."""
+    events: dict[str, set[str]] = {}
+    for line in log.splitlines():
+        event = loads(line)
+        if "trace_id" in event:
+            events.setdefault(_digits(event["trace_id"]), set()).add(event["event"])
+    return {trace for trace, seen in events.items() if "call" in seen}
+
+
+def _digits(trace: str) -> str:
+    """A trace's digits, however it is spelled."""
+    return trace.replace("-", "")
+
+
+def _unfit(schema: JsonObject) -> JsonObject | None:
+    """Arguments the schema refuses, so that the tool itself is never reached; None where there are none."""
+    check = compile_schema(schema)
+    names = cast("Mapping[str, Any]", schema.get("properties", {}))
+    tries: list[JsonObject] = [{}, *({name: wrong} for name in names for wrong in _WRONG)]
+    return next((each for each in tries if not check.ok(each)), None)
+
+
+def _full(name: str) -> str:
+    return f"{SOURCE}:{name}"

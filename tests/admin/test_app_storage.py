@@ -1,0 +1,71 @@
+"""What apps keep for their users is bounded, and belongs to one app and one user."""
+
+import anyio
+import pytest
+
+from tests.admin.desks import CAMERA, CAMERA_APP, NOTES, Desks
+from toolcrib.admin.app_storage import LONGEST_VALUE, MOST_BYTES, MOST_KEYS, AppStorage
+from toolcrib.errors import Refused
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def storage(desks: Desks) -> AppStorage:
+    await desks.add()
+    await desks.add(CAMERA, CAMERA_APP)
+    for user in ("ann", "bob"):
+        await desks.users.install(user, NOTES, None)
+    return AppStorage(desks.store.app_data)
+
+
+async def test_what_is_kept_is_one_apps_and_one_users(storage: AppStorage) -> None:
+    await storage.put(NOTES, "ann", {"a": "1", "b": "2"})
+    await storage.put(NOTES, "ann", {"b": "3"})
+    assert await storage.all(NOTES, "ann") == {"a": "1", "b": "3"}
+    assert await storage.all(NOTES, "bob") == {}
+    assert await storage.drop(NOTES, "ann", "a") == 1
+    assert await storage.drop(NOTES, "ann") == 1
+    assert await storage.all(NOTES, "ann") == {}
+
+
+async def test_nothing_is_kept_for_one_who_has_not_installed_the_app(storage: AppStorage) -> None:
+    with pytest.raises(Refused, match="not installed") as error:
+        await storage.put(CAMERA, "ann", {"a": "1"})
+    assert error.value.problem.code == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("key", ["", "a\nb", "k" * 201])
+async def test_keys_that_cannot_be(storage: AppStorage, key: str) -> None:
+    with pytest.raises(Refused, match="printable"):
+        await storage.put(NOTES, "ann", {key: ""})
+
+
+async def test_values_are_bounded_alone_and_together(storage: AppStorage) -> None:
+    with pytest.raises(Refused) as error:
+        await storage.put(NOTES, "ann", {"a": "x" * (LONGEST_VALUE + 1)})
+    assert error.value.problem.code == "PAYLOAD_TOO_LARGE"
+    outcomes: list[bool] = []
+
+    async def put(key: str) -> None:
+        try:
+            await storage.put(NOTES, "ann", {key: "x" * LONGEST_VALUE})
+        except Refused:
+            outcomes.append(False)
+        else:
+            outcomes.append(True)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(12):
+            tasks.start_soon(put, f"k{number:02}")
+    assert sorted(outcomes) == [False] * 2 + [True] * 10
+    kept = await storage.all(NOTES, "ann")
+    assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_BYTES
+
+
+async def test_there_are_no_more_keys_than_so_many_however_small(storage: AppStorage) -> None:
+    await storage.put(NOTES, "ann", {f"{number:x}": "" for number in range(MOST_KEYS)})
+    with pytest.raises(Refused, match="keys") as error:
+        await storage.put(NOTES, "ann", {"more": ""})
+    assert error.value.problem.code == "PAYLOAD_TOO_LARGE"
+    await storage.put(NOTES, "ann", {"0": "changed"})

@@ -1,0 +1,29 @@
+"""Files that are written over: whole, or as they were."""
+
+from pathlib import Path
+
+import pytest
+
+from toolcrib.cli.atomic_write import overwrite
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "app.json"
+    file.write_text("before")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        overwrite(file, b"after")
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_only_what_is_there_is_written_over(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        overwrite(tmp_path / "gone.json", b"after")
+    assert list(tmp_path.iterdir()) == []

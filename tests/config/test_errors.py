@@ -1,0 +1,46 @@
+"""Faults as operators read them."""
+
+import pytest
+
+from toolcrib.config.errors import ConfigError, Fault, Place, Where, spell
+
+
+@pytest.mark.parametrize(
+    "where, spelled",
+    [
+        ((), ""),
+        (("server",), "server"),
+        (("contexts", "support", "tools", 0), "contexts.support.tools[0]"),
+        (("overrides", "local:*", "cache_ttl"), 'overrides["local:*"].cache_ttl'),
+        (("contexts", "a.b"), 'contexts["a.b"]'),
+        (("contexts", ""), 'contexts[""]'),
+        (("contexts", "größe"), 'contexts["größe"]'),
+        (("contexts", "a\nb"), r'contexts["a\nb"]'),
+        (("contexts", "\ud800"), r'contexts["\ud800"]'),
+        (("x" * 200,), '["' + "x" * 80 + '…"]'),
+    ],
+)
+def test_a_path_reads_like_the_file(where: Where, spelled: str) -> None:
+    assert spell(where) == spelled
+
+
+def test_a_fault_is_one_line() -> None:
+    fault = Fault(
+        message="is wrong",
+        where=("contexts", "support", "tools", 0),
+        file="toolcrib.yaml",
+        place=Place(12, 3),
+    )
+    assert str(fault) == "toolcrib.yaml:12 contexts.support.tools[0]: is wrong"
+    assert str(Fault(message="is wrong", file="toolcrib.yaml")) == "toolcrib.yaml: is wrong"
+    assert str(Fault(message="all is wrong")) == "all is wrong"
+
+
+def test_an_error_lists_every_fault_but_stays_readable() -> None:
+    faults = [Fault(message="is wrong", where=(f"s{number}",)) for number in range(150)]
+    error = ConfigError(faults)
+    lines = str(error).splitlines()
+    assert len(error.faults) == 150
+    assert lines[0] == "s0: is wrong"
+    assert lines[-1] == "… and 50 more"
+    assert len(lines) == 101

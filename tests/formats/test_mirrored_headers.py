@@ -1,0 +1,107 @@
+"""Headers that repeat arguments: found where the protocol allows them, and written as it wants them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared.inbound import decode_header_value, find_invalid_x_mcp_header, validate_mcp_param_headers
+
+from toolcrib.formats.mirrored_headers import BadMirror, header_value, mirrored, mirrors_of
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+REGION = {"type": "string", "x-mcp-header": "Region"}
+DEEP = schema(
+    region=REGION, where=schema(zone={"type": "integer", "x-mcp-header": "Zone"}), on={"type": "boolean"}
+)
+
+
+def test_arguments_are_found_at_any_depth() -> None:
+    assert set(mirrors_of(DEEP)) == {(("region",), "Mcp-Param-Region"), (("where", "zone"), "Mcp-Param-Zone")}
+    assert mirrors_of(schema(region={"type": "string"})) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong, why",
+    [
+        ({"x-mcp-header": "Root", "type": "object"}, "always at the same place"),
+        (schema(a={"anyOf": [REGION]}), "always at the same place"),
+        (schema(a={"type": "array", "items": REGION}), "always at the same place"),
+        ({"$defs": {"a": REGION}}, "always at the same place"),
+        ({"$defs": {"a": schema(b=REGION)}}, "always at the same place"),
+        (schema(a={"type": "string", "x-mcp-header": ""}), "no name a header can have"),
+        (schema(a={"type": "string", "x-mcp-header": "a b"}), "no name a header can have"),
+        (schema(a={"type": "string", "x-mcp-header": 3}), "no name a header can have"),
+        (schema(a={"type": "number", "x-mcp-header": "A"}), "needs the type"),
+        (schema(a={"type": ["string"], "x-mcp-header": "A"}), "needs the type"),
+        (schema(a={"x-mcp-header": "A"}), "needs the type"),
+        (schema(a=REGION, b={"type": "string", "x-mcp-header": "REGION"}), "two arguments"),
+    ],
+)
+def test_headers_the_protocol_does_not_allow_are_refused(wrong: dict[str, Any], why: str) -> None:
+    assert find_invalid_x_mcp_header(wrong) is not None
+    with pytest.raises(BadMirror, match=why):
+        mirrors_of(wrong)
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        schema(a={"default": {"x-mcp-header": "A"}}),
+        schema(a={"enum": [{"x-mcp-header": "A"}]}),
+        {"type": "object", "properties": {"x-mcp-header": {"type": "string"}}},
+        {"type": "object", "properties": ["x-mcp-header"]},
+    ],
+)
+def test_what_only_looks_like_a_header_is_none(fine: dict[str, Any]) -> None:
+    assert find_invalid_x_mcp_header(fine) is None
+    assert mirrors_of(fine) == ()
+
+
+@pytest.mark.parametrize(
+    "arguments, headers",
+    [
+        ({"region": "eu"}, {"Mcp-Param-Region": "eu"}),
+        ({"where": {"zone": 3}}, {"Mcp-Param-Zone": "3"}),
+        ({"region": None, "where": "nowhere"}, {}),
+        ({"region": ["eu"]}, {}),
+        ({"region": "Köln"}, {"Mcp-Param-Region": "=?base64?S8O2bG4=?="}),
+    ],
+)
+def test_only_what_is_given_is_repeated(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+    assert mirrored(mirrors_of(DEEP), arguments) == headers
+
+
+def test_a_switch_is_spelled_as_json_spells_it() -> None:
+    mirrors = mirrors_of(schema(on={"type": "boolean", "x-mcp-header": "On"}))
+    assert mirrored(mirrors, {"on": True}) == {"Mcp-Param-On": "true"}
+    assert mirrored(mirrors, {"on": False}) == {"Mcp-Param-On": "false"}
+
+
+@given(st.text())
+def test_any_text_comes_through_a_header(text: str) -> None:
+    value = header_value(text)
+    assert value.isascii()
+    assert value.isprintable()
+    assert value == value.strip()
+    assert decode_header_value(value) == text
+
+
+@pytest.mark.parametrize("text", [" edge", "edge ", "a\r\nb", "=?base64?eA==?=", "漢"])
+def test_what_a_header_would_change_is_coded(text: str) -> None:
+    assert header_value(text).startswith("=?base64?")
+    assert decode_header_value(header_value(text)) == text
+
+
+@given(
+    st.fixed_dictionaries(
+        {}, optional={"region": st.text(), "where": st.fixed_dictionaries({"zone": st.integers()})}
+    )
+)
+def test_the_reference_server_agrees_with_our_headers(arguments: dict[str, Any]) -> None:
+    headers = mirrored(mirrors_of(DEEP), arguments)
+    assert validate_mcp_param_headers(DEEP, arguments, headers) is None

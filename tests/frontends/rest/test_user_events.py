@@ -1,0 +1,112 @@
+"""Server-sent events out to a device: what is told, and when the stream ends."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.doors import ADMIN, HOST, Client, Doors, doors, scope
+from tests.waiting import until
+from toolcrib.frontends.rest.user_events import Outward
+from toolcrib.http import Request
+from toolcrib.sessions import Event
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D16")]
+
+
+def asked(key: str = ADMIN) -> dict[str, Any]:
+    headers = [(b"host", HOST.encode()), (b"authorization", f"Bearer {key}".encode())]
+    return scope("GET", "/api/users/ann/events", headers)
+
+
+class Device(Client):
+    """Listens until it leaves."""
+
+    def __init__(self) -> None:
+        self.gone, self.ended = anyio.Event(), False
+        super().__init__(leaves=self.gone)
+
+    def heard(self) -> str:
+        return b"".join(part.get("body", b"") for part in self.sent[1:]).decode()
+
+    async def listen(self, crib: Doors, key: str = ADMIN) -> None:
+        await crib.server(asked(key), self.receive, self.send)
+        self.ended = True
+
+
+@asynccontextmanager
+async def worn(crib: Doors, key: str = ADMIN) -> AsyncGenerator[Device]:
+    """A device that listens, from the moment it hears anything."""
+    device = Device()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(device.listen, crib, key)
+        await until(lambda: "listening" in device.heard())
+        yield device
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_apps_show_and_say(crib: Doors) -> None:
+    sessions = crib.house.sessions
+    async with worn(crib) as device:
+        assert device.sent[0]["status"] == 200
+        assert (b"content-type", b"text/event-stream") in device.sent[0]["headers"]
+        sessions.tell("ann", Event("speak", {"text": "grüß\ndich"}))
+        sessions.tell("bob", Event("speak", {"text": "not for ann"}))
+        sessions.tell("ann", Event("display", {"layout": {"layoutType": "text_wall", "text": "hello"}}))
+        await until(lambda: "hello" in device.heard())
+        assert device.heard() == (
+            ": listening\n\n"
+            'event: speak\ndata: {"text":"grüß\\ndich"}\n\n'
+            'event: display\ndata: {"layout":{"layoutType":"text_wall","text":"hello"}}\n\n'
+        )
+        device.gone.set()
+        await until(lambda: device.ended)
+        assert not sessions.hears("ann")
+
+
+async def test_a_call_of_a_tool_is_told(crib: Doors) -> None:
+    await crib.ask("PUT", "/api/users/ann/session")
+    async with worn(crib) as device:
+        await crib.call("add", {"a": 1}, headers={"x-user-id": "ann"})
+        await until(lambda: "event: tool" in device.heard())
+        assert '"tool":"tools:add"' in device.heard()
+
+
+async def test_whoever_listens_is_let_go_when_the_gateway_stops(crib: Doors) -> None:
+    async with worn(crib) as device:
+        crib.server.drain()
+        await until(lambda: device.ended)
+        with anyio.fail_after(10):
+            await crib.server.idle()
+
+
+@pytest.mark.requirement("I1")
+async def test_with_the_key_ends_the_listening(crib: Doors) -> None:
+    anns, other = await crib.key("anns", user="ann"), await crib.key("other", user="ann")
+    async with worn(crib, anns) as device, worn(crib, other) as stays:
+        await crib.ask("DELETE", "/api/keys/anns")
+        await until(lambda: device.ended)
+        assert not stays.ended
+
+
+async def test_too_many_devices_of_one_user_are_refused_in_plain_words(crib: Doors) -> None:
+    async with anyio.create_task_group() as tasks:
+        for _ in range(16):
+            tasks.start_soon(Device().listen, crib)
+        await anyio.wait_all_tasks_blocked()
+        refused = await crib.ask("GET", "/api/users/ann/events", leaves=True)
+        assert (refused.status, refused.code) == (503, "OVERLOADED")
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_silent_stream_stays_in_touch() -> None:
+    async with doors() as crib:
+        outward, device = Outward(crib.house.console.users, keep_alive=0.001), Device()
+        request = Request(asked(), device.receive, device.send)
+        request.params, request.caller = {"id": "ann"}, crib.house.identity.bearer(f"Bearer {ADMIN}".encode())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(outward.listen, request)
+            await until(lambda: device.heard().count(": still here\n\n") > 1)
+            outward.end()

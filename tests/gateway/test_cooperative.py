@@ -1,0 +1,129 @@
+"""Work on thousands of tools gives others their turn, and what it makes is right all the same."""
+
+from itertools import count
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from toolcrib.catalog import Catalog
+from toolcrib.gateway import Completion, Gateway, cooperative, unhurried
+from toolcrib.gateway import gateway as door_module
+from toolcrib.interfaces import Offer, Reason
+from toolcrib.model import Caller, Tool
+from toolcrib.pipeline import compose
+from toolcrib.policy import Context, Policy
+from toolcrib.testing import Recordings, a_caller, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = tuple(a_tool(f"x:tool-{n}") for n in range(20))
+
+
+class Moody:
+    """A rule that changes its mind, and counts how often it is asked."""
+
+    name = "moody"
+
+    def __init__(self) -> None:
+        self.strict, self.asked = False, 0
+
+    def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
+        self.asked += 1
+        return Reason(self.name, "is too much now") if self.strict else None
+
+    def audience(self, caller: Caller) -> bool:
+        return self.strict
+
+
+def gateway(rule: Moody) -> Gateway:
+    made = Gateway(
+        Policy([rule]),
+        lambda tool: compose((), tool, echo),
+        Completion(lambda _tool: (1.0, 0.0, 0)),
+        Recordings(),
+        new_id=lambda: "id",
+        contexts=lambda: {"default": Context()},
+    )
+    catalog = Catalog(["x"])
+    catalog.listen(made.adopt)
+    catalog.replace("x", Offer(tools=TOOLS))
+    return made
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the clock takes a second."""
+    monkeypatch.setattr(cooperative, "perf_counter", count().__next__)
+
+
+async def turns_beside(stop: anyio.Event) -> int:
+    turns = 0
+    while not stop.is_set():
+        turns += 1
+        await checkpoint()
+    return turns
+
+
+async def test_others_have_their_turn_where_it_takes_long() -> None:
+    for turn, least, most in ((-1.0, 100 // cooperative.BITE, 100), (1e9, 0, 2)):
+        turns, done = list[int](), anyio.Event()
+
+        async def beside(turns: list[int] = turns, done: anyio.Event = done) -> None:
+            turns.append(await turns_beside(done))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(beside)
+            assert await unhurried(range(100), str, turn=turn) == [str(n) for n in range(100)]
+            done.set()
+        assert least <= turns[0] <= most
+
+
+async def test_rules_are_asked_once_whatever_is_made_of_the_list() -> None:
+    rule = Moody()
+    door = gateway(rule)
+    assert await door.seen(a_caller()) is door.tools(a_caller()) is door.search(a_caller(), " ")
+    assert door.prepared(a_caller(), "count", len) == len(TOOLS)
+
+    async def names(tools: object) -> str:
+        assert tools is door.tools(a_caller())
+        return "made"
+
+    assert await door.preparing(a_caller(), "names", names) == "made"
+    assert await door.preparing(a_caller(), "names", names) == "made"
+    assert door.search(a_caller(), "tool-3")[0].local == "tool-3"
+    assert rule.asked == len(TOOLS)
+
+
+@pytest.mark.usefixtures("slow")
+async def test_whose_audience_changes_meanwhile_is_given_no_mixed_list() -> None:
+    rule = Moody()
+    door = gateway(rule)
+
+    async def turn() -> None:
+        while rule.asked < cooperative.BITE:
+            await checkpoint()
+        rule.strict = True
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turn)
+        assert await door.seen(a_caller()) == ()
+    rule.strict = False
+    assert len(await door.seen(a_caller())) == len(door.tools(a_caller())) == len(TOOLS)
+
+
+def test_lists_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "_MOST_BYTES", 250)
+    monkeypatch.setattr(door_module, "_SHARE", 50)
+    house, made = gateway(Moody()), list[str]()
+
+    def ask(spelling: str) -> None:
+        def render(tools: object) -> bytes:
+            made.append(spelling)
+            return b"x" * 100
+
+        assert len(house.prepared(a_caller(), spelling, render)) == 100
+
+    for spelling in "aabbabcbca":
+        ask(spelling)
+    assert made == ["a", "b", "c", "a"]

@@ -1,0 +1,113 @@
+"""Sealed states: they open for whom they were made, as long as they are good, and in no other way."""
+
+import string
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolcrib.errors import Broken, Refused
+from toolcrib.gateway import Seal, bound_to
+from toolcrib.gateway.signed_state import MOST_BYTES
+from toolcrib.testing import a_caller
+
+SEAL = Seal(lambda: b"k" * 32, now=lambda: 1000.0)
+SIGNS = string.ascii_letters + string.digits + "-_"
+ALICE = a_caller(id="user:alice", user="alice")
+
+
+def refusal(text: str, *, kind: str = "call", bound: bytes = b"b", seal: Seal = SEAL) -> str:
+    with pytest.raises(Refused) as refused:
+        seal.open(kind, text, bound)
+    problem = refused.value.problem
+    assert (problem.code, problem.path) == ("INVALID_REQUEST", "state")
+    return problem.message
+
+
+@given(payload=st.text(), bound=st.binary())
+@example(payload="", bound=b"")
+@example(payload="\ud800", bound=b"")
+def test_what_was_sealed_comes_out_again(payload: str, bound: bytes) -> None:
+    text = SEAL.close("call", payload, bound, 60)
+    assert set(text) <= set(SIGNS)
+    assert SEAL.open("call", text, bound) == payload
+
+
+@given(payload=st.text(max_size=20), place=st.integers(min_value=0), bit=st.integers(0, 7))
+def test_any_flipped_bit_is_refused(payload: str, place: int, bit: int) -> None:
+    text = SEAL.close("call", payload, b"b", 60)
+    raw = bytearray(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    raw[place % len(raw)] ^= 1 << bit
+    refusal(urlsafe_b64encode(raw).rstrip(b"=").decode())
+
+
+@given(payload=st.text(max_size=20), place=st.integers(min_value=0), sign=st.sampled_from(SIGNS + "=+/ é\n"))
+def test_any_other_sign_is_refused(payload: str, place: int, sign: str) -> None:
+    text = SEAL.close("call", payload, b"b", 60)
+    place %= len(text)
+    changed = text[:place] + sign + text[place + 1 :]
+    if changed != text:
+        refusal(changed)
+    refusal(text[:place] + sign + text[place:])
+    refusal(text[:place] + text[place + 1 :])
+
+
+@given(text=st.text(alphabet=SIGNS) | st.text())
+def test_what_was_never_sealed_is_refused(text: str) -> None:
+    refusal(text)
+
+
+@given(first=st.text(max_size=4), second=st.text(max_size=4))
+def test_no_part_of_a_seal_can_be_moved_to_another(first: str, second: str) -> None:
+    text = SEAL.close("call", first, second.encode(errors="surrogatepass"), 60)
+    if first != second:
+        refusal(text, bound=first.encode(errors="surrogatepass"))
+    refusal(text, kind="call2", bound=second.encode(errors="surrogatepass"))
+
+
+def test_every_refusal_reads_the_same() -> None:
+    text, now = SEAL.close("call", "x", b"b", 60), [1060.0]
+    seal = Seal(lambda: b"k" * 32, now=lambda: now[0])
+    assert seal.open("call", text, b"b") == "x"
+    now[0] = 1061.0
+    late = refusal(text, seal=seal)
+    foreign = refusal(text, bound=b"c")
+    other = refusal(text, seal=Seal(lambda: b"j" * 32, now=lambda: 1000.0))
+    assert len({late, foreign, other, refusal("x"), refusal("x" * 1_000_000), refusal("é")}) == 1
+
+
+def test_the_key_is_made_when_it_is_first_needed_and_once() -> None:
+    made: list[bytes] = []
+
+    def key() -> bytes:
+        made.append(b"k" * 32)
+        return made[-1]
+
+    seal = Seal(key)
+    assert made == []
+    assert seal.open("call", seal.close("call", "x", b"b", 60), b"b") == "x"
+    assert len(made) == 1
+
+
+def test_what_is_sealed_has_a_limit() -> None:
+    assert SEAL.open("call", SEAL.close("call", "x" * MOST_BYTES, b"b", 60), b"b") == "x" * MOST_BYTES
+    with pytest.raises(Broken) as broken:
+        SEAL.close("call", "x" * (MOST_BYTES + 1), b"b", 60)
+    assert broken.value.problem.code == "RESULT_TOO_LARGE"
+
+
+@pytest.mark.check(6)
+def test_a_state_belongs_to_a_principal_a_context_a_tool_and_its_arguments() -> None:
+    mine = bound_to(ALICE, "x:a", {"n": 1, "m": 2})
+    assert mine == bound_to(ALICE, "x:a", {"m": 2, "n": 1})
+    others = (
+        bound_to(replace(ALICE, id="key:other"), "x:a", {"n": 1, "m": 2}),
+        bound_to(replace(ALICE, user=None), "x:a", {"n": 1, "m": 2}),
+        bound_to(replace(ALICE, context="other"), "x:a", {"n": 1, "m": 2}),
+        bound_to(ALICE, "x:b", {"n": 1, "m": 2}),
+        bound_to(ALICE, "x:a", {"n": 1, "m": 3}),
+        bound_to(ALICE, "x:a", {"n": "1", "m": 2}),
+    )
+    assert len({mine, *others}) == len(others) + 1

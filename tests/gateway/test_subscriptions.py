@@ -1,0 +1,184 @@
+"""Resources are followed by any number of clients, and each hears of its own under the names it gave."""
+
+import anyio
+import pytest
+
+from tests.gateway.holdings import House, materials
+from toolcrib.catalog import Override, Overrides
+from toolcrib.errors import Refused, Unavailable
+from toolcrib.gateway import subscriptions as module
+from toolcrib.model import Call, Result
+from toolcrib.policy import Context
+from toolcrib.testing import a_caller
+
+pytestmark = pytest.mark.anyio
+
+DOCS = materials(["x://1", "x://dir"], tells=True)
+NOTES = materials(["x://1"], tells=True)
+CONTEXTS = {"notes": Context(tools=("notes:*",))}
+
+
+async def test_everybody_hears_of_their_own() -> None:
+    house = House(docs=DOCS, notes=NOTES, contexts=CONTEXTS)
+    following = house.library.following
+    heard: list[tuple[str, str]] = []
+    first = following.follower(a_caller(), lambda uri: heard.append(("first", uri)))
+    second = following.follower(a_caller(), lambda uri: heard.append(("second", uri)))
+    third = following.follower(a_caller(context="notes"), lambda uri: heard.append(("third", uri)))
+    await first.add("x://1")
+    await second.add("x://1")
+    await second.add("toolcrib://notes/x://1")
+    await third.add("x://1")
+    assert following.wanted("docs") == following.wanted("notes") == {"x://1"}
+    following.updated("docs", "x://1")
+    assert sorted(heard) == [("first", "x://1"), ("second", "x://1")]
+    heard.clear()
+    following.updated("notes", "x://1")
+    assert sorted(heard) == [("second", "toolcrib://notes/x://1"), ("third", "x://1")]
+    heard.clear()
+    following.updated("docs", "x://2")
+    following.updated("nobody", "x://1")
+    assert heard == []
+
+
+async def test_a_source_is_told_when_it_need_not_tell_any_more() -> None:
+    house, spared = House(docs=DOCS, notes=NOTES), list[str]()
+    following = house.library.following
+    following.spare = spared.append
+    one, other = (following.follower(a_caller(), print) for _ in range(2))
+    await one.add("x://1")
+    await one.add("toolcrib://docs/x://1")
+    await other.add("x://1")
+    one.drop("x://1")
+    other.close()
+    other.close()
+    assert (spared, following.wanted("docs")) == ([], {"x://1"})
+    one.close()
+    assert (spared, following.wanted("docs")) == (["docs"], frozenset())
+    one.drop("x://1")
+    following.updated("docs", "x://1")
+
+
+@pytest.mark.parametrize(
+    "uri, told",
+    [
+        ("x://dir/a", True),
+        ("x://dir/a/b/c", True),
+        ("x://dir/", True),
+        ("x://dir?v=2", True),
+        ("x://dir#top", True),
+        ("x://dirt", False),
+        ("x://di", False),
+        (f"x://dir/{'a' * 5_000}", False),
+        (f"x://dir{'/' * 4_000}", True),
+        (f"{'/' * 4_000}x://dir/a", False),
+    ],
+)
+async def test_a_part_that_changes_changes_the_whole(uri: str, *, told: bool) -> None:
+    house, heard = House(docs=DOCS, notes=NOTES), list[str]()
+    follower = house.library.following.follower(a_caller(), heard.append)
+    await follower.add("x://dir")
+    await follower.add("toolcrib://docs/x://dir")
+    house.library.following.updated("docs", uri)
+    assert heard == (["x://dir", "toolcrib://docs/x://dir"] if told else [])
+
+
+async def test_a_source_that_has_agreed_is_not_asked_again() -> None:
+    asked: list[str] = []
+
+    async def agree(call: Call) -> Result:
+        asked.append(call.arguments["uri"])
+        return Result(data={})
+
+    house = House(docs=DOCS, answer=agree)
+    one, other = (house.library.following.follower(a_caller(), print) for _ in range(2))
+    await one.add("x://1")
+    await other.add("toolcrib://docs/x://1")
+    assert asked == ["x://1"]
+    one.close()
+    other.close()
+    await one.add("x://1")
+    assert asked == ["x://1", "x://1"]
+
+
+async def test_what_the_source_refuses_is_not_followed() -> None:
+    async def refuse(call: Call) -> Result:
+        if call.arguments["uri"] == "x://1":
+            raise Unavailable("SOURCE_DOWN", "not now", retry_after=2.0)
+        return Result(data={})
+
+    house = House(docs=DOCS, answer=refuse)
+    follower = house.library.following.follower(a_caller(), print)
+    with pytest.raises(Refused) as caught:
+        await follower.add("x://1")
+    assert (caught.value.problem.code, caught.value.problem.retry_after) == ("SOURCE_DOWN", 2.0)
+    assert house.library.following.wanted("docs") == frozenset()
+    await follower.add("x://dir")
+    assert house.library.following.wanted("docs") == {"x://dir"}
+
+
+async def test_whoever_leaves_while_the_source_thinks_follows_nothing() -> None:
+    asked = anyio.Event()
+
+    async def think(_: Call) -> Result:
+        asked.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    house = House(docs=DOCS, answer=think)
+    follower = house.library.following.follower(a_caller(), print)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.add, "x://1")
+        await asked.wait()
+        assert house.library.following.wanted("docs") == {"x://1"}
+        tasks.cancel_scope.cancel()
+    assert house.library.following.wanted("docs") == frozenset()
+
+
+@pytest.mark.requirement("I5")
+async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True), quiet=materials(["y://1"]))
+    following = house.library.following
+    follower = following.follower(a_caller(), print)
+    for uri, said in (
+        ("y://1", "does not tell"),
+        ("z://1", "no resource"),
+        (f"x://t/{'a' * 3_000}", "no resource"),
+    ):
+        with pytest.raises(Refused, match=said):
+            await follower.add(uri)
+    with pytest.raises(Refused, match="cannot be followed"):
+        await follower.add(f"toolcrib://docs/{'a' * 3_000}")
+    for number in range(module.MOST_EACH):
+        await follower.add(f"x://t/{number}")
+    await follower.add("x://t/0")
+    with pytest.raises(Refused, match="200 resources"):
+        await follower.add("x://1")
+    monkeypatch.setattr(following.slots, "total", module.MOST_EACH)
+    other = following.follower(a_caller(id="key:other"), print)
+    with pytest.raises(Refused) as full:
+        await other.add("x://1")
+    assert full.value.problem.code == "OVERLOADED"
+    follower.close()
+    await other.add("x://1")
+
+
+@pytest.mark.requirement("I10")
+async def test_one_key_follows_only_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 4)
+    following = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
+    mine = following.follower(a_caller(key="a"), print)
+    for number in range(3):
+        await mine.add(f"x://t/{number}")
+    with pytest.raises(Refused):
+        await mine.add("x://1")
+    await following.follower(a_caller(key="b"), print).add("x://1")
+
+
+async def test_whoever_may_not_read_any_more_hears_nothing_any_more() -> None:
+    house, heard = House(docs=DOCS), list[str]()
+    follower = house.library.following.follower(a_caller(), heard.append)
+    await follower.add("x://1")
+    house.catalog.override(Overrides({"docs:*": Override(hidden=True)}))
+    house.library.following.updated("docs", "x://1")
+    assert heard == []

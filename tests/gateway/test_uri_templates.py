@@ -1,0 +1,86 @@
+"""A URI fits a template exactly where some values make it, and no template can make finding out slow."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolcrib.gateway.uri_templates import LONGEST, MOST_BLANKS, Template, read_template
+
+
+def template(text: str) -> Template:
+    found = read_template(text)
+    assert found is not None
+    return found
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """The same, as slow as a regular expression may be."""
+    parts = re.split(r"\{([^{}]*)\}", text)
+    spelled = [re.escape(part) for part in parts]
+    spelled[1::2] = [".*" if blank[:1] in tuple("+#/?&") else "[^/]*" for blank in parts[1::2]]
+    return re.compile("".join(spelled), re.DOTALL)
+
+
+PIECES = st.sampled_from(["a", "b", "/", "ab", "{x}", "{+y}", "{/z}", "{?q,r}", "{.s}", "{}"])
+
+
+@given(text=st.lists(PIECES, max_size=8).map("".join), uri=st.text("ab/", max_size=12))
+@example(text="{+a}-{b}", uri="x-y/z-w")
+@example(text="{x}{+y}a{x}", uri="aba/aa")
+def test_it_fits_where_an_expression_would_match(text: str, uri: str) -> None:
+    assert template(text).fits(uri) == bool(pattern(text).fullmatch(uri))
+
+
+@given(
+    st.lists(st.tuples(st.text("ab/.", max_size=4), st.text("abc", max_size=4)), max_size=6),
+    st.text("ab/", max_size=4),
+)
+def test_what_was_made_of_it_fits(parts: list[tuple[str, str]], end: str) -> None:
+    text = "".join(f"{fixed}{{x}}" for fixed, _ in parts) + end
+    assert template(text).fits("".join(fixed + value for fixed, value in parts) + end)
+
+
+@pytest.mark.parametrize(
+    "text, uri, fits",
+    [
+        ("test://template/{id}/data", "test://template/123/data", True),
+        ("test://template/{id}/data", "test://template/1/2/data", False),
+        ("test://template/{id}/data", "test://template/123/data/more", False),
+        ("file:///{+path}", "file:///a/b/c.txt", True),
+        ("file:///{+path}", "http:///a", False),
+        ("db://{table}{?where,limit}", "db://users?where=a/b&limit=3", True),
+        ("{scheme}://x", "a://x", True),
+        ("plain://uri", "plain://uri", True),
+        ("plain://uri", "plain://uris", False),
+        ("", "", True),
+    ],
+)
+def test_templates_one_meets(text: str, uri: str, *, fits: bool) -> None:
+    assert template(text).fits(uri) is fits
+
+
+@pytest.mark.parametrize(
+    "text", ["a{", "a}b", "{a{b}}", "{a}}", "{x}" * (MOST_BLANKS + 1), "a" * (LONGEST + 1)]
+)
+def test_what_is_no_template_is_none(text: str) -> None:
+    assert read_template(text) is None
+
+
+def test_what_is_too_long_comes_from_no_template() -> None:
+    assert template("{+x}").fits("a" * LONGEST)
+    assert not template("{+x}").fits("a" * (LONGEST + 1))
+
+
+def test_of_two_the_one_with_more_fixed_text_says_more() -> None:
+    assert template("a://{x}/long").fixed > template("a://{x}{+y}").fixed > template("{+x}").fixed
+
+
+@pytest.mark.requirement("I5")
+def test_no_template_is_slow_whatever_it_is_like() -> None:
+    """An expression would go through this for longer than there is time."""
+    uri, known = "a" * LONGEST, dict[str, int]()
+    for number in range(500):
+        text = "".join(f"{{+x}}{'a' * ((number + blank) % 50 + 1)}" for blank in range(MOST_BLANKS))
+        assert not template(f"{text}b").fits(uri, known)

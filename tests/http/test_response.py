@@ -1,0 +1,64 @@
+"""Answers as they go out: one head, one body, and headers that keep them safe."""
+
+import pytest
+
+from tests.doors import Client
+from tests.http.requests import request
+from toolcrib.errors import CODES, problem
+from toolcrib.http import Answer, Write, event, json_answer, result_answer, send_answer
+from toolcrib.http.response import EVENTS
+from toolcrib.model import Result
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_two_messages_and_no_more() -> None:
+    sender = Client()
+    await send_answer(request(sender=sender), json_answer({"a": 1}, 201, (b"x-more", b"1")))
+    assert len(sender.sent) == 2
+    reply = sender.reply()
+    assert (reply.status, reply.json) == (201, {"a": 1})
+    assert reply.headers == {
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "x-more": "1",
+        "content-length": "7",
+    }
+
+
+async def test_a_head_has_the_length_and_no_body() -> None:
+    sender = Client()
+    await send_answer(request("HEAD", sender=sender), json_answer([1, 2]))
+    assert sender.reply().headers["content-length"] == "5"
+    assert sender.reply().body == b""
+
+
+async def test_a_stream_writes_itself() -> None:
+    async def tell(write: Write) -> None:
+        await write(event("progress", b"{}"))
+        await write(event("result", b"[]"))
+
+    sender = Client()
+    await send_answer(request(sender=sender), Answer(200, b"", EVENTS, tell))
+    reply = sender.reply()
+    assert reply.body == b"event: progress\ndata: {}\n\nevent: result\ndata: []\n\n"
+    assert "content-length" not in reply.headers
+    assert [part.get("more_body", False) for part in sender.sent[1:]] == [True, True, False]
+
+
+@pytest.mark.requirement("D5")
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_its_status_and_its_headers(code: str) -> None:
+    more = {"details": {"allow": ["GET"]}} if code == "METHOD_NOT_ALLOWED" else {}
+    answer = result_answer(Result(problem=problem(code, "said", retry_after=1.2, **more)))
+    headers = dict(answer.headers)
+    assert answer.status == CODES[code].status
+    assert headers[b"retry-after"] == b"2"
+    assert (b"www-authenticate" in headers) is (answer.status == 401)
+    assert (b"allow" in headers) is (answer.status == 405)
+    assert (headers.get(b"connection") == b"close") is (answer.status == 413)
+
+
+def test_a_success_is_plain() -> None:
+    assert result_answer(Result(data=1)).status == 200

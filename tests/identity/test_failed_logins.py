@@ -1,0 +1,188 @@
+"""Failed authentications are counted exactly, slowed down per address, and bounded in number."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.contracts.stores import opened
+from toolcrib.errors import Refused
+from toolcrib.identity import failed_logins
+from toolcrib.identity.failed_logins import OTHERS, FailedLogins, Failure, Untried
+from toolcrib.interfaces import AuditEntry, AuditRecord, Store
+from toolcrib.observe import Audit, Redactor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8")]
+
+
+class Bench:
+    """Failed logins with a clock that is set by hand, and the delays they asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.now, self.delays = store, 0.0, list[float]()
+        self.held: anyio.Event | None = None
+        audit = Audit(store.audit, Redactor())
+        self.logins = FailedLogins(audit, clock=lambda: self.now, sleep=self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        self.delays.append(seconds)
+        if self.held is not None:
+            await self.held.wait()
+
+    async def fail(self, address: str = "192.0.2.1", name: str = "", count: int = 1) -> None:
+        for _ in range(count):
+            await self.logins.failed(Failure("rest", address, "key", name))
+
+    async def counts(self) -> list[tuple[str, str, int]]:
+        found: list[Any] = list(await self.store.audit.recent(limit=10_000))
+        return [(each.address, each.actor, each.after["count"]) for each in reversed(found)]
+
+
+@pytest.fixture
+async def bench() -> AsyncGenerator[Bench]:
+    async with opened("sqlite://") as store:
+        yield Bench(store)
+
+
+async def test_first_failure_is_recorded_at_once_others_by_the_minute(bench: Bench) -> None:
+    await bench.fail(count=7)
+    assert await bench.counts() == [("192.0.2.1", "", 1)]
+    bench.now = 59.0
+    await bench.logins.flush()
+    assert len(await bench.counts()) == 1
+    bench.now = 61.0
+    await bench.logins.flush()
+    await bench.fail(count=3)
+    bench.now = 122.0
+    await bench.logins.flush()
+    assert [count for _, _, count in await bench.counts()] == [1, 6, 3]
+    bench.now = 200.0
+    await bench.logins.flush()
+    await bench.fail()
+    assert [count for _, _, count in await bench.counts()] == [1, 6, 3, 1]
+
+
+async def test_failures_are_counted_by_address_and_key_name(bench: Bench) -> None:
+    for address, name in (("192.0.2.1", ""), ("192.0.2.1", "old"), ("192.0.2.2", "")):
+        await bench.fail(address, name, count=2)
+    await bench.logins.flush(everything=True)
+    assert sorted(await bench.counts()) == [
+        ("192.0.2.1", "", 1),
+        ("192.0.2.1", "", 1),
+        ("192.0.2.1", "old", 1),
+        ("192.0.2.1", "old", 1),
+        ("192.0.2.2", "", 1),
+        ("192.0.2.2", "", 1),
+    ]
+    (newest, *_) = await bench.store.audit.recent(limit=1)
+    assert (newest.action, newest.actor_kind, newest.outcome) == ("auth.failed", "unknown", "UNAUTHENTICATED")
+
+
+async def test_delay_grows_and_is_capped_and_ends(bench: Bench) -> None:
+    await bench.fail(count=20)
+    assert bench.delays == [0.25, 0.5, 1.0, 2.0, *[3.0] * 6]
+    await bench.fail("192.0.2.2", count=10)
+    assert len(bench.delays) == 10, "another address starts anew"
+    bench.now = 61.0
+    await bench.fail(count=10)
+    assert len(bench.delays) == 10
+
+
+async def test_addresses_of_one_ipv6_network_count_as_one(bench: Bench) -> None:
+    for number in range(12):
+        await bench.fail(f"2001:db8:1:2::{number:x}")
+    assert len(bench.delays) == 2
+    assert (await bench.counts())[0][0] == "2001:db8:1:2::/64"
+    await bench.fail("no address")
+
+
+async def test_too_many_held_back_are_refused_at_once(bench: Bench) -> None:
+    await bench.fail(count=10)
+    bench.held = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(failed_logins.MAX_DELAYED_PER_ADDRESS):
+            tasks.start_soon(bench.fail)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused) as refused:
+            await bench.fail()
+        assert refused.value.problem.code == "RATE_LIMITED"
+        assert refused.value.problem.retry_after == 3.0
+        bench.held.set()
+    await bench.logins.flush(everything=True)
+    assert sum(count for _, _, count in await bench.counts()) == 19
+
+
+async def test_a_new_key_is_not_tried_while_too_many_are_held_back(bench: Bench) -> None:
+    await bench.fail(count=10)
+    bench.logins.refuse_untried("192.0.2.1")
+    bench.held = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        for number in range(failed_logins.MAX_DELAYED_PER_ADDRESS):
+            assert len(bench.delays) == number
+            bench.logins.refuse_untried("192.0.2.1")
+            tasks.start_soon(bench.fail)
+            await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Untried) as refused:
+            bench.logins.refuse_untried("192.0.2.1")
+        problem = refused.value.problem
+        assert (problem.code, problem.retry_after) == ("RATE_LIMITED", 3.0)
+        bench.logins.refuse_untried("192.0.2.2")
+        bench.now = failed_logins.WINDOW_SECONDS + 1
+        bench.logins.refuse_untried("192.0.2.1")
+        bench.held.set()
+
+
+async def test_held_back_answers_are_bounded_over_all_addresses(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failed_logins, "MAX_DELAYED", 2)
+    for address in "abc":
+        await bench.fail(address, count=10)
+    bench.held = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        for address in "ab":
+            tasks.start_soon(bench.fail, address)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Untried):
+            bench.logins.refuse_untried("c")
+        with pytest.raises(Refused):
+            await bench.fail("c")
+        bench.logins.refuse_untried("d")
+        bench.held.set()
+
+
+async def test_number_of_addresses_is_bounded_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_logins, "MAX_ADDRESSES", 10)
+    async with opened("sqlite://") as store:
+        bench = Bench(store)
+        for number in range(40):
+            await bench.fail(f"192.0.2.{number}")
+        assert bench.logins.addresses == 10
+        await bench.logins.flush(everything=True)
+        found = await bench.counts()
+    assert len(found) == 11
+    assert found[-1] == (OTHERS.address, "", 30)
+
+
+async def test_counts_survive_a_store_that_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(_trail: object, entry: AuditEntry) -> AuditRecord:
+        raise OSError(entry.action)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(bench.store.audit), "add", fails)
+        await bench.fail(count=3)
+        bench.now = 61.0
+        await bench.logins.flush()
+    bench.now = 130.0
+    await bench.logins.flush()
+    assert [count for _, _, count in await bench.counts()] == [3]
+
+
+async def test_what_is_left_is_written_at_the_end(bench: Bench) -> None:
+    await bench.fail(count=5)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.logins.run)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert [count for _, _, count in await bench.counts()] == [1, 4]

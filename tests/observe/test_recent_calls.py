@@ -1,0 +1,147 @@
+"""The last calls are at hand at once, and a fair part of them lasts."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.observe.samples import NOON, a_problem, an_entry
+from toolcrib.interfaces import CallRow
+from toolcrib.model import Origin
+from toolcrib.observe import Entry, RecentCalls
+from toolcrib.observe.recent_calls import KEPT_MUTATIONS
+from toolcrib.testing import a_call, a_caller, a_tool
+
+pytestmark = pytest.mark.anyio
+
+
+class Shelf:
+    """A store of calls that fails when told to; the real ones cannot be told."""
+
+    def __init__(self) -> None:
+        self.rows: list[CallRow] = []
+        self.pruned: list[tuple[int, int]] = []
+        self.failure: BaseException | None = None
+
+    async def add(self, rows: Sequence[CallRow]) -> None:
+        if self.failure:
+            raise self.failure
+        self.rows += rows
+
+    async def recent(
+        self, *, limit: int, tool: str | None = None, caller: str | None = None, before: float | None = None
+    ) -> Sequence[CallRow]:
+        return self.rows[-limit:]
+
+    async def prune(self, keep: int, mutations: int) -> int:
+        self.pruned.append((keep, mutations))
+        return 0
+
+
+def numbered(number: int, **fields: Any) -> Entry:
+    return an_entry(id=str(number), at=NOON + number, **fields)
+
+
+async def test_a_call_becomes_a_row_without_arguments_or_results() -> None:
+    shelf = Shelf()
+    calls = RecentCalls(shelf)
+    call = a_call(
+        a_tool("a:b"),
+        id="call-7",
+        arguments={"secret": "x"},
+        caller=a_caller(id="key:ops/u1", user="u1", context="support"),
+        origin=Origin(face="mcp", trace_id="t1"),
+    )
+    calls.take([an_entry(call, seconds=0.25), an_entry(call, problem=a_problem("TIMEOUT"), cached=True)])
+    await calls.flush()
+    plain: dict[str, Any] = {
+        "id": "call-7",
+        "at": NOON,
+        "tool": "a:b",
+        "caller": "key:ops/u1",
+        "user": "u1",
+        "context": "support",
+        "face": "mcp",
+        "trace": "t1",
+    }
+    assert shelf.rows == [
+        CallRow(**plain, outcome="success", code=None, milliseconds=250.0, cached=False),
+        CallRow(**plain, outcome="timeout", code="TIMEOUT", milliseconds=4.0, cached=True),
+    ]
+
+
+async def test_the_ring_holds_the_newest_first() -> None:
+    calls = RecentCalls(shown=10)
+    calls.take([numbered(number) for number in range(25)])
+    await calls.flush()
+    assert [row.id for row in calls.recent()] == [str(number) for number in range(24, 14, -1)]
+    assert [row.id for row in calls.recent(3)] == ["24", "23", "22"]
+    assert calls.dropped == 0
+
+
+async def test_under_load_errors_come_first_and_the_rest_is_a_sample() -> None:
+    shelf = Shelf()
+    calls = RecentCalls(shelf)
+    calls.take(
+        [numbered(number, problem=a_problem() if number % 20 == 0 else None) for number in range(2_000)]
+    )
+    await calls.flush()
+    assert len(shelf.rows) == 200
+    assert sum(row.outcome == "error" for row in shelf.rows) == 100
+    ids = [int(row.id) for row in shelf.rows]
+    assert ids == sorted(ids)
+    assert sum(number < 1_000 for number in ids) == 100
+    assert calls.dropped == 1_800
+
+
+async def test_too_many_errors_keep_the_newest() -> None:
+    shelf = Shelf()
+    calls = RecentCalls(shelf)
+    calls.take([numbered(number, problem=a_problem()) for number in range(300)] + [numbered(300)])
+    await calls.flush()
+    assert [int(row.id) for row in shelf.rows] == list(range(100, 300))
+    assert calls.dropped == 101
+
+
+@pytest.mark.slow
+async def test_what_waits_is_bounded() -> None:
+    calls = RecentCalls(Shelf())
+    calls.take([numbered(number) for number in range(12_000)])
+    assert calls.dropped == 7_000
+
+
+async def test_the_store_is_pruned_now_and_then() -> None:
+    shelf = Shelf()
+    calls = RecentCalls(shelf, kept=1_000)
+    for _ in range(11):
+        calls.take([numbered(number) for number in range(20)])
+        await calls.flush()
+    assert shelf.pruned == [(1_000, KEPT_MUTATIONS)] * 2
+
+
+async def test_a_store_that_fails_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    calls = RecentCalls(shelf)
+    with caplog.at_level(logging.WARNING):
+        for failure in (OSError("no disk"), OSError("no disk"), None, OSError("again")):
+            shelf.failure = failure
+            calls.take([numbered(1)])
+            await calls.flush()
+            await calls.flush()
+    assert calls.dropped == 3
+    assert len(shelf.rows) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "Calls cannot be stored now; they are counted as dropped. Reason: no disk",
+        "Calls cannot be stored now; they are counted as dropped. Reason: again",
+    ]
+
+
+async def test_what_is_no_error_of_the_store_goes_on() -> None:
+    shelf = Shelf()
+    shelf.failure = KeyboardInterrupt()
+    calls = RecentCalls(shelf)
+    calls.take([numbered(1)])
+    with pytest.raises(KeyboardInterrupt):
+        await calls.flush()
+    assert calls.dropped == 1

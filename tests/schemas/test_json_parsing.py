@@ -1,0 +1,61 @@
+"""JSON that others wrote: read where it is bounded, mended where half a character is in it, else refused."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.schemas.bounds import DEPTH, NODES
+from toolcrib.schemas.json_parsing import BadJson, parse
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_what_was_written_is_read(value: object) -> None:
+    assert parse(orjson.dumps(value)) == value
+
+
+@given(st.binary())
+def test_anything_else_is_refused_and_nothing_worse(data: bytes) -> None:
+    try:
+        expected = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        with pytest.raises(BadJson, match="is not JSON"):
+            parse(data)
+    else:
+        assert parse(data) == expected
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (b"[" * (DEPTH + 1) + b"]" * (DEPTH + 1), f"more than {DEPTH} levels deep"),
+        (b"[" + b"1," * NODES + b"1]", f"holds more than {NODES:,} values"),
+        (b"", "is not JSON"),
+    ],
+)
+def test_bounds_are_named(data: bytes, words: str) -> None:
+    with pytest.raises(BadJson, match=words):
+        parse(data)
+
+
+def test_what_just_keeps_the_bounds_is_read() -> None:
+    assert parse(b"[" * DEPTH + b"]" * DEPTH)
+    assert len(parse(b"[" + b"1," * (NODES - 2) + b"1]")) == NODES - 1
+
+
+@pytest.mark.parametrize(
+    "data, read",
+    [
+        (rb'"cut \ud83d"', "cut \ufffd"),
+        (rb'"\ude00 whole \ud83d\ude00"', "\ufffd whole \U0001f600"),
+        (rb'"\\ud83d \ud83d"', r"\ud83d " + "\ufffd"),
+    ],
+)
+def test_half_a_character_is_replaced_and_whole_ones_are_left(data: bytes, read: str) -> None:
+    assert parse(data) == read

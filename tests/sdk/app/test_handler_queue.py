@@ -1,0 +1,45 @@
+"""Events wait for their handlers in order, and not without end."""
+
+import anyio
+import pytest
+
+from tests.waiting import until
+from toolcrib.sdk.app.handler_queue import Errands
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_one_after_the_other_whatever_they_raise(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+    errands = Errands()
+
+    async def slowly() -> None:
+        await anyio.lowlevel.checkpoint()
+        done.append(1)
+
+    def fail() -> None:
+        raise LookupError("kaput")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(errands.run)
+        errands.add(slowly)
+        errands.add(fail)
+        errands.add(lambda: done.append(2))
+        await until(lambda: done == [1, 2])
+        errands.add(lambda: done.append(3))
+        await until(lambda: done == [1, 2, 3])
+        tasks.cancel_scope.cancel()
+    assert "kaput" in caplog.text
+
+
+async def test_the_oldest_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+    errands = Errands(most=2)
+    for number in range(4):
+        errands.add(lambda number=number: done.append(number))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(errands.run)
+        await until(lambda: len(done) == 2)
+        tasks.cancel_scope.cancel()
+    assert done == [2, 3]
+    assert "too slow" in caplog.text

@@ -1,0 +1,257 @@
+"""What apps that run say: shown, spoken, passed on to callers; and how much of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sessions.stage import NOW, PACKAGE, USER, MemorySocket, Stage, stage
+from tests.waiting import until
+from toolcrib.apps import messages
+from toolcrib.apps.layouts import text_wall
+from toolcrib.apps.parse import speech_url
+from toolcrib.model import Progress
+from toolcrib.sessions import app_messages, message_rate
+from toolcrib.sessions.app_calls import Calls
+from toolcrib.sessions.user_events import Hub
+from toolcrib.testing import a_call, a_caller, a_tool
+
+pytestmark = pytest.mark.anyio
+
+SESSION = f"{USER}-{PACKAGE}"
+
+
+async def running(here: Stage) -> MemorySocket:
+    """Have the app run, and return its connection."""
+    await here.ready()
+    return here.sockets[-1]
+
+
+def speech(text: str = "Done.", *, request: str = "r1") -> dict[str, Any]:
+    url = speech_url("http://gateway.example", text)
+    return messages.audio_play_request(SESSION, PACKAGE, request=request, url=url, now=NOW)
+
+
+@pytest.mark.requirement("D16")
+async def test_what_an_app_shows_reaches_the_device() -> None:
+    async with stage() as here:
+        app = await running(here)
+        app.says(messages.display_event("", PACKAGE, text_wall("Milk"), duration_ms=500, now=NOW))
+        app.says(messages.display_event(SESSION, PACKAGE, text_wall("Eggs"), view="dashboard", now=NOW))
+        shown = await here.told("display")
+    assert shown == [
+        {"packageName": PACKAGE, "view": "main", "layout": text_wall("Milk"), "durationMs": 500},
+        {"packageName": PACKAGE, "view": "dashboard", "layout": text_wall("Eggs")},
+    ]
+
+
+@pytest.mark.requirement("D16")
+async def test_what_an_app_says_reaches_the_device_and_the_app_hears_so() -> None:
+    async with stage() as here:
+        app = await running(here)
+        app.says(speech("Added milk & eggs."))
+        spoken = await here.told("speak")
+        answer = app.last(messages.AUDIO_PLAY_RESPONSE)
+    assert [each["text"] for each in spoken] == ["Added milk & eggs."]
+    assert (answer["requestId"], answer["success"]) == ("r1", True)
+
+
+async def test_an_app_hears_that_nobody_listens() -> None:
+    async with stage(device=False) as here:
+        app = await running(here)
+        app.says(speech())
+        await until(lambda: messages.AUDIO_PLAY_RESPONSE in app.types())
+        answer = app.last(messages.AUDIO_PLAY_RESPONSE)
+    assert (answer["success"], answer["error"]) == (False, "no device is listening")
+
+
+async def test_only_speech_is_played() -> None:
+    async with stage() as here:
+        app = await running(here)
+        url = "https://example.com/song.mp3"
+        app.says(messages.audio_play_request(SESSION, PACKAGE, request="r2", url=url, now=NOW))
+        assert await here.told("speak") == []
+        assert app.last(messages.AUDIO_PLAY_RESPONSE)["success"] is False
+
+
+async def test_an_app_can_ask_for_silence() -> None:
+    async with stage() as here:
+        app = await running(here)
+        app.says(messages.audio_stop_request(SESSION, PACKAGE, now=NOW))
+        assert await here.told("speak") == [{"packageName": PACKAGE, "text": "", "stop": True}]
+
+
+# --- progress ---
+
+
+def working(call: str, done: float = 1) -> dict[str, Any]:
+    progress = Progress(done=done, total=3, message="Half way")
+    return messages.tool_progress(SESSION, PACKAGE, call=call, progress=progress)
+
+
+@pytest.mark.requirement("D14")
+async def test_progress_reaches_the_caller_and_the_device_while_the_call_runs() -> None:
+    heard: list[Progress] = []
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress)
+
+    async with stage() as here:
+        app = await running(here)
+        with here.sessions.following(here.call().but(report=report)):
+            app.says(working("call-1"))
+            app.says(working("another"))
+            await anyio.sleep(0.1)
+        app.says(working("call-1", done=3))
+        tool = await here.told("tool")
+    assert heard == [Progress(done=1, total=3, message="Half way")]
+    assert [each["state"] for each in tool] == ["started", "progress"]
+    assert tool[1] == {
+        "tool": f"{PACKAGE}:add",
+        "callId": "call-1",
+        "state": "progress",
+        "done": 1,
+        "total": 3,
+        "message": "Half way",
+    }
+
+
+@pytest.mark.requirement("D14")
+async def test_an_app_can_speak_of_its_own_calls_of_its_own_user_alone() -> None:
+    heard: list[str] = []
+
+    async def report(progress: Progress) -> None:
+        heard.append(progress.message or "")
+
+    async with stage() as here:
+        app = await running(here)
+        other = "org.example.other"
+        here.add(other)
+        here.add(PACKAGE, user="eve@example.com")
+        with (
+            here.sessions.following(here.call(other).but(report=report)),
+            here.sessions.following(here.call(user="eve@example.com").but(report=report)),
+        ):
+            app.says(working("call-1"))
+            await anyio.sleep(0.1)
+    assert heard == []
+    assert here.sessions.ignored == 1
+
+
+async def test_a_caller_that_cannot_hear_holds_nobody_up_for_long() -> None:
+    tries: list[Progress] = []
+
+    async def stuck(progress: Progress) -> None:
+        tries.append(progress)
+        await anyio.sleep_forever()
+
+    async def broken(progress: Progress) -> None:
+        tries.append(progress)
+        raise RuntimeError("of the caller's own")
+
+    async with stage() as here:
+        app = await running(here)
+        with (
+            here.sessions.following(here.call(id="a").but(report=stuck)),
+            here.sessions.following(here.call(id="b").but(report=broken)),
+        ):
+            for call in ("a", "a", "b", "b"):
+                app.says(working(call))
+            await anyio.sleep(1.5)
+            assert len(tries) == 2
+        assert here.state() == "running"
+
+
+async def test_two_calls_of_one_id_do_not_end_each_other() -> None:
+    calls = Calls(Hub())
+    call = a_call(a_tool(f"{PACKAGE}:add"), caller=a_caller(user=USER))
+    with calls.following(call):
+        with calls.following(call):
+            assert calls.busy(USER, PACKAGE)
+        with calls.following(call.but(id="c")):
+            assert calls.busy(USER, PACKAGE)
+    assert not calls.busy(USER, PACKAGE)
+
+
+# --- too much, or nothing we know ---
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "device_state_update", "wifi": True},
+        {"type": "display_event", "layout": {"layoutType": "hologram"}},
+        {"type": "display_event", "view": "back", "layout": text_wall("x")},
+        {"type": "subscription_update", "subscriptions": "all"},
+        {"type": "tool_progress", "callId": "call-1", "done": "much"},
+        {"type": "tpa_connection_init", "sessionId": "a", "packageName": "b", "apiKey": "c"},
+    ],
+)
+async def test_what_we_have_no_use_for_is_ignored_and_counted(message: Mapping[str, Any]) -> None:
+    async with stage() as here:
+        app = await running(here)
+        for _ in range(50):
+            app.says(message)
+        await anyio.sleep(0.1)
+        assert here.sessions.ignored == 50
+        assert here.state() == "running"
+
+
+async def test_a_few_messages_may_be_garbled_and_no_more() -> None:
+    async with stage() as here:
+        app = await running(here)
+        for _ in range(app_messages.MOST_GARBLED):
+            app.says("{")
+        await anyio.sleep(0.1)
+        assert app.closed is None
+        app.says(b"\x00")
+        await until(lambda: app.closed is not None)
+        assert app.closed == (1003, "too many messages that cannot be read")
+
+
+async def test_a_message_may_be_large_and_not_too_large() -> None:
+    async with stage(frame_bytes=1_000) as here:
+        app = await running(here)
+        app.says('{"type": "x"}'.ljust(1_000))
+        await anyio.sleep(0.1)
+        assert app.closed is None
+        app.says('{"type": "x"}'.ljust(1_001))
+        await until(lambda: app.closed is not None)
+        assert app.closed == (1009, "the message is too large")
+
+
+async def test_a_flood_ends_the_connection_and_a_stream_does_not() -> None:
+    async with stage() as here:
+        app = await running(here)
+        for _ in range(20):
+            for _ in range(int(message_rate.RATE)):
+                app.says({"type": "x"})
+            await anyio.sleep(1.0)
+        assert app.closed is None
+        for _ in range(int(message_rate.BURST) + 1):
+            app.says({"type": "x"})
+        await until(lambda: app.closed is not None)
+        assert app.closed == (1008, "too many messages")
+
+
+async def test_large_messages_count_for_several() -> None:
+    async with stage() as here:
+        app = await running(here)
+        for _ in range(3):
+            app.says('{"type": "x"}'.ljust(1_000_000))
+        await until(lambda: app.closed is not None)
+        assert app.closed == (1008, "too many messages")
+
+
+async def test_one_that_comes_anew_may_say_no_more_for_that() -> None:
+    async with stage() as here:
+        app = await running(here)
+        for _ in range(int(message_rate.BURST) + 1):
+            app.says({"type": "x"})
+        await until(lambda: app.closed is not None)
+        again = await here.connect(SESSION)
+        for _ in range(int(message_rate.BURST) // 2):
+            again.says({"type": "x"})
+        await until(lambda: again.closed is not None)
+        assert again.closed == (1008, "too many messages")

@@ -1,0 +1,76 @@
+"""Devices listen: each hears all, a slow one loses the oldest and knows, and nobody is kept for nothing."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+
+from toolcrib.errors import Refused
+from toolcrib.sessions import Event
+from toolcrib.sessions.user_events import MOST_BYTES, MOST_LISTENERS, MOST_WAITING, Hub
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_all_who_listen_hear_what_comes_from_then_on() -> None:
+    hub = Hub()
+    hub.tell("u", Event("app", {"n": 0}))
+    async with hub.listen("u", "key") as first:
+        hub.tell("u", Event("app", {"n": 1}))
+        async with hub.listen("u", "key") as second:
+            hub.tell("u", Event("speak", {"n": 2}))
+            hub.tell("v", Event("speak", {"n": 3}))
+            assert await anext(second) == Event("speak", {"n": 2})
+        assert [await anext(first), await anext(first)] == [
+            Event("app", {"n": 1}),
+            Event("speak", {"n": 2}),
+        ]
+
+
+async def test_a_slow_one_loses_the_oldest_and_is_told_how_many() -> None:
+    hub = Hub()
+    async with hub.listen("u", "key") as events:
+        for n in range(MOST_WAITING + 3):
+            hub.tell("u", Event("display", {"n": n}))
+        assert await anext(events) == Event("app", {"lost": 3})
+        heard = [(await anext(events)).data["n"] for _ in range(MOST_WAITING)]
+        assert heard == list(range(3, MOST_WAITING + 3))
+        hub.tell("u", Event("display", {"n": "next"}))
+        assert (await anext(events)).data == {"n": "next"}
+
+
+@pytest.mark.requirement("D16")
+async def test_who_has_left_is_forgotten() -> None:
+    hub = Hub()
+    async with hub.listen("u", "key"), hub.listen("u", "key"):
+        assert hub.hears("u")
+    assert not hub.hears("u")
+    assert len(hub) == 0
+
+
+async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
+    hub = Hub()
+    async with AsyncExitStack() as stack:
+        for _ in range(MOST_LISTENERS * 3 // 4):
+            await stack.enter_async_context(hub.listen("u", "key"))
+        with pytest.raises(Refused):
+            await stack.enter_async_context(hub.listen("u", "key"))
+        for _ in range(MOST_LISTENERS // 4):
+            await stack.enter_async_context(hub.listen("u", "other"))
+        with pytest.raises(Refused) as caught:
+            await stack.enter_async_context(hub.listen("u", "third"))
+        await stack.enter_async_context(hub.listen("v", "key"))
+    assert caught.value.problem.code == "OVERLOADED"
+    assert len(hub) == 0
+
+
+async def test_pictures_do_not_gather_for_one_who_does_not_look() -> None:
+    hub, picture, sent = Hub(), "x" * (1 << 19), 100
+    async with hub.listen("u", "key") as events:
+        for n in range(sent):
+            hub.tell("u", Event("display", {"n": n, "data": picture}))
+        lost = (await anext(events)).data["lost"]
+        assert lost >= sent - MOST_BYTES // len(picture)
+        heard = [(await anext(events)).data["n"] for _ in range(sent - lost)]
+        assert heard == list(range(lost, sent))
+        hub.tell("u", Event("display", {"n": "next", "data": picture}))
+        assert (await anext(events)).data["n"] == "next"

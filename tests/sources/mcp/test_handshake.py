@@ -1,0 +1,178 @@
+"""How a server speaks is found out once, with care for those that die or fall silent at a new question."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, legacy, modern
+from toolcrib.sources.mcp import handshake as module
+from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, Unsent
+from toolcrib.sources.mcp.handshake import Greeter, Greeting
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+
+
+async def greet(server: Scripted, greeter: Greeter | None = None) -> Greeting:
+    with anyio.fail_after(5):
+        return await (greeter or Greeter()).greet(server)
+
+
+async def test_a_modern_server_is_asked_once_and_needs_no_handshake() -> None:
+    server = Scripted(server__discover=modern(tools={"listChanged": True}))
+    found = await greet(server)
+    assert found == Greeting(
+        era="modern", revision="2026-07-28", name="scripted", version="3.1", has_tools=True, tells=True
+    )
+    assert [method for method, _ in server.asked] == ["server/discover"]
+    assert server.spoken == [("modern", "2026-07-28")]
+    assert not server.told
+
+
+async def test_the_probe_says_who_we_are_and_that_we_can_do_everything() -> None:
+    server = Scripted(server__discover=modern())
+    await greet(server)
+    meta = server.asked[0][1]["_meta"]
+    assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+    assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "toolcrib"
+    assert meta["io.modelcontextprotocol/clientCapabilities"] == {
+        "roots": {},
+        "sampling": {},
+        "elicitation": {"form": {}, "url": {}},
+    }
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_every_revision_with_a_handshake_is_spoken(revision: str) -> None:
+    server = Scripted(initialize=legacy(revision, tools={"listChanged": True}))
+    found = await greet(server)
+    assert (found.era, found.revision, found.tells) == ("legacy", revision, True)
+    asked = dict(server.asked)["initialize"]
+    assert asked["protocolVersion"] == "2025-11-25"
+    assert asked["capabilities"]["sampling"] == {}
+    assert server.told == ["notifications/initialized"]
+    assert server.spoken == [("modern", "2026-07-28"), ("legacy", "2025-11-25"), ("legacy", revision)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        UNKNOWN_METHOD,
+        Refusal(-32022, "unsupported"),
+        Status(400, "no session"),
+        Status(404, "not found"),
+        Garbled("not JSON"),
+        {},
+        {"supportedVersions": "2026-07-28"},
+        {"supportedVersions": ["2027-01-01"]},
+    ],
+)
+async def test_whatever_a_server_says_to_the_probe_but_yes_leads_to_a_handshake(answer: Any) -> None:
+    found = await greet(Scripted(server__discover=answer, initialize=legacy()))
+    assert found.era == "legacy"
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_server_that_is_mute_at_the_probe_is_greeted_the_old_way() -> None:
+    found = await greet(Scripted(server__discover=None, initialize=legacy()))
+    assert found.era == "legacy"
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_modern_server_too_slow_for_the_probe_is_asked_again_when_it_refuses_the_handshake() -> None:
+    refused = Refusal(-32022, "this connection is modern")
+    server = Scripted(server__discover=[None, modern()], initialize=refused)
+    assert (await greet(server)).era == "modern"
+    assert server.spoken[-1] == ("modern", "2026-07-28")
+
+
+@pytest.mark.parametrize("refusal", [Refusal(-32000, "no"), Status(401, "who are you?")])
+async def test_a_server_that_wants_neither_way_is_an_error(refusal: Fault) -> None:
+    with pytest.raises(type(refusal), match=str(refusal)):
+        await greet(Scripted(initialize=refusal))
+
+
+@pytest.mark.parametrize("revision", ["2023-01-01", 7, None])
+async def test_an_unknown_revision_is_an_error_that_names_it(revision: Any) -> None:
+    with pytest.raises(ConnectionError, match=f"'{revision}'.*2024-11-05"):
+        await greet(Scripted(initialize=legacy(revision)))
+
+
+@pytest.mark.parametrize("era, answers", [("modern", {"server__discover": modern()}), ("legacy", {})])
+async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> None:
+    server, greeter = Scripted(initialize=legacy(), **answers), Greeter()
+    await greet(server, greeter)
+    server.asked.clear()
+    assert (await greet(server, greeter)).era == era
+    assert len(server.asked) == 1
+
+
+async def test_a_server_that_changed_its_ways_is_greeted_anew() -> None:
+    greeter = Greeter()
+    await greet(Scripted(initialize=legacy()), greeter)
+    upgraded = Scripted(initialize=Refusal(-32022, "unsupported"), server__discover=modern())
+    assert (await greet(upgraded, greeter)).era == "modern"
+    assert (await greet(Scripted(initialize=legacy()), greeter)).era == "legacy"
+
+
+async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_next_run() -> None:
+    greeter = Greeter()
+    server = Scripted(server__discover=Cut("it exited"), initialize=legacy())
+    with pytest.raises(Cut):
+        await greet(server, greeter)
+    server.asked.clear()
+    assert (await greet(server, greeter)).era == "legacy"
+    assert [method for method, _ in server.asked] == ["initialize"]
+
+
+async def test_a_server_that_dies_for_other_reasons_is_tried_both_ways_in_turn() -> None:
+    greeter, server = Greeter(), Scripted(server__discover=Cut("dead"), initialize=Cut("dead"))
+    for _ in range(4):
+        with pytest.raises(Cut):
+            await greet(server, greeter)
+    asked = [method for method, _ in server.asked]
+    assert asked == ["server/discover", "initialize", "server/discover", "initialize"]
+
+
+async def test_one_crash_does_not_make_a_known_server_a_stranger() -> None:
+    greeter = Greeter()
+    await greet(Scripted(server__discover=modern()), greeter)
+    with pytest.raises(Cut):
+        await greet(Scripted(server__discover=Cut("crashed")), greeter)
+    back = Scripted(server__discover=modern(), initialize=legacy())
+    assert (await greet(back, greeter)).era == "modern"
+
+
+async def test_a_server_that_cannot_be_reached_says_nothing_about_its_ways() -> None:
+    greeter, server = Greeter(), Scripted(server__discover=[Unsent("refused"), modern()])
+    with pytest.raises(Unsent):
+        await greet(server, greeter)
+    assert (await greet(server, greeter)).era == "modern"
+
+
+async def test_a_transport_of_the_old_days_is_never_asked_the_new_way() -> None:
+    greeter = Greeter("legacy")
+    server = Scripted(initialize=[legacy(), Cut("dead"), Refusal(-1, "no"), legacy()])
+    await greet(server, greeter)
+    with pytest.raises(Cut):
+        await greet(server, greeter)
+    with pytest.raises(Refusal):
+        await greet(server, greeter)
+    await greet(server, greeter)
+    assert {method for method, _ in server.asked} == {"initialize"}
+
+
+async def test_what_a_server_says_of_itself_is_cut_and_made_readable_or_ignored() -> None:
+    said: dict[str, Any] = dict(legacy())
+    said["serverInfo"] = {"name": "a\u200bb" + "x" * 300, "version": 3}
+    said["capabilities"] = ["tools"]
+    found = await greet(Scripted(initialize=said))
+    assert found.name.startswith("abx")
+    assert len(found.name) < 201
+    assert (found.version, found.has_tools, found.tells) == ("", False, False)

@@ -1,0 +1,203 @@
+"""Messages go out as JSON-RPC, and nothing comes in that could harm whoever walks it."""
+
+from collections.abc import Callable
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.model import Json
+from toolcrib.schemas.bounds import DEPTH, NODES, too_deep
+from toolcrib.sources.mcp.errors import Garbled
+from toolcrib.sources.mcp.jsonrpc import (
+    ENDS,
+    decode,
+    encode_answer,
+    encode_error,
+    encode_notification,
+    encode_request,
+    guess_id,
+    parse,
+    with_token,
+)
+
+WORDS = st.text(max_size=8)
+LEAVES = st.none() | st.booleans() | st.integers(-(2**31), 2**31) | WORDS
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(WORDS, VALUES, max_size=4)
+SPACE = st.text(" \t", max_size=2)
+
+
+def nested(depth: int) -> bytes:
+    """An object with so many levels."""
+    return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+def test_what_goes_out_is_json_rpc() -> None:
+    params = b'{"name":"read"}'
+    assert orjson.loads(encode_request(7, "tools/call", params)) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {"name": "read"},
+    }
+    assert orjson.loads(encode_notification("notifications/initialized", b"{}")) == {
+        "jsonrpc": "2.0",
+        "method": "notifications/initialized",
+        "params": {},
+    }
+    assert orjson.loads(encode_answer("a", {"roots": []})) == {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "result": {"roots": []},
+    }
+    assert orjson.loads(encode_error(1, -32601, "no")) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "error": {"code": -32601, "message": "no"},
+    }
+
+
+@pytest.mark.parametrize("meta", [{}, {"_meta": {"a": 1}}])
+def test_a_progress_token_joins_what_is_there(meta: dict[str, Json]) -> None:
+    asked = orjson.loads(with_token(orjson.dumps({"name": "x", **meta}), 9))
+    assert asked == {"name": "x", "_meta": {**meta.get("_meta", {}), "progressToken": 9}}
+
+
+@given(OBJECTS)
+def test_every_object_is_decoded_as_it_is(value: dict[str, Json]) -> None:
+    assert decode(orjson.dumps(value)) == value
+
+
+@pytest.mark.requirement("C3")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"Server listening on stdio",
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":"\xff\xfe"}',
+        b'{"a":1',
+        b"\x00\x01\x02",
+        nested(5_000),
+        nested(2_000_000),
+        b'{"a":' * 3_000_000,
+    ],
+    ids=lambda data: repr(data[:12]),
+)
+def test_what_is_not_json_is_garbled(data: bytes) -> None:
+    with pytest.raises(Garbled):
+        decode(data)
+
+
+@pytest.mark.parametrize("data", [b"[]", b"1", b'"text"', b"null"])
+def test_a_message_is_an_object(data: bytes) -> None:
+    parse(data)
+    with pytest.raises(Garbled, match="not an object"):
+        decode(data)
+
+
+def test_depth_has_a_limit_however_little_there_is() -> None:
+    decode(nested(DEPTH))
+    with pytest.raises(Garbled, match="64 levels"):
+        decode(nested(DEPTH + 1))
+
+
+@pytest.mark.parametrize("part", [b"1", b"[]", b'{"k":"v"}', b'"text"', b'"\\"a\\\\",2', b"[[[[[1]]]]]"])
+def test_the_number_of_values_has_a_limit_whatever_they_are(part: bytes) -> None:
+    with pytest.raises(Garbled, match="100,000 values"):
+        decode(b'{"a":[' + b",".join([part] * (NODES + 1)) + b"]}")
+
+
+def test_what_stands_in_a_text_does_not_count() -> None:
+    text = 'a "list", [of] {things}\\ ' * 100_000
+    assert decode(orjson.dumps({"text": text, "list": [[]] * 100})) == {"text": text, "list": [[]] * 100}
+
+
+@given(st.lists(st.text('"\\{}[],:ab'), min_size=1), st.integers(1, 300))
+def test_the_look_before_decoding_refuses_nothing_that_is_within_the_bounds(
+    texts: list[str], times: int
+) -> None:
+    value = {"texts": [texts] * times}
+    assert too_deep(value) is None or sum(map(len, texts)) * times > NODES
+    assert decode(orjson.dumps(value)) == value
+
+
+def first(id: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":{"text":"' % id + b"x" * 2_000 + b'"}}'
+
+
+def last(id: bytes) -> bytes:
+    return b'{"result":{"text":"' + b"x" * 2_000 + b'"},"jsonrpc":"2.0","id":%b}\r' % id
+
+
+@pytest.mark.parametrize("shape", [first, last])
+def test_the_id_of_an_answer_is_found_at_either_end(shape: Callable[[bytes], bytes]) -> None:
+    answer = shape(b"12")
+    assert guess_id(answer[:ENDS], answer[-ENDS:]) == 12
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"id" : 3 , "jsonrpc" : "2.0" , "error" : {}',
+        b'{"id":3,"result":',
+        b'{ "error":{},"id":3 , "jsonrpc":"2.0"}',
+    ],
+)
+def test_servers_spell_answers_differently(data: bytes) -> None:
+    assert guess_id(data, data) == 3
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"jsonrpc":"2.0","id":3,"method":"ping"}',
+        b'{"method":"x","params":{},"jsonrpc":"2.0","id":3}',
+        b'{"jsonrpc":"2.0","id":"3","result":{}}',
+        b'{"jsonrpc":"2.0","result":{"id":3}}',
+        b'{"jsonrpc":"2.0","result":{"text":"\\"id\\":3}',
+        b'{"jsonrpc":"2.0","id":1234567890123456789,"result":{}}',
+        b"some words about an answer",
+        b"",
+    ],
+)
+def test_what_is_no_answer_of_ours_is_not_guessed_at(data: bytes) -> None:
+    assert guess_id(data[:ENDS], data[-ENDS:]) is None
+
+
+@given(st.integers(0, 10**15 - 1), SPACE, OBJECTS, st.booleans())
+def test_any_answer_leads_to_its_request(id: int, space: str, result: dict[str, Json], reverse: bool) -> None:
+    parts = [b'"jsonrpc":"2.0"', b'"id":%d' % id, b'"result":' + orjson.dumps(result)]
+    joined = f"{space},{space}".encode().join(parts[::-1] if reverse else parts)
+    data = f"{space}{{{space}".encode() + joined + b"}"
+    assert guess_id(data[:ENDS], data[-ENDS:]) == id
+
+
+@pytest.mark.parametrize(
+    "text, read",
+    [
+        (rb"cut \ud83d", "cut \ufffd"),
+        (rb"\uDE00 and \ud83d\ud83d\ude00", "\ufffd and \ufffd\U0001f600"),
+        (rb"\ud83d \\ud83d \\\ud83d \n", "\ufffd \\ud83d \\\ufffd \n"),
+    ],
+)
+def test_half_a_character_does_not_cost_the_message(text: bytes, read: str) -> None:
+    assert parse(b'{"text":"%b"}' % text) == {"text": read}
+
+
+@pytest.mark.parametrize("text", [rb'"\ud83', rb'"\ud83d', b'"\\ud83d" x'])
+def test_what_is_broken_besides_is_garbled(text: bytes) -> None:
+    with pytest.raises(Garbled, match="not JSON"):
+        parse(text)
+
+
+def test_what_would_take_long_to_mend_is_garbled() -> None:
+    with pytest.raises(Garbled, match="surrogate"):
+        parse(b'{"text":"\\ud83d%b"}' % (rb"\n" * (1 << 20)))

@@ -1,0 +1,344 @@
+"""Changes are noticed however the server tells of them, and a server that is gone is noticed too."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.sources.mcp.rehearsed import Scripted, listed
+from tests.waiting import until
+from toolcrib.sources.mcp import list_watch as module
+from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, Unsent
+from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.list_watch import Watch
+from toolcrib.sources.mcp.resource_lists import Part
+from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.subscriptions import Following
+
+pytestmark = pytest.mark.anyio
+
+LEGACY = Greeting(era="legacy", revision="2025-06-18", has_tools=True, tells=True)
+MODERN = Greeting(era="modern", revision="2026-07-28", has_tools=True, tells=True)
+SILENT = Greeting(era="modern", revision="2026-07-28", has_tools=True)
+
+Refresh = Callable[[], Awaitable[None]]
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CHANGED = "notifications/tools/list_changed"
+
+
+class Refreshes:
+    """Counts lists, and fails as told."""
+
+    def __init__(self, *faults: Exception | None) -> None:
+        self.faults, self.count = list(faults), 0
+
+    async def __call__(self) -> None:
+        self.count += 1
+        fault = self.faults.pop(0) if self.faults else None
+        if fault is not None:
+            raise fault
+
+
+class Kept:
+    """A life that counts what it is asked to do."""
+
+    def __init__(
+        self, server: Scripted, greeting: Greeting, refresh: Refresh, behind: Collection[Part] = ()
+    ) -> None:
+        self.refresh, self.behind = refresh, behind
+        self.updates: list[str] = []
+        self.following = Following(server, greeting.era, self.updates.append)
+        self.listed: list[set[Part]] = []
+        self.failing: list[Collection[Part]] = []
+        """What cannot be listed, time after time."""
+
+    async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+        self.listed.append(set(parts))
+        return self.failing.pop(0) if self.failing else ()
+
+
+@asynccontextmanager
+async def watched(
+    server: Scripted,
+    greeting: Greeting,
+    refresh: Refresh | Kept,
+    **settings: Any,
+) -> AsyncGenerator[Watch]:
+    kept = refresh if isinstance(refresh, Kept) else Kept(server, greeting, refresh)
+    watch = Watch(McpSettings(id="fs", **settings))
+    server.heard = watch.heard
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.keep, server, greeting, kept)
+        yield watch
+        tasks.cancel_scope.cancel()
+
+
+async def death(server: Scripted, greeting: Greeting, refresh: Refresh, **settings: Any) -> str:
+    """Wait until the watch ends; return what it says of that."""
+    watch = Watch(McpSettings(id="fs", **settings))
+    watch.doubt()
+    with pytest.RaisesGroup(ConnectionError) as caught, anyio.fail_after(5):
+        await watch.keep(server, greeting, Kept(server, greeting, refresh))
+    return str(caught.value.exceptions[0])
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a minute pass in no time."""
+    monkeypatch.setattr(module, "POLL", 0.005)
+    monkeypatch.setattr(module, "LULL", 0.001)
+    monkeypatch.setattr(module, "PAUSE", 0.001)
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize("greeting", [LEGACY, MODERN])
+async def test_a_change_that_is_told_brings_a_new_list(greeting: Greeting) -> None:
+    refresh = Refreshes()
+    async with watched(server := Scripted(subscriptions__listen=None), greeting, refresh):
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 1)
+        server.heard("notifications/prompts/list_changed", {})
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 2)
+
+
+async def test_a_thousand_changes_at_once_bring_one_list_at_a_time() -> None:
+    running = most = count = 0
+
+    async def refresh() -> None:
+        nonlocal running, most, count
+        running, count = running + 1, count + 1
+        most = max(most, running)
+        await anyio.sleep(0.01)
+        running -= 1
+
+    async with watched(server := Scripted(), LEGACY, refresh):
+        for _ in range(1_000):
+            server.heard(CHANGED, {})
+        await until(lambda: count == 1)
+        for _ in range(1_000):
+            server.heard(CHANGED, {})
+            await anyio.lowlevel.checkpoint()
+        await until(lambda: count == 2)
+        await anyio.wait_all_tasks_blocked()
+    assert (count, most) == (2, 1)
+
+
+@pytest.mark.requirement("B2")
+async def test_a_modern_server_is_subscribed_to() -> None:
+    refresh = Refreshes()
+    async with watched(server := Scripted(subscriptions__listen=None), MODERN, refresh):
+        await until(lambda: server.count("subscriptions/listen") == 1)
+        params = server.asked[0][1]
+        assert params["notifications"] == {"toolsListChanged": True}
+        assert "io.modelcontextprotocol/protocolVersion" in params["_meta"]
+        server.heard(ACKNOWLEDGED, {})
+        await until(lambda: refresh.count == 1)
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize("end", [{}, Cut("the stream broke"), Garbled("what?")])
+async def test_a_subscription_that_ends_is_made_again(end: Any) -> None:
+    server = Scripted(subscriptions__listen=[end, end, None])
+    async with watched(server, MODERN, Refreshes()):
+        await until(lambda: server.count("subscriptions/listen") == 3)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
+    refresh, server = Refreshes(), Scripted(subscriptions__listen=Refusal(-32601, "what?"))
+    async with watched(server, MODERN, refresh):
+        await until(lambda: refresh.count > 2)
+    assert server.count("subscriptions/listen") == 1
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize(
+    "greeting, transport",
+    [(SILENT, "stdio"), (SILENT, "http"), (MODERN, "http"), (LEGACY, "http")],
+)
+async def test_a_server_that_cannot_tell_or_might_not_is_polled(greeting: Greeting, transport: str) -> None:
+    refresh = Refreshes()
+    async with watched(Scripted(subscriptions__listen=None), greeting, refresh, transport=transport):
+        await until(lambda: refresh.count > 2)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_server_that_tells_is_not_polled_unless_the_operator_wants_it() -> None:
+    polled, told = Refreshes(), Refreshes()
+    silent, server = Scripted(), Scripted(subscriptions__listen=None)
+    async with (
+        watched(server, MODERN, told, poll=0),
+        watched(silent, LEGACY, told, transport="sse"),
+        watched(Scripted(), LEGACY, polled, poll=0.005),
+    ):
+        await until(lambda: server.count("subscriptions/listen") == 1)
+        server.heard(ACKNOWLEDGED, {})
+        await until(lambda: polled.count > 5)
+    assert told.count == 1
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_transport_that_stops_hearing_is_no_disaster() -> None:
+    class Deaf(Scripted):
+        async def hear(self) -> None:
+            raise Cut("the stream broke")
+
+    refresh = Refreshes()
+    async with watched(server := Deaf(), LEGACY, refresh):
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 1)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_list_that_failed_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    refresh = Refreshes(Cut("s3cret"), Refusal(-1, "no"), TimeoutError(), Cut("4"), None)
+
+    def redact(text: str) -> str:
+        return text.replace("s3cret", "***")
+
+    async with watched(server := Scripted(), LEGACY, refresh, redact=redact):
+        server.heard(CHANGED, {})
+        await until(lambda: refresh.count == 5)
+    assert "so the last ones stay: ***" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_web_server_that_fails_to_list_three_times_is_dead() -> None:
+    refresh = Refreshes(Unsent("1"), None, Unsent("2"), Status(500, "3"), TimeoutError())
+    reason = await death(Scripted(tools__list=listed()), SILENT, refresh, transport="http", start_timeout=9.0)
+    assert reason == "the server failed to list its tools 3 times: no answer within 9 s"
+    assert refresh.count == 5
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.requirement("C4")
+async def test_a_list_has_a_time_limit() -> None:
+    tries = 0
+
+    async def refresh() -> None:
+        nonlocal tries
+        tries += 1
+        await anyio.sleep_forever()
+
+    async with watched(server := Scripted(), LEGACY, refresh, start_timeout=0.01):
+        server.heard(CHANGED, {})
+        await until(lambda: tries == 2)
+
+
+async def test_a_lost_connection_ends_the_watch() -> None:
+    server = Scripted()
+    server.lose("it exited with status 3")
+    assert await death(server, LEGACY, Refreshes()) == "it exited with status 3"
+
+
+@pytest.mark.parametrize(
+    "fault", [Unsent("no route"), Cut("reset"), Status(503, "gone"), Garbled("a login page")]
+)
+async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: Fault) -> None:
+    reason = await death(Scripted(tools__list=fault), SILENT, Refreshes(), transport="http")
+    assert reason == f"the server cannot be reached: {fault}"
+
+
+async def test_a_web_server_in_doubt_that_is_mute_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PROBE", 0.01)
+    reason = await death(Scripted(tools__list=None), SILENT, Refreshes(), transport="http")
+    assert reason == "the server did not answer within 0.01 s"
+
+
+@pytest.mark.usefixtures("brisk")
+@pytest.mark.parametrize("answer", [listed("a"), Refusal(-1, "not now")])
+async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
+    server = Scripted(tools__list=answer)
+    async with watched(server, SILENT, Refreshes(), transport="http") as watch:
+        for count in (1, 2):
+            watch.doubt()
+            await until(lambda count=count: server.count("tools/list") == count)
+
+
+async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
+    server = Scripted(tools__list=Cut("gone"))
+    async with watched(server, LEGACY, Refreshes()) as watch:
+        watch.doubt()
+        await anyio.wait_all_tasks_blocked()
+    assert not server.asked
+
+
+# --- what is no tool ---
+
+ALL = Greeting(
+    era="legacy",
+    revision="2025-06-18",
+    has_tools=True,
+    tells=True,
+    has_resources=True,
+    tells_resources=True,
+    has_prompts=True,
+)
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_lists_of_which_nothing_is_told_are_asked_for() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, refresh := Refreshes())
+    async with watched(server, ALL, kept):
+        await until(lambda: len(kept.listed) > 2)
+    assert kept.listed[0] == {"prompts"}
+    assert refresh.count == 0
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_an_operator_can_have_all_asked_for() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, Refreshes())
+    async with watched(server, ALL, kept, poll=0.005):
+        await until(lambda: {"resources", "prompts"} in kept.listed)
+
+
+async def test_what_was_late_at_the_start_is_asked_for_again() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, Refreshes(), behind=("prompts",))
+    async with watched(server, ALL, kept):
+        await until(lambda: kept.listed == [{"prompts"}])
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_what_failed_is_asked_for_again_and_costs_no_web_server_its_life() -> None:
+    server = Scripted(tools__list=listed())
+    kept = Kept(server, ALL, Refreshes())
+    kept.failing = [("resources",)] * 5
+    async with watched(server, ALL, kept, transport="http", poll=600):
+        server.heard("notifications/resources/list_changed", {})
+        await until(lambda: len(kept.listed) == 6)
+    assert kept.listed == [{"resources"}] * 6
+
+
+@pytest.mark.usefixtures("brisk")
+async def test_a_list_that_hangs_is_given_up_and_asked_for_again() -> None:
+    class Hanging(Kept):
+        async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+            self.listed.append(set(parts))
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    server = Scripted()
+    kept = Hanging(server, ALL, Refreshes())
+    async with watched(server, ALL, kept, start_timeout=0.005, poll=600):
+        server.heard("notifications/prompts/list_changed", {})
+        await until(lambda: kept.listed[:2] == [{"prompts"}] * 2)
+
+
+async def test_what_is_told_of_a_resource_nobody_follows_is_not_passed_on() -> None:
+    server = Scripted()
+    kept = Kept(server, ALL, Refreshes())
+    server.heard("notifications/resources/updated", {"uri": "x://1"})
+    async with watched(server, ALL, kept) as watch:
+        watch.heard("notifications/resources/updated", {"uri": "x://1"})
+        watch.heard(ACKNOWLEDGED, {"notifications": {"resourceSubscriptions": []}})
+        watch.heard("notifications/unheard/of", {})
+        await anyio.wait_all_tasks_blocked()
+    assert (kept.updates, kept.listed) == ([], [])

@@ -1,0 +1,82 @@
+"""Our ends of a server's streams close at once, whatever is on its way, and never write to nobody."""
+
+import asyncio
+import io
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from tests.sources.mcp.under import PATIENT
+from toolcrib.sources.mcp.errors import Unsent
+from toolcrib.sources.mcp.lines import Overlong
+from toolcrib.sources.mcp.process_streams import Input, Output
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return ("asyncio", {"use_uvloop": request.param})
+
+
+def nothing() -> None:
+    """Nobody wants to know."""
+
+
+@asynccontextmanager
+async def written(lost: Callable[[], None] = nothing) -> AsyncGenerator[tuple[Input, io.FileIO]]:
+    out, into = os.pipe()
+    pipe = Input(lost)
+    with io.FileIO(out, "rb") as far, io.FileIO(into, "wb") as near:
+        await asyncio.get_running_loop().connect_write_pipe(lambda: pipe, near)
+        yield pipe, far
+        await pipe.abort()
+
+
+async def test_nothing_is_written_before_there_is_a_pipe_or_after() -> None:
+    pipe = Input(nothing)
+    with pytest.raises(Unsent):
+        pipe.write(b"x")
+    pipe.close()
+    await pipe.abort()
+    assert pipe.unread == 0
+    async with written() as (open_pipe, far):
+        open_pipe.write(b"x")
+        assert os.read(far.fileno(), 10) == b"x"
+        open_pipe.close()
+        with pytest.raises(Unsent):
+            open_pipe.write(b"y")
+
+
+async def test_what_nobody_reads_does_not_keep_it_open() -> None:
+    ends: list[int] = []
+    async with written(lambda: ends.append(1)) as (pipe, _):
+        pipe.write(b"x" * (1 << 20))
+        assert pipe.full
+        assert pipe.unread > 1 << 19
+        pipe.close()
+        with anyio.fail_after(PATIENT):
+            await pipe.abort()
+            await pipe.room()
+    assert ends == [1]
+
+
+async def test_once_given_up_nobody_waits_for_room() -> None:
+    async with written() as (pipe, _):
+        pipe.give_up()
+        pipe.write(b"x" * (1 << 20))
+        assert not pipe.full
+
+
+async def test_messages_that_come_while_others_wait_keep_their_order() -> None:
+    taken: list[bytes | Overlong] = []
+    output = Output(taken.append, nothing, nothing)
+    output.data_received(b"".join(b"%d\n" % number for number in range(1_000)))
+    output.data_received(b"1000\n")
+    with anyio.fail_after(PATIENT):
+        while len(taken) <= 1_000:
+            await anyio.lowlevel.checkpoint()
+    assert taken == [b"%d" % number for number in range(1_001)]

@@ -1,0 +1,65 @@
+"""A server may ask what the caller declared and the operator lets through, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from toolcrib.sources.mcp.relayed_requests import RELAYS, relayed, unfit
+from toolcrib.sources.mcp.server_settings import McpSettings
+
+FORM: dict[str, Any] = {}
+URL: dict[str, Any] = {"mode": "url", "url": "https://example.com"}
+SAMPLE: dict[str, Any] = {"messages": []}
+TOOLED: dict[str, Any] = {"messages": [], "tools": []}
+METHOD, PARAMS = -32601, -32602
+
+
+@pytest.mark.requirement("D14")
+@pytest.mark.parametrize(
+    "capabilities, method, params, code",
+    [
+        ({"elicitation": {}}, "elicitation/create", FORM, None),
+        ({"elicitation": {}}, "elicitation/create", {"mode": "form"}, None),
+        ({"elicitation": {}}, "elicitation/create", URL, PARAMS),
+        ({"elicitation": {"form": {}}}, "elicitation/create", URL, PARAMS),
+        ({"elicitation": {"url": {}}}, "elicitation/create", URL, None),
+        ({"elicitation": {"url": {}}}, "elicitation/create", FORM, PARAMS),
+        ({"elicitation": {"form": {}, "url": {}}}, "elicitation/create", FORM, None),
+        ({"elicitation": {}}, "elicitation/create", {"mode": ["form"]}, PARAMS),
+        ({"elicitation": {}}, "sampling/createMessage", SAMPLE, METHOD),
+        ({"sampling": {}}, "sampling/createMessage", SAMPLE, None),
+        ({"sampling": {}}, "sampling/createMessage", TOOLED, PARAMS),
+        ({"sampling": {}}, "sampling/createMessage", {"toolChoice": {}}, PARAMS),
+        ({"sampling": {"tools": {}}}, "sampling/createMessage", TOOLED, None),
+        ({"roots": {}}, "roots/list", {}, None),
+        ({"roots": None}, "roots/list", {}, METHOD),
+        ({}, "roots/list", {}, METHOD),
+        ({"tasks": {}, "": {}}, "tasks/list", {}, METHOD),
+    ],
+)
+def test_what_may_be_asked(
+    capabilities: dict[str, Any], method: str, params: dict[str, Any], code: int | None
+) -> None:
+    found = unfit(method, params, capabilities)
+    assert (found and found[0]) == code
+
+
+@pytest.mark.requirement("D14")
+def test_a_server_gets_to_know_what_is_relayed_as_it_was_declared() -> None:
+    declared: dict[str, Any] = {
+        "experimental": {},
+        "roots": {"listChanged": True},
+        "elicitation": {"url": {}},
+        "sampling": 1,
+    }
+    assert relayed(declared, RELAYS) == {"elicitation": {"url": {}}, "roots": {"listChanged": True}}
+    assert relayed(declared, {"roots"}) == {"roots": {"listChanged": True}}
+    assert relayed(declared, ()) == relayed({}, RELAYS) == {}
+
+
+def test_programs_are_not_told_roots_unless_the_operator_says_so() -> None:
+    assert McpSettings(id="x").relays == {"elicitation", "sampling"}
+    assert McpSettings(id="x", transport="http").relays == McpSettings(id="x", transport="sse").relays
+    assert McpSettings(id="x", transport="http").relays == {"elicitation", "sampling", "roots"}
+    assert McpSettings(id="x", relay=frozenset({"roots"})).relays == {"roots"}
+    assert McpSettings(id="x", transport="http", relay=frozenset()).relays == frozenset()

@@ -1,0 +1,83 @@
+"""A server's program is found before anything is started, and sees little of our environment."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from toolcrib.sources.mcp import server_process as module
+from toolcrib.sources.mcp.errors import Unsent
+from toolcrib.sources.mcp.server_process import environment, find, launch
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "serve"
+    path.write_text("#!/bin/sh\nexit 0\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_program_is_found_on_the_path_of_its_server(program: Path) -> None:
+    assert find(["serve", "--stdio"], {"PATH": str(program.parent)}, None) == str(program)
+    with pytest.raises(
+        Unsent, match="no program named 'serve' on the PATH; install it or give its full path"
+    ):
+        find(["serve"], {"PATH": "/nowhere"}, None)
+
+
+def test_without_a_path_the_usual_places_are_searched() -> None:
+    assert find(["sh"], {}, None).endswith("/sh")
+
+
+def test_a_path_is_taken_as_it_is_and_from_where_the_server_runs(program: Path, tmp_path: Path) -> None:
+    assert find([str(program)], {}, None) == str(program)
+    assert Path(find(["./serve"], {}, tmp_path)).samefile(program)
+    with pytest.raises(Unsent, match=r"there is no program at .*other; install it or correct the path"):
+        find(["./other"], {}, tmp_path)
+    with pytest.raises(Unsent, match="there is no program at"):
+        find([str(tmp_path)], {}, None)
+
+
+def test_a_file_that_is_no_program_is_told_as_such(program: Path) -> None:
+    program.chmod(0o644)
+    if os.access(program, os.X_OK):  # a superuser of some systems may run anything
+        pytest.skip("everything is executable here")
+    with pytest.raises(Unsent, match="is not executable; make it so"):
+        find([str(program)], {}, None)
+
+
+def test_a_command_and_its_folder_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(Unsent, match="its command is empty"):
+        find([], {}, None)
+    with pytest.raises(Unsent, match="does not exist; create it or give another `cwd`"):
+        find(["sh"], {}, tmp_path / "gone")
+
+
+def test_elsewhere_than_on_posix_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sys, "platform", "win32")
+    with pytest.raises(Unsent, match="reach this one over HTTP"):
+        find(["sh"], {}, None)
+
+
+def test_a_server_sees_little_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"HOME": "/h", "PATH": "/p", "TZ": "UTC", "TOOLCRIB_ADMIN_KEY": "x"})
+    assert environment({"PATH": "/q", "TOKEN": "t"}) == {
+        "HOME": "/h",
+        "PATH": "/q",
+        "TZ": "UTC",
+        "TOKEN": "t",
+    }
+
+
+@pytest.mark.parametrize("argument", ["a\0b", "x" * (4 << 20)])
+async def test_what_the_system_does_not_take_is_told_and_leaves_nothing_open(argument: str) -> None:
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208 - only their number counts
+    with pytest.raises(Unsent, match="could not be started"):
+        launch(sys.executable, ["python", argument], env={}, cwd=None, grace=1, ended=lambda _: None)
+    await anyio.lowlevel.checkpoint()
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208 - the same

@@ -1,0 +1,54 @@
+"""The result cache stays within its bounds, and lets go of what was used longest ago."""
+
+import pytest
+
+from toolcrib.model import Result
+from toolcrib.store.shared.result_cache import LARGEST, Results, weigh
+
+
+def still() -> float:
+    return 0.0
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    results = Results(still, entries=3)
+    for key in "abc":
+        results.keep(key, Result(data=key), 10.0)
+    assert results.recall("a") == Result(data="a")
+    results.keep("d", Result(data="d"), 10.0)
+    assert results.recall("b") is None
+    assert [results.recall(key) is not None for key in "acd"] == [True, True, True]
+
+
+def test_heavy_results_push_out_as_many_as_it_takes() -> None:
+    heavy = Result(data="x" * 1_000)
+    results = Results(still, size=10 * weigh(heavy))
+    for number in range(100):
+        results.keep(str(number), heavy, 10.0)
+    assert [key for key in map(str, range(100)) if results.recall(key)] == list(map(str, range(90, 100)))
+    # A replaced one must not be counted twice, nor one that was too old.
+    for _ in range(100):
+        results.keep("99", heavy, 10.0)
+    assert sum(results.recall(str(number)) is not None for number in range(100)) == 10
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result(data="x" * (LARGEST + 1)),
+        Result(encoded=b"x" * (LARGEST + 1)),
+        Result(content=({"type": "text", "text": "x" * (LARGEST + 1)},)),
+        Result(data=object()),
+    ],
+)
+def test_what_is_too_large_or_no_json_is_not_kept(result: Result) -> None:
+    results = Results(still)
+    results.keep("key", Result(data=1), 10.0)
+    results.keep("key", result, 10.0)
+    assert results.recall("key") is None
+
+
+def test_what_is_encoded_is_weighed_once() -> None:
+    data = {"a": "x" * 1_000}
+    assert weigh(Result(data=data, encoded=b"y" * 1_000)) < 1_100
+    assert 1_000 < weigh(Result(data=data)) < 1_100

@@ -1,0 +1,148 @@
+"""What sources tell of their resources: asked for after every start, heard from whoever holds the place."""
+
+import anyio
+import pytest
+
+from tests.supervisor.running import QUICK, TOOL, Noted, reaches, running, source, state_of, until
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.interfaces import Offer, Upkeep
+from toolcrib.supervisor import Supervisor
+from toolcrib.supervisor.resource_updates import PATIENCE
+from toolcrib.testing import FakeSource
+
+pytestmark = pytest.mark.anyio
+
+
+class Teller(FakeSource):
+    """A source that notes what it is to tell of, and does as the test says."""
+
+    def __init__(self) -> None:
+        super().__init__([TOOL])
+        self.followed: list[frozenset[str]] = []
+        self.refusing: dict[str, ToolcribError] = {}
+        self.raising: Exception | None = None
+        self.thinking = 0.0
+
+    async def follow(self, uris: frozenset[str]) -> dict[str, ToolcribError]:
+        self.followed.append(uris)
+        await anyio.sleep(self.thinking)
+        if self.raising is not None:
+            raise self.raising
+        return self.refusing
+
+
+class Reader:
+    """Who follows resources and hears of them."""
+
+    def __init__(self, *uris: str) -> None:
+        self.uris, self.heard = frozenset(uris), list[tuple[str, str]]()
+
+    def wanted(self, source: str) -> frozenset[str]:
+        return self.uris if source == "f" else frozenset()
+
+    def updated(self, source: str, uri: str) -> None:
+        self.heard.append((source, uri))
+
+
+def told(reader: Reader, *sources: FakeSource, upkeep: Upkeep = QUICK) -> Supervisor:
+    supervisor = Supervisor(Noted())
+    supervisor.news.attend(reader.wanted, reader.updated)
+    for each in sources:
+        supervisor.add(each, upkeep)
+    return supervisor
+
+
+async def test_it_is_asked_again_whenever_it_has_come_up() -> None:
+    reader, teller = Reader("x://1"), Teller()
+    async with running(told(reader, teller)):
+        await until(lambda: len(teller.followed) == 1)
+        teller.update("x://1")
+        teller.die()
+        await until(lambda: len(teller.followed) == 2)
+    assert teller.followed == [{"x://1"}, {"x://1"}]
+    assert reader.heard == [("f", "x://1")]
+
+
+async def test_it_is_asked_nothing_where_nothing_is_followed() -> None:
+    teller = Teller()
+    async with running(told(Reader(), teller)) as tasks:
+        await reaches_up(teller)
+        await anyio.sleep(1)
+        assert teller.followed == []
+        tasks.cancel_scope.cancel()
+
+
+async def reaches_up(teller: FakeSource) -> None:
+    await until(lambda: teller.running == 1)
+
+
+async def test_it_learns_what_has_changed() -> None:
+    reader, teller = Reader(), Teller()
+    supervisor = told(reader, teller)
+    supervisor.refollow("f")
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        reader.uris = frozenset({"x://2"})
+        supervisor.refollow("f")
+        supervisor.refollow("nobody")
+        await until(lambda: teller.followed == [{"x://2"}])
+
+
+async def test_another_instance_tells_in_its_place() -> None:
+    reader, old, new = Reader("x://1"), Teller(), Teller()
+    supervisor = told(reader, old)
+    async with running(supervisor):
+        await until(lambda: len(old.followed) == 1)
+        supervisor.replace(new, QUICK)
+        await until(lambda: len(new.followed) == 1)
+        old.update("x://1")
+        new.update("x://1")
+    assert reader.heard == [("f", "x://1")]
+
+
+async def test_whatever_goes_wrong_is_said_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    reader, teller = Reader("x://1"), Teller()
+    teller.refusing = {"x://1": Refused("NOT_FOUND", "there is none")}
+    supervisor = told(reader, teller)
+    async with running(supervisor):
+        await until(lambda: "f does not tell of changes to x://1: there is none" in caplog.text)
+        teller.raising = ValueError("odd")
+        supervisor.refollow("f")
+        await until(lambda: "f does not tell what has changed: ValueError: odd" in caplog.text)
+        teller.thinking = 10 * PATIENCE
+        supervisor.refollow("f")
+        await anyio.sleep(2 * PATIENCE)
+        assert state_of(supervisor).state == "up"
+
+
+async def test_a_source_that_tells_nothing_is_asked_nothing() -> None:
+    fake = source()
+    supervisor = told(Reader("x://1"), fake)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        supervisor.refollow("f")
+
+
+async def test_one_that_is_followed_does_not_go_to_sleep() -> None:
+    reader, teller = Reader("x://1"), Teller()
+    supervisor = told(reader, teller, upkeep=Upkeep(idle=1.0))
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        await anyio.sleep(10)
+        assert state_of(supervisor).state == "up"
+        reader.uris = frozenset()
+        await reaches(supervisor, "asleep")
+
+
+async def test_one_that_sleeps_tells_nothing_and_is_not_woken_for_it() -> None:
+    reader, teller = Reader(), Teller()
+    supervisor = Supervisor(Noted())
+    supervisor.news.attend(reader.wanted, reader.updated)
+    supervisor.add(teller, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
+    async with running(supervisor):
+        reader.uris = frozenset({"x://1"})
+        supervisor.refollow("f")
+        await anyio.sleep(10)
+        assert (state_of(supervisor).state, teller.followed) == ("asleep", [])
+        await supervisor.wake("f")
+        await until(lambda: teller.followed == [{"x://1"}])

@@ -1,0 +1,294 @@
+"""One source over time: backoff, crash loops, grace, and whose word on it counts."""
+
+import asyncio
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from tests.supervisor.running import (
+    QUICK,
+    READS,
+    TOOL,
+    Calls,
+    Noted,
+    reaches,
+    running,
+    source,
+    state_of,
+    until,
+)
+from toolcrib.errors import Unavailable
+from toolcrib.interfaces import Link, Offer, Upkeep
+from toolcrib.model import Call, Result
+from toolcrib.supervisor import Supervisor
+from toolcrib.supervisor.failure_reasons import reason
+from toolcrib.testing import FakeSource
+
+pytestmark = pytest.mark.anyio
+
+
+class Timed(FakeSource):
+    """Notes when it was run."""
+
+    def __init__(self) -> None:
+        super().__init__([TOOL])
+        self.times: list[float] = []
+
+    async def run(self, link: Link) -> None:
+        self.times.append(anyio.current_time())
+        await super().run(link)
+
+    def pauses(self) -> list[float]:
+        return [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
+
+
+async def hang(_call: Call) -> Result:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+@pytest.mark.requirement("C2")
+@pytest.mark.check(30)
+async def test_restarts_back_off_with_jitter_until_it_is_a_crash_loop_tried_once_a_minute() -> None:
+    fake = Timed()
+    fake.failing = "no such file"
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake, Upkeep(backoff=1.0, most_restarts=7))
+    async with running(supervisor):
+        await until(lambda: fake.runs == 8)
+        await reaches(supervisor, "crash_loop")
+        for pause, most in zip(fake.pauses(), [1, 2, 4, 8, 16, 30, 30], strict=True):
+            assert most / 2 <= pause <= most
+        assert len({pause / most for pause, most in zip(fake.pauses(), [1, 2, 4, 8], strict=False)}) == 4
+        with pytest.raises(Unavailable, match="keeps failing") as down:
+            await supervisor.wake("f")
+        assert 59 < (down.value.problem.retry_after or 0) <= 60
+        await until(lambda: fake.runs == 11)
+        assert fake.pauses()[7:] == pytest.approx([60, 60, 60])
+        assert state_of(supervisor).state == "crash_loop"
+        assert state_of(supervisor).restarts == 10
+
+
+async def test_a_crash_loop_stays_one_while_it_is_tried_and_ends_when_it_is_up() -> None:
+    fake = source()
+    fake.failing = "no"
+    supervisor = Supervisor(Noted(), patience=5.0)
+    supervisor.add(fake, Upkeep(backoff=0.1, most_restarts=1))
+    async with running(supervisor):
+        await reaches(supervisor, "crash_loop")
+        fake.starting, runs = anyio.Event(), fake.runs
+        await until(lambda: fake.runs > runs)
+        assert state_of(supervisor).state == "crash_loop"
+        fake.failing = None
+        fake.starting.set()
+        await reaches(supervisor, "up")
+        fake.die()
+        await reaches(supervisor, "crash_loop")
+        await reaches(supervisor, "up")
+        await anyio.sleep(1.01)
+        fake.die()
+        await reaches(supervisor, "down")
+
+
+async def test_a_test_during_a_try_of_a_crash_loop_waits_for_that_try() -> None:
+    fake = source()
+    fake.failing = "no"
+    supervisor = Supervisor(Noted(), patience=5.0)
+    supervisor.add(fake, Upkeep(most_restarts=0))
+    async with running(supervisor) as tasks:
+        await reaches(supervisor, "crash_loop")
+        fake.starting = anyio.Event()
+        await until(lambda: fake.runs == 2)
+        tasks.start_soon(_after, 0.5, fake.starting.set)
+        assert (await supervisor.test("f", 2.0)).state == "crash_loop"
+        assert fake.runs == 2
+
+
+async def _after(seconds: float, do: Callable[[], object]) -> None:
+    await anyio.sleep(seconds)
+    do()
+
+
+async def test_without_restart_it_is_stopped_for_good() -> None:
+    fake, shelf = source(), Noted()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, Upkeep(restart=False, grace=5.0))
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.die()
+        await reaches(supervisor, "stopped")
+        assert shelf.degraded == {"f"}
+        with pytest.raises(Unavailable, match="operator") as stopped:
+            await supervisor.wake("f")
+        assert stopped.value.problem.retry_after is None
+        await anyio.sleep(100)
+        assert (fake.runs, shelf.shown) == (1, {})
+        assert state_of(supervisor).tools == 0
+
+
+@pytest.mark.requirement("B6")
+async def test_tools_stay_marked_for_the_time_of_grace_however_often_it_is_tried() -> None:
+    fake, shelf = source(), Noted()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, Upkeep(backoff=0.5, grace=10.0))
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.die()
+        await until(lambda: fake.runs == 2)
+        await reaches(supervisor, "up")
+        await anyio.sleep(5)
+        fake.failing, went = "no", anyio.current_time()
+        fake.die()
+        await until(lambda: shelf.degraded == {"f"})
+        await until(lambda: not shelf.shown)
+        assert anyio.current_time() - went == pytest.approx(10, abs=0.1)
+        fake.failing = None
+        await reaches(supervisor, "up")
+        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a",)}, set())
+        await anyio.sleep(100)
+        assert shelf.shown == {"f": ("f:a",)}
+
+
+async def test_what_is_remembered_is_shown_marked_until_it_is_up() -> None:
+    fake, shelf = source("a", "b"), Noted()
+    fake.starting = anyio.Event()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, remembered=Offer(tools=[TOOL]))
+    async with running(supervisor):
+        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a",)}, {"f"})
+        assert state_of(supervisor).tools == 1
+        fake.starting.set()
+        await supervisor.wake("f")
+        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a", "f:b")}, set())
+
+
+async def test_one_that_is_found_at_the_moment_its_grace_ends_keeps_its_tools() -> None:
+    shelf, fake = Noted(), source()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, Upkeep(grace=5.0))
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.lose()
+        loop = asyncio.get_running_loop()
+        # So little later that both are due in one turn of the loop, the end of grace first.
+        loop.call_at(loop.time() + 5.0 + 1e-10, fake.offer, fake.tools)
+        await anyio.sleep(6)
+        assert state_of(supervisor).state == "up"
+        assert shelf.shown == {"f": ("f:a",)}
+
+
+async def test_a_source_may_lose_its_server_and_find_it_again() -> None:
+    fake, shelf = FakeSource([READS], hang), Noted()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, QUICK)
+    async with running(supervisor) as tasks:
+        calls = Calls(supervisor, tasks)
+        await reaches(supervisor, "up")
+        calls.make("one", READS)
+        await until(lambda: bool(fake.calls))
+        fake.lose("the stream\nbroke " + "x" * 1000)
+        state = state_of(supervisor)
+        assert (state.state, len(state.last_error or "")) == ("down", 500)
+        assert (state.last_error or "").startswith("the stream broke")
+        assert shelf.degraded == {"f"}
+        await until(lambda: calls.ended == {"one": "SOURCE_DOWN"})
+        with pytest.raises(Unavailable):
+            await supervisor.wake("f")
+        fake.offer([READS])
+        assert (supervisor.is_up("f"), shelf.degraded, fake.runs) == (True, set(), 1)
+        assert state_of(supervisor).last_error == state.last_error
+
+
+async def test_the_first_word_on_a_death_is_kept_and_counted_once() -> None:
+    fake = source()
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake, QUICK)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.lose("exit code 3")
+        fake.die()
+        await until(lambda: fake.runs == 2)
+        await reaches(supervisor, "up")
+        assert (state_of(supervisor).last_error, state_of(supervisor).restarts) == ("exit code 3", 1)
+
+
+async def test_a_test_gives_up_a_run_that_has_lost_its_server() -> None:
+    fake = source()
+    supervisor = Supervisor(Noted())
+    supervisor.add(fake, QUICK)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.lose()
+        await anyio.sleep(10)
+        assert (state_of(supervisor).state, fake.runs) == ("down", 1), (
+            "as long as it runs, it is its own affair"
+        )
+        assert (await supervisor.test("f", 1.0)).state == "up"
+        assert (fake.runs, fake.running, state_of(supervisor).restarts) == (2, 1, 1)
+
+
+async def test_a_try_of_a_crash_loop_that_says_it_is_down_stays_in_it() -> None:
+    class Doubtful(FakeSource):
+        async def run(self, link: Link) -> None:
+            link.down("not today")
+            await super().run(link)
+
+    fake = Doubtful([TOOL])
+    fake.failing = "no"
+    supervisor = Supervisor(Noted(), patience=1.0)
+    supervisor.add(fake, Upkeep(most_restarts=0))
+    async with running(supervisor):
+        await reaches(supervisor, "crash_loop")
+        fake.starting = anyio.Event()
+        await until(lambda: fake.runs == 2)
+        assert state_of(supervisor).state == "crash_loop"
+
+
+async def test_a_run_that_is_over_has_no_say_any_more() -> None:
+    class Late(FakeSource):
+        link: Link | None = None
+
+        async def run(self, link: Link) -> None:
+            self.link = self.link or link
+            await super().run(link)
+
+    fake, shelf = Late([TOOL]), Noted()
+    supervisor = Supervisor(shelf)
+    supervisor.add(fake, QUICK)
+    async with running(supervisor):
+        await reaches(supervisor, "up")
+        fake.die()
+        await until(lambda: fake.runs == 2)
+        await reaches(supervisor, "up")
+        assert fake.link is not None
+        fake.link.down("long ago")
+        fake.link.up(Offer(tools=()))
+        assert (state_of(supervisor).state, shelf.shown) == ("up", {"f": ("f:a",)})
+
+
+async def test_one_that_returns_or_breaks_off_is_dead() -> None:
+    class Weak(FakeSource):
+        async def run(self, link: Link) -> None:
+            if self.runs:
+                raise asyncio.CancelledError
+            self.runs += 1
+
+    supervisor = Supervisor(Noted())
+    supervisor.add(Weak([TOOL]), QUICK)
+    async with running(supervisor):
+        await until(lambda: state_of(supervisor).last_error == "it stopped")
+        await until(lambda: state_of(supervisor).last_error == "it broke off from within")
+
+
+@pytest.mark.parametrize(
+    "error, said",
+    [
+        (OSError("no\n such  file"), "OSError: no such file"),
+        (ValueError(), "ValueError"),
+        (Unavailable("NETWORK_ERROR", "nobody answers"), "nobody answers"),
+        (BaseExceptionGroup("two", [ExceptionGroup("one", [KeyError("x")]), OSError()]), "KeyError: 'x'"),
+    ],
+)
+async def test_a_reason_is_one_line(error: BaseException, said: str) -> None:
+    assert reason(error) == said

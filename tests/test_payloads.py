@@ -1,0 +1,68 @@
+"""What a model is told of a result keeps its caps, and every cut keeps its characters whole."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolcrib.model import Result
+from toolcrib.payloads import SHORT, capped, told
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+DATA = st.recursive(
+    st.none() | st.integers(-(2**53), 2**53) | TEXTS.map(lambda text: text * 50),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+@pytest.mark.requirement("G3")
+@settings(max_examples=200)
+@given(data=DATA, message=TEXTS.map(lambda text: text * 20), most=st.integers(60, 4_000))
+def test_no_cap_is_ever_exceeded(data: Any, message: str, most: int) -> None:
+    whole = told(Result(data=data, message=message))
+    said = capped(whole, most)
+    raw = orjson.dumps(said)
+    assert len(raw) <= most
+    assert orjson.loads(raw) == said
+    assert said["status"] == "success"
+    assert message.startswith(said["message"])
+    assert said == whole or "data" not in said or said["truncated"] is True
+
+
+@pytest.mark.requirement("G3")
+def test_what_is_too_long_is_told_from_its_beginning() -> None:
+    said = capped(told(Result(data="é" * 10_000, message="Read.")), 12_000)
+    assert said["data"] == "é" * (len(said["data"]) - 1) + "…"
+    assert 11_990 < len(orjson.dumps(said)) <= 12_000
+
+
+@pytest.mark.requirement("G3")
+def test_texts_of_a_server_are_told_as_they_are() -> None:
+    result = Result(content=(block('a "quoted" word'), block("x" * 5_000)), message="Read.")
+    assert capped(told(result), 1_000)["data"].startswith('a "quoted" word\nxxx')
+
+
+@pytest.mark.requirement("G3")
+def test_what_phones_look_for_outlives_the_data() -> None:
+    result = Result(data={"will_hangup": True, "extension": "12", "log": "x" * 5_000}, message="Bye.")
+    said = capped(told(result), 1_000)
+    assert (said["will_hangup"], said["extension"], said["truncated"]) == (True, "12", True)
+    assert capped(told(result), 120) == {
+        "status": "success",
+        "message": "Bye.",
+        "will_hangup": True,
+        "extension": "12",
+    }
+
+
+@pytest.mark.requirement("G3")
+def test_a_message_that_does_not_fit_is_cut_to_800() -> None:
+    result = Result(data={"destination": "x" * 9_000}, message="y" * 5_000)
+    assert capped(told(result, data=False), 8_000) == {"status": "success", "message": "y" * SHORT}

@@ -1,0 +1,204 @@
+"""A module's tools are tried out in a gateway of their own, and held to the checklist in one line."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.testing.modules import ACTING, FAULTY, GOOD, SHORT
+from toolcrib import testing
+from toolcrib.sources.functions import ModuleProblem
+from toolcrib.testing import check_tools
+from toolcrib.testing.module_check import Checked, Report, check_module, publish_module
+from toolcrib.testing.modules import find_module, named_in_tests
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to write modules into, which are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name, module in [*sys.modules.items()]:
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return name
+
+
+def checked(report: Report, name: str) -> Checked:
+    return next(each for each in report.tools if each.tool.local == name)
+
+
+def short(report: Report, name: str) -> dict[str, str]:
+    return dict(checked(report, name).shortfalls())
+
+
+@pytest.mark.requirement("E15")
+def test_good_tools_pass_in_one_line(folder: Path) -> None:
+    check_tools(written(folder, "fine_cards.py", GOOD))
+    check_tools("fine_cards")
+
+
+@pytest.mark.requirement("E15")
+def test_what_falls_short_is_listed_with_what_to_do(folder: Path) -> None:
+    with pytest.raises(AssertionError, match="the checklist is not met") as raised:
+        check_tools(written(folder, "short_cards.py", SHORT))
+    lines = str(raised.value).splitlines()
+    assert [line.split(": ")[:2] for line in lines[1:]] == [
+        ["short_cards:say-time", "description"],
+        ["short_cards:say-time", "parameters"],
+        ["short_cards:say-time", "examples"],
+        ["short_cards:say-time", "tags"],
+    ]
+
+
+@pytest.mark.requirement("E15", "E8")
+def test_what_a_tool_does_is_seen_by_running_its_examples(folder: Path) -> None:
+    report = check_module(find_module(written(folder, "faulty_cards.py", FAULTY)))
+    assert set(short(report, "raise-error")) == {"result", "errors"}
+    assert "42" not in str(short(report, "raise-error"))
+    assert checked(report, "raise-error").judged["idempotent"].verdict == "person"
+    assert short(report, "give-other") == {
+        "result": "example 1 gave something else: data.title is not there, and the example shows it"
+    }
+    assert set(short(report, "claim-confidence")) == {"confidence"}
+    assert set(short(report, "claim-little")) == {"confidence"}
+    assert {"name", "registered"} <= set(short(report, "claim_little"))
+    assert {"result", "hints"} <= set(short(report, "claim-much"))
+    assert "agentHints.confidence" in short(report, "claim-much")["hints"]
+    assert checked(report, "count-calls").judged["idempotent"].verdict == "person"
+    assert checked(report, "give-other").judged["idempotent"].verdict == "pass"
+
+
+@pytest.mark.requirement("E15", "E14")
+def test_log_and_metrics_are_looked_at(folder: Path) -> None:
+    report = check_module(find_module(written(folder, "watched_cards.py", GOOD)))
+    judged = checked(report, "get-card").judged
+    assert judged["logging"].message == "its calls are in the log, each under its trace"
+    assert judged["metrics"].message == "its calls are counted and timed"
+    assert judged["parameters"].message == "arguments that do not fit are refused"
+
+
+@pytest.mark.requirement("E15")
+def test_what_may_change_something_is_run_only_when_told(folder: Path) -> None:
+    module = find_module(written(folder, "acting_cards.py", ACTING))
+    judged = checked(check_module(module), "touch-card").judged
+    assert not (folder / "acting_cards.done").exists()
+    assert judged["result"].verdict == "person"
+    judged = checked(check_module(module, run_mutations=True, user="u1"), "touch-card").judged
+    assert (folder / "acting_cards.done").exists()
+    assert judged["result"].verdict == "pass"
+
+
+@pytest.mark.requirement("E15")
+@pytest.mark.parametrize(
+    "place,text,said",
+    [
+        ("test_cards.py", "get_card", "test_cards.py names it"),
+        ("tests/deep/cards_test.py", "'get-card'", "tests/deep/cards_test.py names it"),
+        ("tests/test_all.py", 'check_tools("tested_cards")', "tests/test_all.py names it"),
+        ("tests/test_all.py", "get_cards, forget_card, get-card-v2", ""),
+        ("tests/notes.py", "get_card", ""),
+    ],
+)
+def test_a_test_that_names_the_tool_is_looked_for(folder: Path, place: str, text: str, said: str) -> None:
+    written(folder, "pyproject.toml", "")
+    written(folder, place, text)
+    module = find_module(written(folder, "tested_cards.py", GOOD))
+    judged = checked(check_module(module), "get-card").judged["tests"]
+    assert (judged.verdict, judged.message if said else "") == ("pass" if said else "person", said)
+
+
+def test_a_test_that_cannot_be_read_names_nothing(folder: Path) -> None:
+    (folder / "test_gone.py").symlink_to(folder / "nowhere.py")
+    assert named_in_tests(find_module(written(folder, "unread_cards.py", GOOD))) == {}
+
+
+@pytest.mark.requirement("E15")
+def test_a_file_of_a_package_is_loaded_once_under_its_one_name(folder: Path) -> None:
+    written(folder, "cards_package/__init__.py", "")
+    file = written(folder, "cards_package/tools.py", GOOD)
+    by_file, by_name = find_module(file), find_module("cards_package.tools")
+    assert by_file == by_name
+    assert by_file.tools[0] is by_name.tools[0]
+    assert "tools" not in sys.modules
+    assert by_name.published == folder / "cards_package" / "tools.published.json"
+
+
+def test_a_file_that_is_loaded_under_another_name_keeps_it(folder: Path) -> None:
+    file = written(folder, "spread/loose_cards.py", GOOD)
+    by_name, by_file = find_module("spread.loose_cards"), find_module(file)
+    assert by_name == by_file
+    assert "loose_cards" not in sys.modules
+
+
+def test_a_package_is_a_module_too(folder: Path) -> None:
+    file = written(folder, "whole_cards/__init__.py", GOOD)
+    assert find_module(file).name == "whole_cards"
+    assert find_module("whole_cards").published == folder / "whole_cards.published.json"
+
+
+def test_a_file_that_hides_behind_another_module_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolcrib.demo import tools
+
+    monkeypatch.setitem(sys.modules, "posing_cards", tools)
+    with pytest.raises(ModuleProblem, match=r"cannot be loaded as posing_cards, which is .*: rename it"):
+        find_module(written(folder, "posing_cards.py", GOOD))
+
+
+@pytest.mark.parametrize(
+    "text,said",
+    [
+        ("x = 1", "has no tools"),
+        ("raise OSError('no disk')", "does not import: OSError: no disk"),
+        (
+            GOOD + GOOD.replace("def get_card", "def card").replace("@tool(", '@tool(name="get-card",'),
+            "two tools named get-card",
+        ),
+        (SHORT.replace("create_tool", "tool"), "does not import: ToolDefinitionError: tool say-time"),
+    ],
+)
+def test_a_module_that_cannot_be_used_says_why(folder: Path, text: str, said: str) -> None:
+    with pytest.raises(ModuleProblem, match=said):
+        find_module(written(folder, "unusable_cards.py", text))
+
+
+@pytest.mark.requirement("E16")
+def test_definitions_are_published_beside_the_module_and_held_against(folder: Path) -> None:
+    module = find_module(written(folder, "kept_cards.py", GOOD))
+    path = publish_module(check_module(module))
+    assert path is not None
+    assert path == folder / "kept_cards.published.json"
+    kept = path.read_text()
+    assert publish_module(check_module(module)) == path
+    assert path.read_text() == kept
+    path.write_text(kept.replace("get-card", "fetch-card"))
+    report = check_module(module)
+    (failure,) = report.failures()
+    assert failure.startswith("kept_cards:fetch-card: published: was published and is gone: ")
+    assert publish_module(report) is None
+    path.write_text("nonsense")
+    assert ["cannot be read" in each for each in check_module(module).failures()] == [True]
+
+
+def test_a_module_without_a_file_is_checked_and_cannot_be_published(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = find_module(written(folder, "lost_cards.py", GOOD))
+    monkeypatch.delattr(sys.modules["lost_cards"], "__file__")
+    lost = find_module("lost_cards")
+    assert (lost.file, lost.published, lost.tools) == (None, None, module.tools)
+    assert publish_module(check_module(lost)) is None
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    assert all(getattr(testing, name) is not None for name in testing.__all__)
+    assert not hasattr(testing, "nothing")
