@@ -1,7 +1,9 @@
 """From a file to a document."""
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.faulty import faults
-from toolcrib.config import ConfigError, Document, default_document, export, load, parse
+from toolcrib.config import ConfigError, Document, again, default_document, export, load, parse
 from toolcrib.model import Deprecation, RateLimit
 
 WHOLE = """\
@@ -293,3 +295,36 @@ def test_loading_needs_nothing_of_the_servers() -> None:
     code = f"import sys, toolcrib.config; print([each for each in {heavy} if each in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_reload_waits_for_a_file_that_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("server: {port: 7001}\n")
+    document = load(path, env={})
+    path.write_text("")
+    monkeypatch.setattr(time, "sleep", lambda _: path.write_text("server: {port: 7002}\n"))
+    assert again(document, env={}, overlay={}).server.port == 7002
+
+
+def test_reload_reads_a_file_again_that_changed_while_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("server: {port: 7001}\n")
+    document = load(path, env={})
+    stats = [os.stat_result((0,) * 6 + (size,) + (0,) * 3) for size in (1, 2, 3, 3)]
+    monkeypatch.setattr(Path, "stat", lambda _: stats.pop(0))
+    assert again(document, env={}, overlay={}).server.port == 7001
+    assert stats == []
+
+
+def test_reload_refuses_a_file_that_stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("")
+    document = load(path, env={})
+    monkeypatch.setattr(sys.modules[load.__module__], "REREAD_SECONDS", 0.0)
+    with pytest.raises(ConfigError) as caught:
+        again(document, env={}, overlay={})
+    assert [fault.file for fault in caught.value.faults] == [str(path)]

@@ -1,5 +1,6 @@
 """File, environment and overlay in; one checked document out, or every fault there is."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from toolcrib.model import AddressGiver, JsonObject
 
 ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
 OLD_ADMIN_KEY = "TOOLCRIB_ADMIN_KEY_OLD"
+REREAD_SECONDS = 1.0
+"""How long to reread a file that is being written: many programs truncate a file before they write it."""
+_REREAD_PAUSE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,7 @@ def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | Non
     """Read and check a config file; None is the built-in default. Raises ConfigError with every fault."""
     if path is None:
         return _assembled(Reading(), "built-in default", env, overlay or {})
-    reading = read(_bytes(path), str(path))
-    return replace(_assembled(reading, str(path), env, overlay or {}), source=path)
+    return _loaded(path, _bytes(path), env, overlay or {})
 
 
 def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
@@ -55,12 +58,12 @@ def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
 
 
 def again(document: Document, *, env: Mapping[str, str], overlay: JsonObject) -> Document:
-    """Read a document's file again, as it is now and with this overlay.
+    """Read a document's file again, with this overlay; block while the file is being written.
 
     One that came from no file stays as it was made, with what the overlay may change.
     """
     if document.source is not None:
-        return load(document.source, env=env, overlay=overlay)
+        return _loaded(document.source, _bytes_at_rest(document.source), env, overlay)
     if not overlay:
         return document
     read = _assembled(Reading(values=document.raw), "built-in default", env, overlay)
@@ -103,6 +106,34 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         reason = f"cannot be read: {error.strerror or 'not a file'}"
     raise ConfigError([Fault(message=reason, file=str(path))])
+
+
+def _bytes_at_rest(path: Path) -> bytes:
+    """Return the content of a file that nobody is writing: an empty one would remove every server."""
+    deadline = time.monotonic() + REREAD_SECONDS
+    while True:
+        before = _modified(path)
+        content = _bytes(path)
+        if content and _modified(path) == before:
+            return content
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_REREAD_PAUSE)
+    if content:
+        return content
+    raise ConfigError([Fault(message="is empty; write {} for a config without settings", file=str(path))])
+
+
+def _modified(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0  # `_bytes` reports it
+    return found.st_mtime_ns, found.st_size
+
+
+def _loaded(path: Path, content: bytes, env: Mapping[str, str], overlay: JsonObject) -> Document:
+    return replace(_assembled(read(content, str(path)), str(path), env, overlay), source=path)
 
 
 def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:
