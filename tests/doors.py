@@ -14,9 +14,9 @@ from anyio.abc import TaskGroup
 from toolcrib.config import parse
 from toolcrib.http.listen import listen
 from toolcrib.http.runner import run
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 from toolcrib.sdk import AnyTool
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 ADMIN = "admin-key-of-a-test-and-nothing-else"
 HOST = "127.0.0.1:6740"
@@ -96,7 +96,7 @@ class Client:
 class Doors:
     """The application over a running house, and the usual ways to ask it."""
 
-    def __init__(self, house: House, server: Server) -> None:
+    def __init__(self, house: Runtime, server: GatewayApp) -> None:
         self.house, self.server = house, server
 
     async def ask(
@@ -161,7 +161,7 @@ async def doors(
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(parse(config, "toolcrib.yaml", env), store=store)
     async with build(document, env=env, tools=tools, demo=demo) as house:
-        server = Server(house)
+        server = GatewayApp(house)
         if not slowing:
             house.failed_logins.sleep = at_once
         async with server.running():
@@ -169,7 +169,7 @@ async def doors(
 
 
 @asynccontextmanager
-async def listening(server: Server, *, drain_seconds: float = 30.0) -> AsyncGenerator[str]:
+async def listening(server: GatewayApp, *, drain_seconds: float = 30.0) -> AsyncGenerator[str]:
     """Serve on a port of its own; the answer is the address."""
     send, receive = anyio.create_memory_object_stream[str](1)
     with send, receive, listen("127.0.0.1", 0) as socket:

@@ -13,9 +13,9 @@ from tests.doors import ADMIN, Message, doors, listening
 from tests.frontends.rest.bench import Waiting, add, who
 from tests.waiting import until
 from toolcrib.config import ConfigError
-from toolcrib.http import Answer, Request
+from toolcrib.http import HttpResponse, Request
 from toolcrib.http.listen import PortTaken, listen
-from toolcrib.server import Server, serve
+from toolcrib.server import GatewayApp, serve
 
 pytestmark = pytest.mark.anyio
 
@@ -231,9 +231,9 @@ async def test_mcp_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
         few = await crib.key("few", contexts=["few"])
         seen: list[Any] = []
 
-        async def answer(request: Request) -> Answer:
+        async def answer(request: Request) -> HttpResponse:
             seen.append((request.caller.context, request.origin.agent_id))
-            return Answer(200, b"")
+            return HttpResponse(200, b"")
 
         monkeypatch.setattr(crib.server.mcp, "answer", answer)
         headers = {"x-agent-id": "pilot"}
@@ -271,7 +271,7 @@ async def test_a_client_that_leaves_while_it_sends_is_answered_by_nobody() -> No
 
 async def test_the_life_of_another_asgi_server() -> None:
     async with doors() as crib:
-        server = Server(crib.house)
+        server = GatewayApp(crib.house)
         told: list[Any] = []
         events = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 

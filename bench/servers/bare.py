@@ -9,7 +9,7 @@ from toolcrib.cli import main
 from toolcrib.gateway import Completion
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
-from toolcrib.observe import Journal, Sequences
+from toolcrib.observe import CallRecorder, Sequences
 from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 
@@ -25,7 +25,7 @@ def _only_encoded(_verify: Verify, tool: Tool) -> Stage:
 
     async def verify(call: Call, proceed: Handler) -> Result:
         result = await proceed(call)
-        return result.but(encoded=orjson.dumps(result.data))
+        return result.replace(encoded=orjson.dumps(result.data))
 
     return verify
 
@@ -40,7 +40,7 @@ def strip() -> None:
         (Completion, "complete", _as_it_came),
         (Validate, "fit", _nothing),
         (Verify, "fit", _only_encoded),
-        (Journal, "begun", None),
+        (CallRecorder, "begun", None),
         (Sequences, "take", _nothing),
     ):
         setattr(owner, name, instead)

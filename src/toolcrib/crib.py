@@ -14,13 +14,13 @@ import anyio
 from toolcrib.config import Document, default_document, load
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
-from toolcrib.gateway import Answering, Declared, Declaring, Turn
+from toolcrib.gateway import Declarations, DeclaredTools, ProviderConnection, TurnResult
 from toolcrib.gateway import idempotency_key as check_key
 from toolcrib.identity import new_key
 from toolcrib.model import Caller, JsonObject, Origin, Progress, Result
 from toolcrib.names import Style
 from toolcrib.observe import ToolUsage
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 from toolcrib.schemas import too_deep
 from toolcrib.sdk import AnyTool
 from toolcrib.sdk.signature import own
@@ -48,8 +48,8 @@ class Crib:
         self._env = os.environ if env is None else env
         self._tools, self._demo = tuple(tools), demo
         self._document = document or replace(default_document(self._env), store="sqlite://")
-        self._running: AbstractAsyncContextManager[House] | None = None
-        self._house: House | None = None
+        self._running: AbstractAsyncContextManager[Runtime] | None = None
+        self._house: Runtime | None = None
 
     @classmethod
     def from_config(cls, path: str | Path, *, env: Mapping[str, str] | None = None) -> Self:
@@ -75,7 +75,7 @@ class Crib:
         return await running.__aexit__(kind, error, trace) if running is not None else None
 
     @property
-    def house(self) -> House:
+    def house(self) -> Runtime:
         """The running gateway behind this front, for whoever needs its doors."""
         if self._house is None:
             message = "the crib is not open: use it inside `async with`"
@@ -109,7 +109,7 @@ class Crib:
         user: str | None = None,
         search: str = "",
         text: str = "",
-    ) -> Declared:
+    ) -> DeclaredTools:
         """Return what `tools` does, with how many were cut, and which the reader cannot be told of."""
         if format not in FORMATS:
             raise Refused(
@@ -117,7 +117,7 @@ class Crib:
             )
         gateway = self.house.gateway
         caller = gateway.enter(self.caller(user), context)
-        declaring = Declaring(gateway)
+        declaring = Declarations(gateway)
         named = declaring.style(caller, format, style)
         found = gateway.search(caller, search)
         declared = declaring.declare(found, caller, format, named, text=text, ranked=bool(search))
@@ -155,7 +155,7 @@ class Crib:
             report=None if on_progress is None else _reporting(on_progress),
         )
         # Others are given the same kept answer: what a program does to its own must not show in theirs.
-        return result.but(data=own(result.data), content=own(result.content)) if result.cached else result
+        return result.replace(data=own(result.data), content=own(result.content)) if result.cached else result
 
     async def answer(
         self,
@@ -167,7 +167,7 @@ class Crib:
         timeout: float | None = None,
         idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
-        connection: Answering | None = None,
+        connection: ProviderConnection | None = None,
     ) -> list[JsonObject]:
         """Make every call of a provider's message; return the messages that answer it, one reply a call.
 
@@ -197,8 +197,8 @@ class Crib:
         timeout: float | None = None,
         idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
-        connection: Answering | None = None,
-    ) -> Turn:
+        connection: ProviderConnection | None = None,
+    ) -> TurnResult:
         """Return what `answer` does, with whether a tool wants silence, and what may be asked next."""
         caller = self.house.gateway.enter(await self.meet(user), context)
         turn = await (connection or self.connection()).turn(
@@ -212,9 +212,9 @@ class Crib:
         )
         return replace(turn, messages=cast("list[JsonObject]", own(turn.messages)))
 
-    def connection(self) -> Answering:
+    def connection(self) -> ProviderConnection:
         """Return what knows the calls of one connection to a provider, for as long as that lasts."""
-        return Answering(self.house.gateway, self.house.conversations)
+        return ProviderConnection(self.house.gateway, self.house.conversations)
 
     def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
         """Say whether a tool may be used, why, and which steps a call would pass."""

@@ -5,7 +5,7 @@ from typing import Any, TypedDict, Unpack, cast
 import orjson
 
 from toolcrib.errors import Refused, problem, spell
-from toolcrib.interfaces import Asked
+from toolcrib.interfaces import ProviderCall
 from toolcrib.model import Json, JsonObject, Problem, Result, Tool
 
 SHORT = 800
@@ -129,12 +129,12 @@ def as_text(said: JsonObject) -> str:
 
 def read_call(
     call: JsonObject, path: str, *, id: str = "id", name: str = "name", arguments: str, **more: Unpack[_Text]
-) -> Asked:
+) -> ProviderCall:
     """Read a call, whose fields are named as given here; `more` says of its id whether it is needed."""
     given, problem = arguments_of(call.get(arguments))
     known = a_text(call, id, path, **more)
     most = more.get("most", LONGEST)
-    return Asked(id=known, name=a_text(call, name, path, most=most), arguments=given, problem=problem)
+    return ProviderCall(id=known, name=a_text(call, name, path, most=most), arguments=given, problem=problem)
 
 
 def an_object(given: Json, path: str) -> JsonObject:

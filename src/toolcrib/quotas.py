@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import anyio
 
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.interfaces import ReplayRow, Replays
+from toolcrib.interfaces import ReplayRow, StoredReplays
 
 KEPT_SECONDS = 24 * 3600.0
 """How long keys and answers are kept."""
@@ -45,7 +45,7 @@ class BoundedReplays:
     """
 
     def __init__(
-        self, replays: Replays, quota: ReplayQuota, *, short_answer: str, clock: Callable[[], float]
+        self, replays: StoredReplays, quota: ReplayQuota, *, short_answer: str, clock: Callable[[], float]
     ) -> None:
         self.replays, self.quota, self._short, self._clock = replays, quota, short_answer, clock
         self._held: dict[str, _Held] = {}

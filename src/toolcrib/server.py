@@ -12,60 +12,62 @@ from toolcrib.config import listen as moved
 from toolcrib.errors import Refused, ToolcribError, problem
 from toolcrib.formats.rest import encode
 from toolcrib.frontends.apps import AppSockets
-from toolcrib.frontends.mcp import McpFace
+from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.openapi import DOCUMENT as MCP_DOCUMENT
-from toolcrib.frontends.rest import Rest, describe
-from toolcrib.frontends.web import Page, Sessions
+from toolcrib.frontends.rest import RestFrontend, describe
+from toolcrib.frontends.web import Page, PageSessions
 from toolcrib.frontends.web.page_sessions import SECRET
 from toolcrib.http import (
-    Answer,
-    Clients,
+    AllowedHosts,
+    CallOrigins,
+    ClientAddresses,
     Disconnected,
-    Guard,
-    Hosts,
-    Origins,
+    HttpResponse,
     Receive,
     Request,
+    RequestGuard,
     Route,
     Router,
     Scope,
     Send,
-    json_answer,
-    result_answer,
-    send_answer,
+    json_response,
+    result_response,
+    send_response,
     sent_whole,
 )
 from toolcrib.http.listen import PortTaken, address_of, listen
-from toolcrib.http.request import Short
+from toolcrib.http.request import WholeMessages
 from toolcrib.http.runner import DRAIN_SECONDS, Heard, run
 from toolcrib.identity import Failure, PageSession, Untried, require_fresh, require_whole
 from toolcrib.model import SIGNAL, Actor, Caller, Credential, Problem
 from toolcrib.observe import new_id
 from toolcrib.observe.loop_lag import LoopLag
-from toolcrib.runtime import House
+from toolcrib.runtime import Runtime
 from toolcrib.runtime.pressure import make_intake, memory_watch, watch_intake
 
-__all__ = ["PortTaken", "Server", "serve"]
+__all__ = ["GatewayApp", "PortTaken", "serve"]
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 5.0
 
 
-class Server:
+class GatewayApp:
     """An ASGI application over a running house."""
 
-    def __init__(self, house: House, *, host: str | None = None) -> None:
+    def __init__(self, house: Runtime, *, host: str | None = None) -> None:
         settings = house.document.server
         self._gateway, self._identity = house.gateway, house.identity
-        hosts = Hosts(host or settings.host, allowed=settings.allowed_hosts, public_url=settings.public_url)
-        self._guard, self._clients = Guard(hosts), Clients(settings.trusted_proxies)
-        self._origins = Origins(new_id, self._clients.address)
+        hosts = AllowedHosts(
+            host or settings.host, allowed=settings.allowed_hosts, public_url=settings.public_url
+        )
+        self._guard, self._clients = RequestGuard(hosts), ClientAddresses(settings.trusted_proxies)
+        self._origins = CallOrigins(new_id, self._clients.address)
         self._audit, self._failed_logins = house.console.audit, house.failed_logins
         self._find_app = house.console.apps.find
-        self._sessions = Sessions(house.identity.sign_in, settings.public_url)
+        self._sessions = PageSessions(house.identity.sign_in, settings.public_url)
         key, store = house.secret("mcp session"), house.console.store
-        self.mcp = McpFace(house.gateway, house.conversations, key, store)
+        self.mcp = StreamableHttpFrontend(house.gateway, house.conversations, key, store)
         house.identity.ring.listen(self.mcp.end)
         self.draining, self.active = False, 0
         self.memory, self._loop_lag = memory_watch(house), LoopLag()
@@ -73,7 +75,7 @@ class Server:
         watch_intake(house.console.journal, self.intake)
         self._loop_lag.show(house.console.journal.watch)
         self._idle = anyio.Event()
-        rest = Rest(
+        rest = RestFrontend(
             house.gateway,
             house.console,
             house.identity,
@@ -93,7 +95,7 @@ class Server:
             rejected=self._on_wrong_app_key,
         )
         self.router = Router((*rest.routes(), *self._mcp_routes(), *sockets.routes(), *page.routes()))
-        self._description = json_answer(describe(self.router.routes))
+        self._description = json_response(describe(self.router.routes))
 
     def _page(self, public_url: str | None) -> Page:
         return Page(
@@ -105,7 +107,7 @@ class Server:
             link_failed=self._link_failed,
         )
 
-    def _described(self, request: Request) -> Answer:
+    def _described(self, request: Request) -> HttpResponse:
         del request
         return self._description
 
@@ -157,13 +159,13 @@ class Server:
             request = Request(scope, receive, send, self.intake)
             answer = await self._answer(request)
             if answer is not None and not sent_whole(request, answer):
-                await send_answer(request, answer)
+                await send_response(request, answer)
         finally:
             self.active -= 1
             if self.draining and not self.active:
                 self._idle.set()
 
-    async def _answer(self, request: Request) -> Answer | None:
+    async def _answer(self, request: Request) -> HttpResponse | None:
         route = None
         try:
             self._guard.admit(request)
@@ -290,7 +292,7 @@ class Server:
             raise Refused("UNAUTHENTICATED", message, path="token")
         return Actor.of(caller, "page", self._clients.address(request))
 
-    def _assign(self, request: Request, short: Short) -> None:
+    def _assign(self, request: Request, short: WholeMessages) -> None:
         """Count the connection for the principal of this request."""
         if short.connection.holder == request.caller.principal:
             return  # a user that a trusted proxy names
@@ -306,13 +308,13 @@ class Server:
         meet = people.here if route.present else people.present
         request.caller = await meet(request.caller)
 
-    def _refused(self, problem: Problem, request: Request) -> Answer:
+    def _refused(self, problem: Problem, request: Request) -> HttpResponse:
         origin = request.origin
         if not origin.trace_id:
             origin = self._origins.of(request, "rest")
-        return result_answer(self._gateway.refusal(problem, origin))
+        return result_response(self._gateway.refusal(problem, origin))
 
-    def _speak_mcp(self, request: Request) -> Awaitable[Answer | None]:
+    def _speak_mcp(self, request: Request) -> Awaitable[HttpResponse | None]:
         """Hand over to MCP, in the context the path names."""
         request.caller = self._gateway.enter(request.caller, request.params.get("name"))
         return self.mcp.answer(request)
@@ -336,7 +338,7 @@ class Server:
     async def interrupted(self, send: Send) -> None:
         """Answer a call that was cut short because the gateway stops."""
         said = "the gateway stopped before the call ended; it may have taken effect"
-        answer = result_answer(self._gateway.refusal(problem("OUTCOME_UNKNOWN", said)))
+        answer = result_response(self._gateway.refusal(problem("OUTCOME_UNKNOWN", said)))
         headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
@@ -360,7 +362,7 @@ def _check_permission(caller: Caller, route: Route) -> None:
 
 
 async def serve(
-    house: House,
+    house: Runtime,
     *,
     host: str | None = None,
     port: int | None = None,
@@ -376,7 +378,7 @@ async def serve(
     listening = listen(settings.host, settings.port)
     with listening:
         await house.listens(settings.public_url or address_of(listening))
-        server = Server(house, host=settings.host)
+        server = GatewayApp(house, host=settings.host)
         async with server.running():
             await run(
                 server,
@@ -387,7 +389,7 @@ async def serve(
             )
 
 
-async def hung_up(house: House) -> None:
+async def hung_up(house: Runtime) -> None:
     """What SIGHUP asks for; a config that cannot be used is logged, and the running one stays."""
     try:
         await house.console.servers.reload(actor=SIGNAL)

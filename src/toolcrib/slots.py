@@ -7,7 +7,7 @@ from math import floor
 import anyio
 
 from toolcrib.interfaces import Handler
-from toolcrib.model import Call, Channel, Overheard, Result
+from toolcrib.model import Call, Channel, ObservedChannel, Result
 
 DEFAULT_SHARE = 0.75
 """The largest part of all slots that one principal may hold, even when no other principal wants any."""
@@ -81,7 +81,7 @@ class Hold:
     async def run(self, call: Call, channel: Channel, proceed: Handler) -> Result:
         """Run a call that leaves its slot to others while it waits for its caller's answer."""
         try:
-            return await proceed(call.but(channel=Overheard(channel, self.leave, self.come_back)))
+            return await proceed(call.replace(channel=ObservedChannel(channel, self.leave, self.come_back)))
         finally:
             self.end()
 

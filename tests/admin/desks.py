@@ -9,17 +9,17 @@ import orjson
 from anyio.abc import TaskGroup
 
 from tests.sessions.stage import MemorySocket
-from toolcrib.admin import AppDesk, UserDesk
+from toolcrib.admin import AppAdmin, UserAdmin
 from toolcrib.apps import messages
 from toolcrib.apps.definition import tool_of
 from toolcrib.clock import Clock
 from toolcrib.egress import AddressRules
-from toolcrib.egress.json_post import Reply
-from toolcrib.interfaces import AppRecord, Change, Store
+from toolcrib.egress.json_post import PostResponse
+from toolcrib.interfaces import AppRecord, ChangeSignal, Store
 from toolcrib.model import Actor, AddressGiver, JsonObject, Tool
 from toolcrib.observe import Audit, Redactor
-from toolcrib.policy import Disabled, Hardware, Installed, Policy
-from toolcrib.sessions import Sessions, Settings
+from toolcrib.policy import DisabledRule, HardwareRule, InstalledRule, Policy
+from toolcrib.sessions import AppTimeouts, UserSessions
 from toolcrib.store import open_store
 from toolcrib.store.shared import open_shared
 from toolcrib.testing import a_caller, a_tool
@@ -58,7 +58,7 @@ class Desks:
     def __init__(self, store: Store, tasks: TaskGroup) -> None:
         self.store, self._tasks = store, tasks
         self.shared, self.audit = open_shared("memory"), Audit(store.audit, Redactor())
-        self.changes: list[Change] = []
+        self.changes: list[ChangeSignal] = []
         for topic in ("apps", "users"):
             self.shared.listen(topic, self.changes.append)
         self.served: dict[str, AppRecord] = {}
@@ -66,9 +66,9 @@ class Desks:
         self.keys: dict[str, str] = {}
         """The API keys that the made-up apps know."""
         self.sockets: list[MemorySocket] = []
-        self.sessions = Sessions(Settings(), find=self.served.get, user=store.users.get, post=self)
+        self.sessions = UserSessions(AppTimeouts(), find=self.served.get, user=store.users.get, post=self)
         self.sessions.address = "http://127.0.0.1:6740"
-        self.apps = AppDesk(
+        self.apps = AppAdmin(
             store=store,
             shared=self.shared,
             refresh=self.refresh,
@@ -80,13 +80,13 @@ class Desks:
             room=lambda: self.room,
             audit=self.audit,
         )
-        self.users = UserDesk(
+        self.users = UserAdmin(
             store=store,
             shared=self.shared,
             sessions=self.sessions,
             find=self.served.get,
             named=self.named,
-            policy=Policy((Installed(), Disabled(), Hardware())),
+            policy=Policy((InstalledRule(), DisabledRule(), HardwareRule())),
             audit=self.audit,
         )
 
@@ -106,7 +106,7 @@ class Desks:
         *,
         most_bytes: int,
         giver: AddressGiver | None = "other",
-    ) -> Reply:
+    ) -> PostResponse:
         """Be every app there is: connect back when asked to."""
         asked = orjson.loads(body)
         package = asked["sessionId"].removeprefix(f"{asked['userId']}-")
@@ -116,7 +116,7 @@ class Desks:
             key = self.keys[package]
             socket.says(messages.connection_init(asked["sessionId"], package, key=key, now=0.0))
             self._tasks.start_soon(self.sessions.accept, socket)
-        return Reply(200, "application/json", b"{}")
+        return PostResponse(200, "application/json", b"{}")
 
     async def add(
         self, package: str = NOTES, body: JsonObject = NOTES_APP, actor: Actor = DEVELOPER, *tools: str

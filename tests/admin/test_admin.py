@@ -9,7 +9,7 @@ import pytest
 from toolcrib.config import parse
 from toolcrib.errors import Refused
 from toolcrib.model import Credential
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 from toolcrib.sdk import create_tool
 from toolcrib.testing import a_caller
 
@@ -42,14 +42,14 @@ async def hidden_tool() -> str:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[House, None]:
+async def house(tmp_path: Path) -> AsyncGenerator[Runtime, None]:
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     tools = (find_card, open_door, hidden_tool)
     async with build(parse(CONFIG, "toolcrib.yaml", env), env=env, tools=tools) as running:
         yield running
 
 
-async def test_status_says_what_runs_and_what_is_wrong(house: House) -> None:
+async def test_status_says_what_runs_and_what_is_wrong(house: Runtime) -> None:
     status = house.console.status()
     assert status["tools"] == 10
     states = {each["id"]: each["state"] for each in status["sources"]}
@@ -59,7 +59,7 @@ async def test_status_says_what_runs_and_what_is_wrong(house: House) -> None:
 
 
 @pytest.mark.requirement("F4")
-async def test_explain_says_yes_or_why_not_and_the_steps(house: House) -> None:
+async def test_explain_says_yes_or_why_not_and_the_steps(house: Runtime) -> None:
     console = house.console
     yes = console.explain("find_card", a_caller(permissions=frozenset({"cards:read"})))
     assert yes["visible"]
@@ -71,19 +71,19 @@ async def test_explain_says_yes_or_why_not_and_the_steps(house: House) -> None:
     assert "none" in elsewhere["reason"]
 
 
-async def test_a_caller_is_told_of_a_missing_permission_as_the_call_would(house: House) -> None:
+async def test_a_caller_is_told_of_a_missing_permission_as_the_call_would(house: Runtime) -> None:
     told = house.console.explain("find-card", a_caller())
     assert not told["visible"]
     assert "cards:read" in told["reason"]
 
 
-async def test_what_is_hidden_is_explained_to_operators_alone(house: House) -> None:
+async def test_what_is_hidden_is_explained_to_operators_alone(house: Runtime) -> None:
     assert "there is no tool" in house.console.explain("tools:secret", a_caller())["reason"]
     assert "hidden" in house.console.explain("tools:secret", a_caller(), everything=True)["reason"]
     assert house.console.explain("open-dor", a_caller())["near"] == ["tools:open-door"]
 
 
-async def test_calls_and_usage_tell_what_happened(house: House) -> None:
+async def test_calls_and_usage_tell_what_happened(house: Runtime) -> None:
     caller = a_caller(id="key:one", permissions=frozenset({"*"}))
     await house.gateway.call("find-card", {"text": "x"}, caller)
     await house.gateway.call("find-card", {}, caller)
@@ -101,7 +101,7 @@ async def test_calls_and_usage_tell_what_happened(house: House) -> None:
     assert b'toolcrib_tool_calls_total{tool="tools:find-card"' in house.console.metrics()
 
 
-async def test_ready_answers_while_the_store_does(house: House) -> None:
+async def test_ready_answers_while_the_store_does(house: Runtime) -> None:
     assert (await house.console.ready())["sources"] == {
         "tools": "up",
         "local": "up",
@@ -111,7 +111,7 @@ async def test_ready_answers_while_the_store_does(house: House) -> None:
 
 
 @pytest.mark.requirement("I1")
-async def test_a_key_is_shown_once_rotated_and_revoked(house: House) -> None:
+async def test_a_key_is_shown_once_rotated_and_revoked(house: Runtime) -> None:
     console, identity = house.console, house.identity
     made = await console.create_key("agent", contexts=["support"], home="support", act_as=True)
     assert "key" not in (await console.keys())[0]
@@ -144,7 +144,7 @@ async def test_a_key_is_shown_once_rotated_and_revoked(house: House) -> None:
     ],
 )
 async def test_a_key_that_cannot_be_is_refused(
-    house: House, name: str, more: dict[str, Any], code: str
+    house: Runtime, name: str, more: dict[str, Any], code: str
 ) -> None:
     await house.console.create_key("agent")
     with pytest.raises(Refused) as refused:
@@ -152,7 +152,7 @@ async def test_a_key_that_cannot_be_is_refused(
     assert refused.value.problem.code == code
 
 
-async def test_a_key_that_is_not_there_cannot_be_changed(house: House) -> None:
+async def test_a_key_that_is_not_there_cannot_be_changed(house: Runtime) -> None:
     for change in (house.console.rotate_key, house.console.revoke_key):
         with pytest.raises(Refused) as refused:
             await change("nobody")

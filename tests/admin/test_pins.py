@@ -12,7 +12,7 @@ from toolcrib.catalog.pins import LARGEST
 from toolcrib.config import parse
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Offer
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 from toolcrib.testing import a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
@@ -21,7 +21,7 @@ PINNED = "0" * 64
 OFF = {"transport": "http", "url": "http://127.0.0.1:9/mcp", "enabled": False, "pin": "strict"}
 
 
-def offer(house: House, source: str, name: str = "read", **said: Any) -> str:
+def offer(house: Runtime, source: str, name: str = "read", **said: Any) -> str:
     """A server that does not run has this to offer; the answer is its hash."""
     whole, definition = f"{source}:{name}", {"name": name, **said}
     house.console.catalog.replace(
@@ -31,14 +31,14 @@ def offer(house: House, source: str, name: str = "read", **said: Any) -> str:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[House]:
+async def house(tmp_path: Path) -> AsyncGenerator[Runtime]:
     config = {"mcp": {"servers": {"a": OFF, "b": OFF}}, "pins": {"a:fixed": PINNED}}
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     async with build(parse(json.dumps(config), "toolcrib.yaml", env), env=env) as running:
         yield running
 
 
-async def refusal(house: House, name: str) -> Refused:
+async def refusal(house: Runtime, name: str) -> Refused:
     before = await house.console.store.overlay.load()
     with pytest.raises(Refused) as refused:
         await house.console.servers.approve(name)
@@ -46,7 +46,7 @@ async def refusal(house: House, name: str) -> Refused:
     return refused.value
 
 
-async def test_an_approval_by_flat_name_is_for_its_owner_alone(house: House) -> None:
+async def test_an_approval_by_flat_name_is_for_its_owner_alone(house: Runtime) -> None:
     servers = house.console.servers
     for source in ("a", "b"):
         offer(house, source)
@@ -60,19 +60,19 @@ async def test_an_approval_by_flat_name_is_for_its_owner_alone(house: House) -> 
     assert [pin["name"] for pin in servers.pins()] == ["b:read"]
 
 
-async def test_what_the_file_pins_is_refused_and_not_stored(house: House) -> None:
+async def test_what_the_file_pins_is_refused_and_not_stored(house: Runtime) -> None:
     offer(house, "a", "fixed")
     refused = await refusal(house, "a:fixed")
     assert refused.problem.code == "SCOPE_DENIED"
     assert "config file" in str(refused)
 
 
-async def test_what_has_no_hash_cannot_be_approved(house: House) -> None:
+async def test_what_has_no_hash_cannot_be_approved(house: Runtime) -> None:
     offer(house, "a", description="x" * (LARGEST + 1))
     assert "too large" in str(await refusal(house, "a:read"))
 
 
-async def test_what_was_approved_may_be_approved_anew(house: House) -> None:
+async def test_what_was_approved_may_be_approved_anew(house: Runtime) -> None:
     offer(house, "a")
     for said in ("one", "two"):
         changed = offer(house, "a", description=said)
@@ -80,7 +80,7 @@ async def test_what_was_approved_may_be_approved_anew(house: House) -> None:
         assert house.console.servers.pins() == []
 
 
-async def test_a_server_that_is_removed_takes_its_approvals_along(house: House) -> None:
+async def test_a_server_that_is_removed_takes_its_approvals_along(house: Runtime) -> None:
     servers, added = house.console.servers, {**OFF}
     await servers.add("c", added)
     for source in ("a", "c"):

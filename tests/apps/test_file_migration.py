@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.apps.old_tools import MIGRATED, OLD_TOOLS, REMINDER
-from toolcrib.apps.file_migration import Unfit, migrate, undo
+from toolcrib.apps.file_migration import UnmigratableFile, migrate, undo
 from toolcrib.apps.migration import ORIGINAL
 
 
@@ -83,14 +83,14 @@ def test_what_was_added_since_stays_when_the_rest_is_put_back() -> None:
     ],
 )
 def test_what_cannot_be_migrated_is_refused_by_path(text: str, path: str) -> None:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnmigratableFile) as caught:
         migrate(text)
     assert [fault.path for fault in caught.value.faults] == [path]
 
 
 @pytest.mark.parametrize("kept", [3, "{", '{"name": "x"}', "[]"])
 def test_an_original_that_is_none_cannot_be_put_back(kept: Any) -> None:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnmigratableFile) as caught:
         undo(json.dumps([{**MIGRATED, ORIGINAL: kept}]))
     assert caught.value.faults[0].path == f'tools[0]["{ORIGINAL}"]'
 

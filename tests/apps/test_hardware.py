@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.apps.hardware import BadDevice, check_compatibility, device, lacks, summary
+from toolcrib.apps.hardware import InvalidDevice, check_compatibility, device, lacks, summary
 from toolcrib.apps.profiles import EMPTY, PROFILES
 from toolcrib.model import HARDWARE, Level, Requirement
 
@@ -153,7 +153,7 @@ def test_every_kind_of_hardware_can_be_described() -> None:
     ],
 )
 def test_what_describes_no_device_is_refused_by_its_path(given: Any, path: str) -> None:
-    with pytest.raises(BadDevice) as caught:
+    with pytest.raises(InvalidDevice) as caught:
         device(given)
     assert caught.value.path == path
     assert str(caught.value).startswith(f"{path}: ")
@@ -163,5 +163,5 @@ def test_what_nests_too_deep_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(40):
         deep = {"more": deep}
-    with pytest.raises(BadDevice, match="levels deep"):
+    with pytest.raises(InvalidDevice, match="levels deep"):
         device(deep)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.apps.layouts import (
     bitmap_animation,
     bitmap_view,
@@ -58,6 +58,6 @@ def test_what_is_not_said_is_empty_and_what_is_not_known_is_left_out() -> None:
     ],
 )
 def test_any_other_is_refused_by_path(layout: object, path: str) -> None:
-    with pytest.raises(BadMessage) as caught:
+    with pytest.raises(InvalidMessage) as caught:
         read_layout(layout)
     assert caught.value.path == path

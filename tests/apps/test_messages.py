@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.apps import messages as m
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.apps.layouts import text_wall
 from toolcrib.model import Progress
 
@@ -117,12 +117,12 @@ def test_what_apps_say_carries_who_they_are() -> None:
 
 @pytest.mark.parametrize("frame", ["", "{", "[]", "3", "null", '{"kind": "x"}', '{"type": 3}', b"\xff"])
 def test_what_is_no_message_is_refused(frame: str | bytes) -> None:
-    with pytest.raises(BadMessage):
+    with pytest.raises(InvalidMessage):
         m.read(frame)
 
 
 def test_a_message_that_nests_without_end_is_refused() -> None:
-    with pytest.raises(BadMessage, match="levels deep"):
+    with pytest.raises(InvalidMessage, match="levels deep"):
         m.read('{"type": "x", "more": ' + "[" * 200 + "]" * 200 + "}")
 
 
@@ -132,6 +132,6 @@ def test_half_a_character_is_mended() -> None:
 
 @pytest.mark.requirement("I5")
 def test_message_with_a_repeated_key_is_refused() -> None:
-    with pytest.raises(BadMessage) as refused:
+    with pytest.raises(InvalidMessage) as refused:
         m.read('{"type":"a","sessionId":"x","s\\u0065ssionId":"y"}')
     assert refused.value.path == "sessionId"

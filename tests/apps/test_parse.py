@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from toolcrib.apps import messages as m
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.apps.layouts import text_wall
 from toolcrib.apps.parse import (
-    Foreground,
-    Init,
-    Other,
-    Play,
-    Release,
-    Show,
-    Silence,
-    Subscribe,
-    Working,
+    DisplayMessage,
+    ForegroundMessage,
+    InitMessage,
+    PlayMessage,
+    ProgressMessage,
+    ReleaseMessage,
+    StopAudioMessage,
+    SubscribeMessage,
+    UnknownMessage,
     heard,
     speech_url,
 )
@@ -27,50 +27,56 @@ S, P, NOW = "ada-com.example", "com.example", 0.0
 
 def test_an_app_says_who_it_is_and_its_key_is_not_shown() -> None:
     init = heard(m.connection_init(S, P, key="very secret", now=NOW))
-    assert init == Init(session=S, package=P, key="very secret")
+    assert init == InitMessage(session=S, package=P, key="very secret")
     assert "secret" not in repr(init)
 
 
 def test_it_subscribes_by_name_or_with_a_rate() -> None:
     asked = ["transcription:en-US", {"stream": "location_stream", "rate": "high"}, "transcription:en-US"]
     said = {"type": "subscription_update", "subscriptions": asked}
-    assert heard(said) == Subscribe(("transcription:en-US", "location_stream"))
+    assert heard(said) == SubscribeMessage(("transcription:en-US", "location_stream"))
 
 
 def test_it_shows_something_for_good_or_for_a_while() -> None:
     layout = text_wall("hi")
-    assert heard(m.display_event(S, P, layout, now=NOW)) == Show(layout=layout, view="main", duration_ms=None)
+    assert heard(m.display_event(S, P, layout, now=NOW)) == DisplayMessage(
+        layout=layout, view="main", duration_ms=None
+    )
     brief = m.display_event(S, P, layout, view="dashboard", duration_ms=1500, now=NOW)
-    assert heard(brief) == Show(layout=layout, view="dashboard", duration_ms=1500)
+    assert heard(brief) == DisplayMessage(layout=layout, view="dashboard", duration_ms=1500)
 
 
 def test_speech_is_told_from_other_sounds() -> None:
     url = speech_url("http://127.0.0.1:7/", "Größe & Maß? 100%")
     spoken = heard(m.audio_play_request(S, P, request="r", url=url, now=NOW))
-    assert isinstance(spoken, Play)
+    assert isinstance(spoken, PlayMessage)
     assert spoken.text == "Größe & Maß? 100%"
     music = heard(m.audio_play_request(S, P, request="r", url="http://x/a.mp3?text=no", volume=7, now=NOW))
-    assert music == Play(request="r", url="http://x/a.mp3?text=no", text=None, volume=1.0, stop_other=True)
+    assert music == PlayMessage(
+        request="r", url="http://x/a.mp3?text=no", text=None, volume=1.0, stop_other=True
+    )
 
 
 @pytest.mark.parametrize("url", ["http://[/api/tts?text=x", "http://x/api/tts", "x"])
 def test_an_address_that_says_nothing_is_no_speech(url: str) -> None:
     played = heard({"type": "audio_play_request", "requestId": "r", "audioUrl": url})
-    assert isinstance(played, Play)
+    assert isinstance(played, PlayMessage)
     assert played.text is None
 
 
 @pytest.mark.requirement("D14")
 def test_progress_names_its_call() -> None:
     progress = Progress(done=1.0, total=3.0, message="one of three")
-    assert heard(m.tool_progress(S, P, call="c1", progress=progress)) == Working("c1", progress)
+    assert heard(m.tool_progress(S, P, call="c1", progress=progress)) == ProgressMessage("c1", progress)
 
 
 def test_the_rest() -> None:
-    assert heard(m.audio_stop_request(S, P, now=NOW)) == Silence()
-    assert heard(m.ownership_release(S, P, reason="clean_shutdown", now=NOW)) == Release("clean_shutdown")
-    assert heard(m.foreground_request(S, P, now=NOW)) == Foreground()
-    assert heard({"type": "photo_request"}) == Other("photo_request")
+    assert heard(m.audio_stop_request(S, P, now=NOW)) == StopAudioMessage()
+    assert heard(m.ownership_release(S, P, reason="clean_shutdown", now=NOW)) == ReleaseMessage(
+        "clean_shutdown"
+    )
+    assert heard(m.foreground_request(S, P, now=NOW)) == ForegroundMessage()
+    assert heard({"type": "photo_request"}) == UnknownMessage("photo_request")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +101,6 @@ def test_the_rest() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_refused_by_path(message: dict[str, Any], path: str) -> None:
-    with pytest.raises(BadMessage) as caught:
+    with pytest.raises(InvalidMessage) as caught:
         heard(message)
     assert caught.value.path == path

@@ -9,8 +9,8 @@ from toolcrib.apps.signature import HEADER as NAME
 from toolcrib.apps.signature import (
     KEY_HEADER,
     LIFE,
-    BadSignature,
-    Signed,
+    InvalidSignature,
+    SignedRequest,
     digest,
     proof,
     sign,
@@ -25,22 +25,22 @@ HEADER = sign(SECRET, user="ada", tool="add_reminder", body=BODY, now=NOW)
 
 
 def reason(header: str, *, secret: str = SECRET, body: bytes = BODY, now: float = NOW) -> str:
-    with pytest.raises(BadSignature) as caught:
+    with pytest.raises(InvalidSignature) as caught:
         verify(secret, header, body=body, now=now)
     return caught.value.reason
 
 
 @pytest.mark.requirement("D6")
 def test_it_says_who_and_which_tool_as_long_as_it_holds() -> None:
-    assert verify(SECRET, HEADER, body=BODY, now=NOW) == Signed("ada", "add_reminder")
-    assert verify(SECRET, HEADER, body=BODY, now=NOW + LIFE - 0.001) == Signed("ada", "add_reminder")
+    assert verify(SECRET, HEADER, body=BODY, now=NOW) == SignedRequest("ada", "add_reminder")
+    assert verify(SECRET, HEADER, body=BODY, now=NOW + LIFE - 0.001) == SignedRequest("ada", "add_reminder")
     assert "expired" in reason(HEADER, now=NOW + LIFE)
 
 
 def test_a_webhook_is_signed_for_no_tool() -> None:
     header = sign(SECRET, user="zoë@example.com", tool="", body=b"", now=NOW)
     assert header.isascii()
-    assert verify(SECRET, header, body=b"", now=NOW) == Signed("zoë@example.com", "")
+    assert verify(SECRET, header, body=b"", now=NOW) == SignedRequest("zoë@example.com", "")
 
 
 @pytest.mark.requirement("D6")
@@ -79,8 +79,8 @@ def test_what_is_sent_does_not_let_anybody_sign() -> None:
     key = "key of the app"
     headers = proof(digest(key), signing(key), user="ann", tool="add", body=b"{}", now=1.0)
     assert headers[KEY_HEADER] == digest(key)
-    assert verify(signing(key), headers[NAME], body=b"{}", now=2.0) == Signed("ann", "add")
+    assert verify(signing(key), headers[NAME], body=b"{}", now=2.0) == SignedRequest("ann", "add")
     forged = sign(headers[KEY_HEADER], user="ann", tool="add", body=b"[]", now=1.0)
-    with pytest.raises(BadSignature):
+    with pytest.raises(InvalidSignature):
         verify(signing(key), forged, body=b"[]", now=2.0)
     assert proof(None, None, user="ann", tool="add", body=b"{}", now=1.0) == {}

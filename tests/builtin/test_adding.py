@@ -11,7 +11,7 @@ import pytest
 from tests.doors import ADMIN, Doors, doors
 from toolcrib.config import parse
 from toolcrib.model import Caller, JsonObject
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B8")]
 
@@ -33,7 +33,7 @@ def ledger(folder: Path) -> JsonObject:
 
 
 @asynccontextmanager
-async def kept(config: str) -> AsyncGenerator[House]:
+async def kept(config: str) -> AsyncGenerator[Runtime]:
     """A house that keeps what it is told."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     async with build(parse(config, "toolcrib.yaml", env), env=env) as house:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from toolcrib.builtin.date_time import Moment, get_datetime, moment
+from toolcrib.builtin.date_time import DateTimeInfo, get_datetime, moment
 from toolcrib.errors import BusinessRuleError
 from toolcrib.sdk import ToolContext
 
@@ -13,7 +13,7 @@ TUESDAY = datetime(2026, 3, 3, 14, 5, 9, tzinfo=UTC)
 
 
 def test_a_moment_is_spelled_in_every_form() -> None:
-    assert moment(TUESDAY.astimezone(ZoneInfo("America/New_York"))) == Moment(
+    assert moment(TUESDAY.astimezone(ZoneInfo("America/New_York"))) == DateTimeInfo(
         iso="2026-03-03T09:05:09-05:00",
         date="2026-03-03",
         time="09:05:09",

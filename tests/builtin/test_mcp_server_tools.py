@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from toolcrib.admin import Servers
+from toolcrib.admin import ServerAdmin
 from toolcrib.builtin.mcp_server_tools import server_tools
 from toolcrib.errors import Refused
 from toolcrib.model import LIBRARY, Actor, JsonObject
@@ -37,11 +37,11 @@ class StandIn:
 
 
 async def run(stand_in: StandIn, tool: int, arguments: JsonObject) -> ToolResult[Any]:
-    return await server_tools(cast("Servers", stand_in), lambda: ACTOR, lambda: None)[tool](arguments)
+    return await server_tools(cast("ServerAdmin", stand_in), lambda: ACTOR, lambda: None)[tool](arguments)
 
 
 def test_there_are_two_and_nothing_falls_short() -> None:
-    tools = server_tools(cast("Servers", StandIn()), lambda: LIBRARY, lambda: None)
+    tools = server_tools(cast("ServerAdmin", StandIn()), lambda: LIBRARY, lambda: None)
     assert [each.bind("crib", "core").name for each in tools] == [
         "crib:mcp_add_server",
         "crib:mcp_list_servers",

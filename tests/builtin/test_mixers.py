@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.builtin.mixers import Loudness, parse_amixer, parse_pactl, parse_wpctl
+from toolcrib.builtin.mixers import VolumeLevel, parse_amixer, parse_pactl, parse_wpctl
 
 PACTL = """Volume: front-left: 26214 /  40% / -23.88 dB,   front-right: 19661 /  30% / -31.37 dB
         balance -0.25
@@ -32,41 +32,41 @@ AMIXER_CAPTURE = """Simple mixer control 'Capture',0
 @pytest.mark.parametrize(
     "said,expected",
     [
-        ("Volume: 0.40\n", Loudness(40, muted=False)),
-        ("Volume: 0.40 [MUTED]\n", Loudness(40, muted=True)),
-        ("Volume: 1.50\n", Loudness(150, muted=False)),
-        ("Volume: 0.29\n", Loudness(29, muted=False)),
+        ("Volume: 0.40\n", VolumeLevel(40, muted=False)),
+        ("Volume: 0.40 [MUTED]\n", VolumeLevel(40, muted=True)),
+        ("Volume: 1.50\n", VolumeLevel(150, muted=False)),
+        ("Volume: 0.29\n", VolumeLevel(29, muted=False)),
         ("", None),
         ("Could not connect to PipeWire\n", None),
     ],
 )
-def test_wpctl(said: str, expected: Loudness | None) -> None:
+def test_wpctl(said: str, expected: VolumeLevel | None) -> None:
     assert parse_wpctl(said) == expected
 
 
 @pytest.mark.parametrize(
     "said,expected",
     [
-        (PACTL.format(muted="no"), Loudness(40, muted=False)),
-        (PACTL.format(muted="yes"), Loudness(40, muted=True)),
+        (PACTL.format(muted="no"), VolumeLevel(40, muted=False)),
+        (PACTL.format(muted="yes"), VolumeLevel(40, muted=True)),
         ("Mute: no\n", None),
         ("", None),
     ],
 )
-def test_pactl(said: str, expected: Loudness | None) -> None:
+def test_pactl(said: str, expected: VolumeLevel | None) -> None:
     assert parse_pactl(said) == expected
 
 
 @pytest.mark.parametrize(
     "said,expected",
     [
-        (AMIXER.format(left="on", right="on"), Loudness(40, muted=False)),
-        (AMIXER.format(left="off", right="off"), Loudness(40, muted=True)),
-        (AMIXER.format(left="off", right="on"), Loudness(40, muted=False)),
-        (AMIXER_MONO, Loudness(77, muted=False)),
+        (AMIXER.format(left="on", right="on"), VolumeLevel(40, muted=False)),
+        (AMIXER.format(left="off", right="off"), VolumeLevel(40, muted=True)),
+        (AMIXER.format(left="off", right="on"), VolumeLevel(40, muted=False)),
+        (AMIXER_MONO, VolumeLevel(77, muted=False)),
         (AMIXER_CAPTURE, None),
         ("", None),
     ],
 )
-def test_amixer(said: str, expected: Loudness | None) -> None:
+def test_amixer(said: str, expected: VolumeLevel | None) -> None:
     assert parse_amixer(said) == expected

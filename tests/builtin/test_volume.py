@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.parts import sound
-from toolcrib.builtin.mixers import MIXERS, PIPEWIRE, PULSEAUDIO, Loudness, Mixer, parse_wpctl
+from toolcrib.builtin.mixers import MIXERS, PIPEWIRE, PULSEAUDIO, Mixer, VolumeLevel, parse_wpctl
 from toolcrib.builtin.volume import Speaker, Volume, control_volume
 from toolcrib.errors import BusinessRuleError
 from toolcrib.sdk import ToolResult
@@ -161,6 +161,6 @@ async def test_a_mixer_that_does_not_obey_is_named() -> None:
 
 async def test_set_needs_a_level() -> None:
     mixer = a_mixer("any", "print('Volume: 0.50')")
-    assert await mixer.loudness() == Loudness(50, muted=False)
+    assert await mixer.loudness() == VolumeLevel(50, muted=False)
     with pytest.raises(BusinessRuleError, match="set needs a level from 0 to 100"):
         await Speaker((mixer,)).act("set", None, 10)

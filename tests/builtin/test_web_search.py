@@ -10,7 +10,7 @@ from aiohttp import web
 
 from toolcrib.builtin.local import SearchSettings, local_tools
 from toolcrib.builtin.searxng import Searxng
-from toolcrib.builtin.web_search import Hit, Hits, search_web
+from toolcrib.builtin.web_search import SearchHit, SearchHits, search_web
 from toolcrib.errors import BusinessRuleError, ToolcribError
 from toolcrib.sdk import ToolContext, ToolResult
 
@@ -51,7 +51,7 @@ async def serving(answer: Answer) -> AsyncGenerator[str]:
         await runner.cleanup()
 
 
-async def ask(url: str, query: str = "tide", limit: int = 5, timeout: float = 5.0) -> Sequence[Hit]:
+async def ask(url: str, query: str = "tide", limit: int = 5, timeout: float = 5.0) -> Sequence[SearchHit]:
     engine = Searxng(SearchSettings(url, timeout))
     try:
         return await engine.search(query, limit=limit, language="de")
@@ -71,14 +71,14 @@ async def test_results_come_with_title_address_and_text() -> None:
     async with serving(answer) as url:
         local = local_tools(SearchSettings(url + "/"))
         search = local.tools[2]
-        result: ToolResult[Hits] = await search(ToolContext(language="de"), "tide & time", 2)
+        result: ToolResult[SearchHits] = await search(ToolContext(language="de"), "tide & time", 2)
         await local.aclose()
     assert asked == [{"q": "tide & time", "format": "json", "language": "de"}]
-    assert result.data == Hits(
+    assert result.data == SearchHits(
         query="tide & time",
         results=[
-            Hit(title="Tide tables", url="https://example.org/a", snippet="High at nine."),
-            Hit(title="More", url="https://example.org/b", snippet=""),
+            SearchHit(title="Tide tables", url="https://example.org/a", snippet="High at nine."),
+            SearchHit(title="More", url="https://example.org/b", snippet=""),
         ],
     )
     assert result.message == "I found 2 pages. The first is: Tide tables."
@@ -119,15 +119,15 @@ async def test_connections_are_kept_and_come_back_after_closing() -> None:
 
 async def test_one_page_or_none_is_said_so() -> None:
     class Few:
-        def __init__(self, *hits: Hit) -> None:
+        def __init__(self, *hits: SearchHit) -> None:
             self.hits = hits
 
-        async def search(self, query: str, *, limit: int, language: str) -> Sequence[Hit]:
+        async def search(self, query: str, *, limit: int, language: str) -> Sequence[SearchHit]:
             return self.hits
 
         async def aclose(self) -> None: ...
 
-    hit = Hit(title="Only", url="https://example.org", snippet="")
+    hit = SearchHit(title="Only", url="https://example.org", snippet="")
     assert (await search_web(Few())(ToolContext(), "x")).message == "I found nothing about that."
     assert (await search_web(Few(hit))(ToolContext(), "x")).message == "I found one page. The first is: Only."
 

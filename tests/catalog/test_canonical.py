@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.catalog.test_pins import NAME, Gateway
 from toolcrib.catalog import seal
 from toolcrib.catalog.pins import Pins, seal_as_written
-from toolcrib.interfaces import Definition
+from toolcrib.interfaces import StoredDefinition
 from toolcrib.model import JsonObject
 
 pytestmark = pytest.mark.requirement("I5")
@@ -160,10 +160,10 @@ def test_what_is_no_set_of_plain_values_keeps_its_order() -> None:
 # --- hashes of earlier versions ---
 
 
-def stored(definition: JsonObject, trusted: JsonObject) -> Definition:
+def stored(definition: JsonObject, trusted: JsonObject) -> StoredDefinition:
     """A row as earlier versions wrote it."""
     marks = seal_as_written(definition), seal_as_written(trusted)
-    return Definition(name=NAME, definition=definition, seal=marks[0], trusted=marks[1], seen=1.0)
+    return StoredDefinition(name=NAME, definition=definition, seal=marks[0], trusted=marks[1], seen=1.0)
 
 
 def reordered() -> JsonObject:
@@ -206,7 +206,7 @@ def test_an_approval_of_an_earlier_version_stays_good(offered: JsonObject) -> No
 
 
 def test_a_tool_that_was_gone_matches_its_old_hash_only_as_written() -> None:
-    row = Definition(
+    row = StoredDefinition(
         name=NAME, definition={}, seal=seal_as_written(OLD), trusted=seal_as_written(OLD), seen=1.0
     )
     pins = Pins([row], ["files"], lambda _fresh, _gone: None)

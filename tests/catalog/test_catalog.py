@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.catalog import Catalog, Override, Overrides, Snapshot
+from toolcrib.catalog import Catalog, Overrides, Snapshot, ToolOverride
 from toolcrib.interfaces import Offer
 from toolcrib.model import RateLimit, Slow, Tool
 from toolcrib.testing import a_tool
@@ -100,7 +100,7 @@ def test_spellings_that_fold_to_one_name_collide(rival: str) -> None:
 
 @pytest.mark.requirement("A4", "I7")
 def test_expose_as_settles_a_collision() -> None:
-    overrides = Overrides({"two:echo": Override(expose_as="second_echo")})
+    overrides = Overrides({"two:echo": ToolOverride(expose_as="second_echo")})
     catalog = Catalog(["one", "two"], overrides=overrides)
     catalog.replace("one", an_offer(a_tool("one:echo")))
     catalog.replace("two", an_offer(a_tool("two:echo")))
@@ -110,7 +110,7 @@ def test_expose_as_settles_a_collision() -> None:
 
 @pytest.mark.requirement("A4")
 def test_an_owner_that_is_exposed_under_another_name_gives_the_old_one_up() -> None:
-    overrides = Overrides({"one:echo": Override(expose_as="first_echo")})
+    overrides = Overrides({"one:echo": ToolOverride(expose_as="first_echo")})
     catalog = Catalog(["one", "two"], overrides=overrides, claims={"echo": "one:echo"})
     catalog.replace("one", an_offer(a_tool("one:echo")))
     catalog.replace("two", an_offer(a_tool("two:echo")))
@@ -121,8 +121,8 @@ def test_an_owner_that_is_exposed_under_another_name_gives_the_old_one_up() -> N
 def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlier() -> None:
     overrides = Overrides(
         {
-            "crm:*": Override(permissions=frozenset({"crm:use"}), cache_ttl=5.0, category="query"),
-            "crm:find": Override(
+            "crm:*": ToolOverride(permissions=frozenset({"crm:use"}), cache_ttl=5.0, category="query"),
+            "crm:find": ToolOverride(
                 cache_ttl=60.0,
                 rate_limit=RateLimit(1, 1000),
                 speech_field="name",
@@ -145,9 +145,9 @@ def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlie
 @pytest.mark.requirement("G2", "I7")
 def test_an_override_of_when_or_of_what_is_said_leaves_the_other() -> None:
     own = a_tool(slow=Slow(threshold=3.0, message="Wait."))
-    assert Override(slow_message="Looking.").apply(own).slow == Slow(threshold=3.0, message="Looking.")
-    assert Override(slow_threshold=1.0).apply(own).slow == Slow(threshold=1.0, message="Wait.")
-    assert Override(slow_message="Looking.").apply(a_tool()).slow is None
+    assert ToolOverride(slow_message="Looking.").apply(own).slow == Slow(threshold=3.0, message="Looking.")
+    assert ToolOverride(slow_threshold=1.0).apply(own).slow == Slow(threshold=1.0, message="Wait.")
+    assert ToolOverride(slow_message="Looking.").apply(a_tool()).slow is None
 
 
 @pytest.mark.requirement("A1")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from toolcrib.catalog import Catalog, Override, Overrides, Snapshot, catalog, examine, tool_entry
+from toolcrib.catalog import Catalog, Overrides, Snapshot, ToolOverride, catalog, examine, tool_entry
 from toolcrib.catalog.flat_names import KEY as FLAT
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Tool, fingerprint
-from toolcrib.schemas import Guarded, check
+from toolcrib.schemas import GuardedSchema, check
 from toolcrib.testing import a_tool
 
 
@@ -50,7 +50,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Every schema that was checked."""
     seen: list[object] = []
 
-    def counting(schema: object, **more: Any) -> Guarded:
+    def counting(schema: object, **more: Any) -> GuardedSchema:
         seen.append(schema)
         return check(schema, **more)
 
@@ -85,7 +85,7 @@ def test_what_has_not_changed_is_not_checked_again(checks: list[object]) -> None
     house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
     assert len(checks) == 2
     house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
-    house.catalog.override(Overrides({"x:*": Override(tags=("new",))}))
+    house.catalog.override(Overrides({"x:*": ToolOverride(tags=("new",))}))
     house.catalog.degrade("x", True)
     assert len(checks) == 2
     assert house.catalog.snapshot.tools["x:a"].tags == ("new",)
@@ -172,18 +172,18 @@ def test_another_config_order_moves_tools_and_no_names() -> None:
 
 @pytest.mark.requirement("I7")
 def test_other_overrides_let_every_tool_enter_again() -> None:
-    house = Watched("x", "y", overrides=Overrides({"x:a": Override(description="Old.")}))
+    house = Watched("x", "y", overrides=Overrides({"x:a": ToolOverride(description="Old.")}))
     house.offer("x", a_tool("x:a", description="Own."))
     house.offer("y", a_tool("y:b", description="Own."))
     house.news()
-    house.catalog.override(Overrides({"y:*": Override(description="New.", expose_as="bee")}))
+    house.catalog.override(Overrides({"y:*": ToolOverride(description="New.", expose_as="bee")}))
     assert house.news() == 1
     told = {name: tool.description for name, tool in house.catalog.snapshot.tools.items()}
     assert told == {"x:a": "Own.", "y:b": "New."}
     assert house.claims == {"a": "x:a", "bee": "y:b"}
-    house.catalog.override(Overrides({"y:b": Override(description="New.", expose_as="bee")}))
+    house.catalog.override(Overrides({"y:b": ToolOverride(description="New.", expose_as="bee")}))
     assert house.news() == 0
-    house.catalog.override(Overrides({"y:b": Override(expose_as="Not a name")}))
+    house.catalog.override(Overrides({"y:b": ToolOverride(expose_as="Not a name")}))
     assert house.names == ["x:a"]
     assert "cannot be exposed" in house.catalog.snapshot.withheld[0].reason
 

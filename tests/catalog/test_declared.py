@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.catalog.overrides import Override
+from toolcrib.catalog.overrides import ToolOverride
 from toolcrib.model import fingerprint
 from toolcrib.sdk import create_tool
 from toolcrib.testing import a_tool
@@ -28,7 +28,7 @@ def test_author_declares_with_the_category(options: dict[str, Any], declared: bo
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("category, declared", [("mutation", True), ("query", False), (None, None)])
 def test_operator_overrides_the_author(before: bool, category: Any, declared: bool | None) -> None:
-    changed = Override(category=category, title="t").apply(a_tool(declared_mutation=before))
+    changed = ToolOverride(category=category, title="t").apply(a_tool(declared_mutation=before))
     assert changed.declared_mutation is (before if declared is None else declared)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.catalog import Catalog, flat_names
-from toolcrib.catalog.flat_names import FIRST_OFFER_SECONDS, FlatClaims, ordered
+from toolcrib.catalog.flat_names import FIRST_OFFER_SECONDS, FlatNameClaims, ordered
 from toolcrib.interfaces import Offer
 from toolcrib.model import Family, Tool
 from toolcrib.testing import a_tool
@@ -119,7 +119,7 @@ def _not_kept(_: Mapping[str, str], __: Collection[str]) -> None:
 
 def test_a_first_offer_that_comes_late_counts_from_then() -> None:
     now = 0.0
-    claims = FlatClaims({}, ["slow", "quick"], _not_kept, clock=lambda: now)
+    claims = FlatNameClaims({}, ["slow", "quick"], _not_kept, clock=lambda: now)
     slow, quick = a_tool("slow:read", family="mcp"), a_tool("quick:read", family="mcp")
     claims.settle({quick.name: quick})
     now = FIRST_OFFER_SECONDS + 1

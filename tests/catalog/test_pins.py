@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.catalog import Catalog, Mode, Override, Overrides, PinChange, Snapshot, seal
+from toolcrib.catalog import Catalog, Mode, Overrides, PinChange, Snapshot, ToolOverride, seal
 from toolcrib.catalog.pins import LARGEST, Pins
-from toolcrib.interfaces import Definition, Offer
+from toolcrib.interfaces import Offer, StoredDefinition
 from toolcrib.model import JsonObject
-from toolcrib.policy import Pinned, Policy
+from toolcrib.policy import PinnedRule, Policy
 from toolcrib.testing import a_caller, a_tool
 
 NAME = "files:read"
 FIRST: JsonObject = {"name": "read", "description": "Reads a file."}
 SECOND: JsonObject = {"name": "read", "description": "Reads a file and mails it."}
-POLICY = Policy([Pinned()])
+POLICY = Policy([PinnedRule()])
 
 
 class Gateway:
     """A catalog that is pinned, and what would be in its store."""
 
-    def __init__(self, mode: Mode = "strict", stored: Mapping[str, Definition] | None = None) -> None:
+    def __init__(self, mode: Mode = "strict", stored: Mapping[str, StoredDefinition] | None = None) -> None:
         self.stored = dict(stored or {})
         self.heard: list[Snapshot] = []
         self.catalog = self._made(mode)
@@ -37,7 +37,7 @@ class Gateway:
         made.listen(self.heard.append)
         return made
 
-    def _seen(self, fresh: Sequence[Definition], gone: Collection[str]) -> None:
+    def _seen(self, fresh: Sequence[StoredDefinition], gone: Collection[str]) -> None:
         for name in gone:
             del self.stored[name]
         self.stored.update({each.name: each for each in fresh})
@@ -155,7 +155,7 @@ def test_a_source_that_leaves_the_config_is_forgotten() -> None:
 
 
 def test_what_is_stored_of_sources_the_config_does_not_name_is_kept_while_there_is_room() -> None:
-    row = Definition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
+    row = StoredDefinition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
     assert list(Gateway("strict", {row.name: row}).stored) == ["gone:x"]
     dropped = list[str]()
     Pins([row], ["files"], lambda _, gone: dropped.extend(gone), most=1)
@@ -169,7 +169,7 @@ def test_the_same_definition_again_is_not_written_again() -> None:
     house.stored.clear()
     house.offer(deepcopy(FIRST))
     house.catalog.degrade("files", True)
-    house.catalog.override(Overrides({"files:*": Override(tags=("t",))}))
+    house.catalog.override(Overrides({"files:*": ToolOverride(tags=("t",))}))
     assert house.stored == {}
     house.offer(SECOND)
     assert house.stored[NAME].seen >= row.seen
@@ -187,7 +187,7 @@ def test_tools_without_a_definition_take_no_part() -> None:
 def test_an_override_is_no_change_of_the_definition() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
-    house.catalog.override(Overrides({NAME: Override(description="The operator's word.")}))
+    house.catalog.override(Overrides({NAME: ToolOverride(description="The operator's word.")}))
     assert house.visible()
 
 
@@ -217,14 +217,14 @@ def test_what_cannot_be_sealed_is_never_trusted(
     assert len(caplog.messages) == 1
 
 
-def _ignore(_fresh: Sequence[Definition], _gone: Collection[str]) -> None:
+def _ignore(_fresh: Sequence[StoredDefinition], _gone: Collection[str]) -> None:
     """Nothing is stored."""
 
 
 def test_no_source_can_take_all_the_room() -> None:
     stored: set[str] = set()
 
-    def keep(fresh: Sequence[Definition], _gone: Collection[str]) -> None:
+    def keep(fresh: Sequence[StoredDefinition], _gone: Collection[str]) -> None:
         stored.update(each.name for each in fresh)
 
     pins = Pins((), ["greedy", "poor"], keep, most=10)

@@ -1,15 +1,15 @@
 """What a source has besides tools enters the catalog behind doors, and every change of it is a change."""
 
 from tests.gateway.holdings import materials
-from toolcrib.catalog import DOORS, Catalog, Override, Overrides, Snapshot
-from toolcrib.interfaces import Materials, Offer
+from toolcrib.catalog import DOORS, Catalog, Overrides, Snapshot, ToolOverride
+from toolcrib.interfaces import Offer, SourceResources
 from toolcrib.model import RateLimit
 from toolcrib.testing import a_tool
 
 FULL = materials(["x://1"], ["x://{n}"], ["greet"])
 
 
-def offered(besides: Materials | None) -> Offer:
+def offered(besides: SourceResources | None) -> Offer:
     return Offer(tools=[a_tool("a:t", family="mcp")], materials=besides)
 
 
@@ -21,7 +21,7 @@ def test_each_kind_has_its_doors() -> None:
     assert not catalog.snapshot.find("a:resources/read")
     catalog.replace("a", offered(materials(["x://1"])))
     assert {door.local.partition("/")[0] for door in catalog.snapshot.doors.values()} == {"resources"}
-    catalog.replace("a", offered(Materials()))
+    catalog.replace("a", offered(SourceResources()))
     assert (catalog.snapshot.doors, list(catalog.snapshot.holdings)) == ({}, ["a"])
     catalog.replace("a", offered(None))
     assert catalog.snapshot.holdings == {}
@@ -51,8 +51,8 @@ def test_what_is_down_is_marked() -> None:
 
 def test_the_operators_word_holds_for_a_door_and_all_beside_it() -> None:
     said = {
-        "a:*": Override(category="query", cache_ttl=60, expose_as="same", aliases=("t",)),
-        "a:resources/read": Override(permissions=frozenset({"docs:read"}), rate_limit=RateLimit(1, 1000)),
+        "a:*": ToolOverride(category="query", cache_ttl=60, expose_as="same", aliases=("t",)),
+        "a:resources/read": ToolOverride(permissions=frozenset({"docs:read"}), rate_limit=RateLimit(1, 1000)),
     }
     catalog = Catalog(["a"], overrides=Overrides(said))
     catalog.replace("a", offered(FULL))

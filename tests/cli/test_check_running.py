@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from toolcrib.cli.tool_parsing import tool_of
-from toolcrib.formats.rest import Rest
+from toolcrib.formats.rest import RestFormat
 from toolcrib.model import Deprecation, Example, RateLimit
 from toolcrib.testing import a_tool
 
@@ -31,15 +31,15 @@ def test_a_running_gateway_is_checked(remote: Shell) -> None:
 def test_a_tool_that_takes_longer_than_it_promises_is_short(
     remote: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolcrib.cli.remote_backend import RemoteDesk
+    from toolcrib.cli.remote_backend import RemoteBackend
 
-    async def usage(desk: RemoteDesk) -> object:
+    async def usage(desk: RemoteBackend) -> object:
         used = {"errors": 0, "cached": 0, "p50": 1.0, "p95": 70_000.0, "lastUsed": 0.0}
         return {
             "tools": {"demo:add-numbers": {**used, "calls": 20}, "demo:word-count": {**used, "calls": 19}}
         }
 
-    monkeypatch.setattr(RemoteDesk, "usage", usage)
+    monkeypatch.setattr(RemoteBackend, "usage", usage)
     done = remote("check")
     assert done.code == 1
     ((level, where, what),) = [row for row in done.rows if len(row) == 3]
@@ -77,6 +77,6 @@ def test_a_tool_is_read_back_as_it_was_declared() -> None:
         deprecated=Deprecation(since="1.0.0", replacement="add-text", removal_date="2030-01-31"),
         exposed="",
     )
-    assert tool_of(Rest().tool(tool, tool.name), "mcp") == tool
+    assert tool_of(RestFormat().tool(tool, tool.name), "mcp") == tool
     plain = a_tool("notes:list", exposed="")
-    assert tool_of(Rest().tool(plain, plain.name), "function") == plain
+    assert tool_of(RestFormat().tool(plain, plain.name), "function") == plain

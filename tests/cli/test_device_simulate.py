@@ -16,7 +16,7 @@ from tests.cli.conftest import Shell
 from tests.cli.processes import COMMAND, environment
 from tests.demo.stage import Stage, stage
 from tests.doors import ADMIN
-from toolcrib.sessions import Event
+from toolcrib.sessions import UserEvent
 
 pytestmark = pytest.mark.anyio
 
@@ -123,7 +123,7 @@ async def test_what_is_shown_for_a_while_is_cleared() -> None:
         await staged.data("reminder:list_reminders")
         await glasses.printed("Nothing to do.")
         layout = {"layoutType": "text_wall", "text": "soon gone"}
-        event = Event("display", {"view": "main", "layout": layout, "durationMs": 50})
+        event = UserEvent("display", {"view": "main", "layout": layout, "durationMs": 50})
         staged.crib.house.sessions.tell("demo", event)
         shown = await glasses.printed("soon gone")
         cleared = await glasses.printed("display main: clear")

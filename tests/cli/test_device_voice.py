@@ -9,19 +9,19 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.cli.glasses.speech import VOICES, Mouth, Voice, find_voice
+from toolcrib.cli.glasses.speech import SPEECH_PROGRAMS, SpeechProgram, SpeechQueue, find_speech_program
 
 
 def test_the_first_program_there_is_speaks() -> None:
     there = {"espeak", "espeak-ng"}
-    found = find_voice(lambda name: name if name in there else None)
+    found = find_speech_program(lambda name: name if name in there else None)
     assert found is not None
     assert found.command[0] == "espeak-ng"
-    assert find_voice(lambda _: None) is None
+    assert find_speech_program(lambda _: None) is None
 
 
-@pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.command[0])
-def test_a_text_is_never_taken_for_an_option(voice: Voice) -> None:
+@pytest.mark.parametrize("voice", SPEECH_PROGRAMS, ids=lambda voice: voice.command[0])
+def test_a_text_is_never_taken_for_an_option(voice: SpeechProgram) -> None:
     command, text = voice.asked("--help me", "")
     if text:
         assert text == b"--help me"
@@ -31,27 +31,27 @@ def test_a_text_is_never_taken_for_an_option(voice: Voice) -> None:
 
 
 def test_the_language_is_said_where_it_can_be() -> None:
-    spoken = {voice.command[0]: voice.asked("Guten Tag", "de")[0] for voice in VOICES}
+    spoken = {voice.command[0]: voice.asked("Guten Tag", "de")[0] for voice in SPEECH_PROGRAMS}
     assert spoken["espeak-ng"] == ("espeak-ng", "-v", "de", "--stdin")
     assert spoken["spd-say"] == ("spd-say", "-l", "de", "--wait", "--", "Guten Tag")
     assert spoken["say"] == ("say", "-f", "-")
 
 
 @asynccontextmanager
-async def speaking(voice: Voice | None, language: str = "") -> AsyncGenerator[Mouth]:
-    with Mouth(voice, language) as mouth:
+async def speaking(voice: SpeechProgram | None, language: str = "") -> AsyncGenerator[SpeechQueue]:
+    with SpeechQueue(voice, language) as mouth:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(mouth.run)
             yield mouth
             tasks.cancel_scope.cancel()
 
 
-def program(folder: Path, script: str) -> Voice:
+def program(folder: Path, script: str) -> SpeechProgram:
     """A program that speaks to a file."""
     file = folder / "voice"
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
-    return Voice(command=(str(file),), spoken=("{language}",))
+    return SpeechProgram(command=(str(file),), spoken=("{language}",))
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ async def test_without_a_voice_nothing_happens() -> None:
 
 
 async def test_a_program_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
-    async with speaking(Voice(command=(str(tmp_path / "none"),))) as mouth:
+    async with speaking(SpeechProgram(command=(str(tmp_path / "none"),))) as mouth:
         mouth.say("unheard")
         await until(lambda: mouth.silent)
 
@@ -111,7 +111,7 @@ async def test_a_program_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
 async def test_what_is_too_much_is_left_out(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     voice = program(tmp_path, f"cat >> {heard}; echo >> {heard}")
-    with Mouth(voice, "") as mouth:
+    with SpeechQueue(voice, "") as mouth:
         for number in range(100):
             mouth.say(str(number))
         async with anyio.create_task_group() as tasks:

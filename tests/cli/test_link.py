@@ -10,7 +10,7 @@ from tests.cli.conftest import Shell
 from tests.cli.processes import Serving, serving
 from toolcrib.cli import discovery, link
 from toolcrib.cli.runtime_file import FILE, announced, running_address
-from toolcrib.cli.target import Place
+from toolcrib.cli.target import Target
 
 pytestmark = pytest.mark.requirement("I1")
 
@@ -57,7 +57,7 @@ def test_commands_find_the_gateway_of_the_folder(
     del shell
     home = tmp_path / ".toolcrib"
     with serving(tmp_path) as served:
-        assert discovery.reached(Place()) == (served.url, served.admin_key)
+        assert discovery.reached(Target()) == (served.url, served.admin_key)
         assert (home / FILE).stat().st_mode & 0o777 == 0o600
         assert served.admin_key not in (home / FILE).read_text()
         served.end(signal.SIGTERM)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.config.errors import ConfigError, Fault, Place, Where, spell
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Where, spell
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,19 @@ def test_a_path_reads_like_the_file(where: Where, spelled: str) -> None:
 
 
 def test_a_fault_is_one_line() -> None:
-    fault = Fault(
+    fault = ConfigFault(
         message="is wrong",
         where=("contexts", "support", "tools", 0),
         file="toolcrib.yaml",
-        place=Place(12, 3),
+        place=FilePosition(12, 3),
     )
     assert str(fault) == "toolcrib.yaml:12 contexts.support.tools[0]: is wrong"
-    assert str(Fault(message="is wrong", file="toolcrib.yaml")) == "toolcrib.yaml: is wrong"
-    assert str(Fault(message="all is wrong")) == "all is wrong"
+    assert str(ConfigFault(message="is wrong", file="toolcrib.yaml")) == "toolcrib.yaml: is wrong"
+    assert str(ConfigFault(message="all is wrong")) == "all is wrong"
 
 
 def test_an_error_lists_every_fault_but_stays_readable() -> None:
-    faults = [Fault(message="is wrong", where=(f"s{number}",)) for number in range(150)]
+    faults = [ConfigFault(message="is wrong", where=(f"s{number}",)) for number in range(150)]
     error = ConfigError(faults)
     lines = str(error).splitlines()
     assert len(error.faults) == 150

@@ -304,7 +304,11 @@ def test_reload_waits_for_a_file_that_is_being_written(
     path.write_text("server: {port: 7001}\n")
     document = load(path, env={})
     path.write_text("")
-    monkeypatch.setattr(time, "sleep", lambda _: path.write_text("server: {port: 7002}\n"))
+
+    def write(_: float) -> None:
+        path.write_text("server: {port: 7002}\n")
+
+    monkeypatch.setattr(time, "sleep", write)
     assert again(document, env={}, overlay={}).server.port == 7002
 
 
@@ -315,7 +319,11 @@ def test_reload_reads_a_file_again_that_changed_while_it_was_read(
     path.write_text("server: {port: 7001}\n")
     document = load(path, env={})
     stats = [os.stat_result((0,) * 6 + (size,) + (0,) * 3) for size in (1, 2, 3, 3)]
-    monkeypatch.setattr(Path, "stat", lambda _: stats.pop(0))
+
+    def stat(_: Path) -> os.stat_result:
+        return stats.pop(0)
+
+    monkeypatch.setattr(Path, "stat", stat)
     assert again(document, env={}, overlay={}).server.port == 7001
     assert stats == []
 

@@ -14,7 +14,7 @@ from tests.gates.tree import ROOT
 from tests.requirements import LEDGER
 from toolcrib.model import Tool
 from toolcrib.sdk.checklist import ITEMS, judge
-from toolcrib.sdk.evidence import Seen
+from toolcrib.sdk.evidence import ToolEvidence
 from toolcrib.testing import a_tool
 
 OPEN = set(open_ids((ROOT / OPEN_FILE).read_text()))
@@ -64,7 +64,7 @@ def _ids(node: ast.expr) -> set[str]:
 @cache
 def _asked() -> frozenset[str]:
     """The items of the checklist that are left to a person, for one tool or another."""
-    judged = [judge(tool, Seen()) for tool in LEFT_OPEN]
+    judged = [judge(tool, ToolEvidence()) for tool in LEFT_OPEN]
     return frozenset(name for each in judged for name, found in each.items() if found.verdict == "person")
 
 

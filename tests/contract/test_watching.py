@@ -17,7 +17,7 @@ from toolcrib.observe import Redactor
 from toolcrib.observe.log import setup
 from toolcrib.runtime import build
 from toolcrib.sdk import AnyTool
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E14")]
 
@@ -75,7 +75,7 @@ async def watched(file: Path) -> AsyncGenerator[Doors]:
     log = setup("info", file, redactor)
     try:
         async with build(document, env=env, tools=TOOLS, journal_to=log, redactor=redactor) as house:
-            server = Server(house)
+            server = GatewayApp(house)
             async with server.running():
                 yield Doors(house, server)
     finally:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolcrib.errors import problem
 from toolcrib.model import Family, Result, Tool, Voice, fingerprint
-from toolcrib.schemas import BadSchema, check
+from toolcrib.schemas import InvalidSchema, check
 
 Schema = dict[str, Any]
 
@@ -118,7 +118,7 @@ def inputs(draw: st.DrawFn) -> Schema:
         made["$defs"] = shared
     try:
         return check(made).schema
-    except BadSchema:
+    except InvalidSchema:
         assume(False)
         raise
 

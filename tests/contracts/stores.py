@@ -13,12 +13,12 @@ from toolcrib.interfaces import (
     AppTool,
     AuditEntry,
     CallRow,
-    Definition,
-    Install,
+    InstallRecord,
     KeyRecord,
     ReplayRow,
     SessionRecord,
     Store,
+    StoredDefinition,
     UsageRow,
 )
 from toolcrib.model import Requirement
@@ -81,8 +81,8 @@ def a_use(day: str = "2026-01-01", tool: str = "t", caller: str = "c", **more: o
     return replace(UsageRow(day=day, tool=tool, caller=caller), **more)
 
 
-def a_definition(name: str = "files:read", **more: object) -> Definition:
-    row = Definition(
+def a_definition(name: str = "files:read", **more: object) -> StoredDefinition:
+    row = StoredDefinition(
         name=name,
         definition={"name": name.partition(":")[2], "inputSchema": {"type": "object"}},
         seal=f"seal of {name}",
@@ -148,8 +148,8 @@ def an_app(package: str = "com.example.notes", **more: object) -> AppRecord:
     return replace(app, **more)
 
 
-def an_install(package: str = "com.example.notes", **more: object) -> Install:
-    return replace(Install(package=package, at=5.5), **more)
+def an_install(package: str = "com.example.notes", **more: object) -> InstallRecord:
+    return replace(InstallRecord(package=package, at=5.5), **more)
 
 
 def a_session(user: str = "u1", **more: object) -> SessionRecord:

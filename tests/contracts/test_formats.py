@@ -15,7 +15,7 @@ from tests.contracts.drawn import IDS, NAMES, OBJECTS, results, spoiled, tools
 from tests.contracts.rules import faults
 from toolcrib.errors import Refused, problem
 from toolcrib.formats import PROVIDERS
-from toolcrib.interfaces import Answered, Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Problem, Result, Tool
 
 pytestmark = pytest.mark.requirement("F2")
@@ -49,11 +49,11 @@ FAILED = Result(
 )
 
 
-def asked(name: str, *calls: Said) -> tuple[Asked, ...]:
+def asked(name: str, *calls: Said) -> tuple[ProviderCall, ...]:
     return PROVIDERS[name].calls(SPOKEN[name].asks(calls))
 
 
-def replied(name: str, *answers: Answered) -> list[Reply]:
+def replied(name: str, *answers: ProviderResult) -> list[Reply]:
     """What the provider reads of our replies, which are JSON."""
     spelled: Any = PROVIDERS[name].results(answers)
     assert json.loads(json.dumps(spelled)) == spelled
@@ -81,8 +81,8 @@ def test_the_shapes_are_those_on_file(name: str) -> None:
     shapes = {
         "tools": provider.tools([provider.tool(TOOL, "post_entry")]),
         "message": message,
-        "went": provider.results([Answered(asked=call, result=WENT)]),
-        "failed": provider.results([Answered(asked=call, result=FAILED)]),
+        "went": provider.results([ProviderResult(asked=call, result=WENT)]),
+        "failed": provider.results([ProviderResult(asked=call, result=FAILED)]),
     }
     assert shapes == json.loads(file.read_text(encoding="utf-8"))
     assert (call.id, call.name, dict(call.arguments)) == (
@@ -152,7 +152,7 @@ def test_what_is_declared_is_called_and_read(
         told = SPOKEN[name].declared(declared)["name"]
         (call,) = asked(name, Said(id=call_id, name=told, arguments=arguments))
         assert (call.id, call.name, call.arguments, call.problem) == (call_id, safe, arguments, None)
-        (reply,) = replied(name, Answered(asked=call, result=WENT))
+        (reply,) = replied(name, ProviderResult(asked=call, result=WENT))
         assert (reply.id, reply.failed) == (call_id, False)
         assert reply.name in (None, safe)
 
@@ -167,7 +167,7 @@ def test_all_of_several_calls_are_read_and_answered_in_order(name: str) -> None:
     ]
     outcomes = [WENT if n % 2 else FAILED for n in range(20)]
     replies = replied(
-        name, *(Answered(asked=call, result=each) for call, each in zip(calls, outcomes, strict=True))
+        name, *(ProviderResult(asked=call, result=each) for call, each in zip(calls, outcomes, strict=True))
     )
     assert [(each.id, each.failed) for each in replies] == [
         (call.id, each.problem is not None) for call, each in zip(calls, outcomes, strict=True)
@@ -184,7 +184,7 @@ def test_arguments_that_are_no_object_are_answered(name: str, text: str) -> None
     assert call.problem is not None
     assert (call.problem.code, call.problem.path) == ("INVALID_ARGUMENTS", "arguments")
     assert (call.id, call.name, call.arguments) == ("call_1", "post_entry", {})
-    (reply,) = replied(name, Answered(asked=call, result=Result(problem=call.problem)))
+    (reply,) = replied(name, ProviderResult(asked=call, result=Result(problem=call.problem)))
     assert (reply.id, reply.failed) == ("call_1", True)
 
 
@@ -201,7 +201,7 @@ def test_arguments_of_another_kind_are_answered(name: str, given_: Any) -> None:
     (call,) = asked(name, Said(id="call_1", name="post_entry", arguments=given_))
     assert call.problem is not None
     assert call.problem.code == "INVALID_ARGUMENTS"
-    (reply,) = replied(name, Answered(asked=call, result=Result(problem=call.problem)))
+    (reply,) = replied(name, ProviderResult(asked=call, result=Result(problem=call.problem)))
     assert (reply.id, reply.failed) == ("call_1", True)
 
 
@@ -225,7 +225,7 @@ def test_words_of_all_scripts_come_through(name: str) -> None:
     words = {"名前": "Zoë 😀 \u2028 \u0000 \u202eolleh", "nested": [{"ключ": "значение"}]}
     (call,) = asked(name, Said(id="çall–1", name="post_entry", arguments=words))
     assert (call.id, call.arguments) == ("çall–1", words)
-    (reply,) = replied(name, Answered(asked=call, result=Result(data=words, message="Привет, Zoë 😀")))
+    (reply,) = replied(name, ProviderResult(asked=call, result=Result(data=words, message="Привет, Zoë 😀")))
     assert reply.id == "çall–1"
     assert "Привет, Zoë 😀" in json.dumps(reply.said, ensure_ascii=False)
 
@@ -284,7 +284,7 @@ def test_calls_cancel_nothing(name: str) -> None:
 def test_a_tool_nobody_has_is_answered_like_any_other(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="no_such_tool"))
     unknown = Result(problem=problem("TOOL_NOT_FOUND", "no tool no_such_tool"), message="I do not have that.")
-    (reply,) = replied(name, Answered(asked=call, result=unknown))
+    (reply,) = replied(name, ProviderResult(asked=call, result=unknown))
     assert (reply.id, reply.failed) == ("call_1", True)
 
 
@@ -292,7 +292,7 @@ def test_a_tool_nobody_has_is_answered_like_any_other(name: str) -> None:
 def test_the_sentence_is_always_told(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="post_entry"))
     for outcome in (WENT, FAILED):
-        (reply,) = replied(name, Answered(asked=call, result=outcome))
+        (reply,) = replied(name, ProviderResult(asked=call, result=outcome))
         assert outcome.message in json.dumps(reply.said)
 
 
@@ -328,7 +328,7 @@ def _within(provider: Provider, dialogue: Dialogue, outcome: Result) -> None:
     most = provider.bounds.result_bytes
     assert most is not None
     (call,) = provider.calls(dialogue.asks([Said(id="call_1", name="post_entry")]))
-    spelled = provider.results([Answered(asked=call, result=outcome)])
+    spelled = provider.results([ProviderResult(asked=call, result=outcome)])
     if outcome.voice.suppress and provider.name == "openai_realtime":
         spelled.append({"type": "response.create"})  # nobody speaks after this one
     (reply,) = dialogue.replies(json.loads(json.dumps(spelled)))

@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Change, Demand, Purse, Shared
+from toolcrib.interfaces import ChangeSignal, EnergyAllowance, RateDemand, Shared
 from toolcrib.model import Result
 from toolcrib.store.shared.memory import MemoryShared
 
@@ -52,7 +52,7 @@ def shared(place: Place) -> Shared:
 
 
 async def test_so_many_calls_at_once_and_then_evenly(place: Place) -> None:
-    demand = [Demand("user", 3, 60.0)]
+    demand = [RateDemand("user", 3, 60.0)]
     assert [await place.shared.take(demand) for _ in range(3)] == [0.0, 0.0, 0.0]
     wait = await place.shared.take(demand)
     assert wait == pytest.approx(20.0, abs=0.1)
@@ -64,7 +64,7 @@ async def test_so_many_calls_at_once_and_then_evenly(place: Place) -> None:
 
 
 async def test_a_refused_call_takes_from_no_limit(place: Place) -> None:
-    narrow, wide = Demand("narrow", 1, 10.0), Demand("wide", 5, 10.0)
+    narrow, wide = RateDemand("narrow", 1, 10.0), RateDemand("wide", 5, 10.0)
     assert await place.shared.take([wide, narrow]) == 0.0
     for demands in ([wide, narrow], [narrow, wide]):
         assert await place.shared.take(demands) > 0.0
@@ -73,25 +73,25 @@ async def test_a_refused_call_takes_from_no_limit(place: Place) -> None:
 
 
 async def test_the_longest_wait_counts(place: Place) -> None:
-    demands = [Demand("short", 1, 1.0), Demand("long", 1, 30.0)]
+    demands = [RateDemand("short", 1, 1.0), RateDemand("long", 1, 30.0)]
     assert await place.shared.take(demands) == 0.0
     for each_way in (demands, demands[::-1]):
         assert await place.shared.take(each_way) == pytest.approx(30.0, abs=0.1)
 
 
 async def test_keys_have_limits_of_their_own_and_none_is_no_limit(shared: Shared) -> None:
-    assert await shared.take([Demand("one", 1, 10.0)]) == 0.0
-    assert await shared.take([Demand("two", 1, 10.0)]) == 0.0
-    assert await shared.take([Demand("one", 1, 10.0)]) > 0.0
+    assert await shared.take([RateDemand("one", 1, 10.0)]) == 0.0
+    assert await shared.take([RateDemand("two", 1, 10.0)]) == 0.0
+    assert await shared.take([RateDemand("one", 1, 10.0)]) > 0.0
     assert await shared.take([]) == 0.0
 
 
 async def test_a_limit_that_was_loosened_does_not_collect_old_debts(place: Place) -> None:
-    assert await place.shared.take([Demand("user", 1, 3600.0)]) == 0.0
-    wait = await place.shared.take([Demand("user", 1, 2.0)])
+    assert await place.shared.take([RateDemand("user", 1, 3600.0)]) == 0.0
+    wait = await place.shared.take([RateDemand("user", 1, 2.0)])
     assert wait == pytest.approx(2.0, abs=0.1)
     place.advance(wait)
-    assert await place.shared.take([Demand("user", 1, 2.0)]) == 0.0
+    assert await place.shared.take([RateDemand("user", 1, 2.0)]) == 0.0
 
 
 # --- results ---
@@ -243,7 +243,7 @@ async def test_all_hear_of_a_failure_and_the_next_tries_again(shared: Shared) ->
 # --- signals ---
 
 
-async def heard(ear: list[Change], count: int) -> None:
+async def heard(ear: list[ChangeSignal], count: int) -> None:
     """Let the signals arrive, wherever they travel."""
     with anyio.fail_after(5):
         while len(ear) < count:
@@ -251,37 +251,37 @@ async def heard(ear: list[Change], count: int) -> None:
 
 
 async def test_everyone_who_listens_hears(shared: Shared) -> None:
-    one: list[Change] = []
-    two: list[Change] = []
+    one: list[ChangeSignal] = []
+    two: list[ChangeSignal] = []
     shared.listen("keys", one.append)
     shared.listen("keys", two.append)
-    shared.publish(Change("keys", "agent"))
-    shared.publish(Change("overlay"))
-    shared.publish(Change("keys"))
+    shared.publish(ChangeSignal("keys", "agent"))
+    shared.publish(ChangeSignal("overlay"))
+    shared.publish(ChangeSignal("keys"))
     await heard(two, 2)
-    assert one == two == [Change("keys", "agent"), Change("keys")]
+    assert one == two == [ChangeSignal("keys", "agent"), ChangeSignal("keys")]
 
 
 async def test_whoever_stopped_listening_hears_no_more(shared: Shared) -> None:
-    one: list[Change] = []
-    two: list[Change] = []
+    one: list[ChangeSignal] = []
+    two: list[ChangeSignal] = []
     stop = shared.listen("keys", one.append)
     shared.listen("keys", two.append)
     stop()
     stop()
-    shared.publish(Change("keys"))
+    shared.publish(ChangeSignal("keys"))
     await heard(two, 1)
     assert one == []
 
 
 async def test_a_listener_that_fails_stops_nobody(shared: Shared, caplog: pytest.LogCaptureFixture) -> None:
-    def deaf(change: Change) -> None:
+    def deaf(change: ChangeSignal) -> None:
         raise RuntimeError(f"cannot hear {change.about}")
 
-    ear: list[Change] = []
+    ear: list[ChangeSignal] = []
     shared.listen("keys", deaf)
     shared.listen("keys", ear.append)
-    shared.publish(Change("keys", "agent"))
+    shared.publish(ChangeSignal("keys", "agent"))
     await heard(ear, 1)
     assert "a listener to 'keys' failed on 'agent'" in caplog.text
 
@@ -315,7 +315,7 @@ async def test_who_vanishes_is_gone(shared: Shared) -> None:
 
 @pytest.mark.requirement("F5")
 async def test_what_is_spent_comes_back_evenly_between_floor_and_start(place: Place) -> None:
-    shared, purse = place.shared, Purse(start=100, recover=2)
+    shared, purse = place.shared, EnergyAllowance(start=100, recover=2)
     assert shared.left("ann", purse) == 100
     assert await shared.spend("ann", 30, purse) == shared.left("ann", purse) == 70
     place.advance(5)

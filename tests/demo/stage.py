@@ -12,8 +12,8 @@ from anyio.abc import TaskStatus
 from tests.doors import Doors, Reply, doors, listening
 from tests.waiting import until
 from toolcrib.demo.apps.serving import APPS, DEMO_USER, DemoApp, serve_demo_apps
-from toolcrib.interfaces import AppRecord, Install
-from toolcrib.sessions import Event
+from toolcrib.interfaces import AppRecord, InstallRecord
+from toolcrib.sessions import UserEvent
 
 ACTING = {"x-user-id": DEMO_USER}
 
@@ -24,7 +24,7 @@ class Stage:
 
     crib: Doors
     url: str
-    seen: list[Event] = field(default_factory=list[Event])
+    seen: list[UserEvent] = field(default_factory=list[UserEvent])
 
     async def wear(self, device: str) -> None:
         """Begin the user's session with a device."""
@@ -74,7 +74,9 @@ async def stage(
 
         async def register(app: AppRecord) -> None:
             assert await house.console.store.apps.add(app)
-            assert await house.console.store.users.install(DEMO_USER, Install(package=app.package, at=0.0))
+            assert await house.console.store.users.install(
+                DEMO_USER, InstallRecord(package=app.package, at=0.0)
+            )
             await house.console.apps.refresh()
 
         await tasks.start(serve_demo_apps, register, apps)

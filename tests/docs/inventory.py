@@ -17,13 +17,13 @@ from toolcrib.cli.commands import toolcrib
 from toolcrib.crib import Crib
 from toolcrib.http import Route
 from toolcrib.model import Caller, Origin, Tool
-from toolcrib.observe import Entry, Redactor
-from toolcrib.observe.call_entry import Start
-from toolcrib.observe.fast_lines import QuickLines
+from toolcrib.observe import CallEntry, Redactor
+from toolcrib.observe.call_entry import CallStart
+from toolcrib.observe.fast_lines import FastLines
 from toolcrib.observe.lines import call_event, record_event
-from toolcrib.observe.logged_arguments import Arguments
+from toolcrib.observe.logged_arguments import LoggedArguments
 from toolcrib.sdk import Options
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ async def _ask() -> Found:
         assert result.hints is not None
         assert result.metadata is not None
         return Found(
-            routes=Server(crib.house).router.routes,
+            routes=GatewayApp(crib.house).router.routes,
             steps=tuple(type(step).__name__.lower() for step in console.steps),
             rules=tuple(rule.name for rule in console.policy.rules),
             tools=crib.house.gateway.tools(crib.caller()),
@@ -105,12 +105,12 @@ def tool_options() -> tuple[str, ...]:
 def log_fields() -> tuple[str, ...]:
     """Name every field a line of the log can have."""
     tool = Tool(name="demo:x", source="demo")
-    call = Entry("id", tool, Caller(id="key:x"), Origin(), None, False, 0.0, 0.0)
+    call = CallEntry("id", tool, Caller(id="key:x"), Origin(), None, False, 0.0, 0.0)
     raised = ValueError("for the record")
     caught = (ValueError, raised, None)
     record = logging.LogRecord("toolcrib", logging.ERROR, "x.py", 1, "said", (), caught, sinfo="stack")
-    begun = Start("id", tool, Caller(id="key:x"), Origin(), {}, 0.0)
-    start = loads(QuickLines(Redactor(), Arguments(Redactor())).start(begun))
+    begun = CallStart("id", tool, Caller(id="key:x"), Origin(), {}, 0.0)
+    start = loads(FastLines(Redactor(), LoggedArguments(Redactor())).start(begun))
     keys = (*start, *call_event(call, Redactor()), *record_event(record, Redactor()))
     return tuple(dict.fromkeys(keys))
 

@@ -17,7 +17,7 @@ from tests.sources.mcp.test_http_session import certificate
 from tests.waiting import until
 from toolcrib.egress import client as clients
 from toolcrib.egress.client import Client
-from toolcrib.egress.response import HungUp, NoConnection
+from toolcrib.egress.response import ConnectionClosed, NoConnection
 
 pytestmark = pytest.mark.anyio
 
@@ -219,7 +219,7 @@ async def test_whoever_waits_hears_that_the_client_is_closed() -> None:
         await peer.gone()
 
     async def reads(client: Client, url: URL) -> None:
-        with pytest.raises(HungUp):
+        with pytest.raises(ConnectionClosed):
             await fetched(client, url)
 
     for behave in (half, mute):

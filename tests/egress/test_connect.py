@@ -11,7 +11,7 @@ from tests.egress.peers import peer
 from tests.waiting import until
 from toolcrib.egress import connect as dials
 from toolcrib.egress.connect import dial
-from toolcrib.egress.lookup import Place
+from toolcrib.egress.lookup import ResolvedAddress
 
 pytestmark = pytest.mark.anyio
 
@@ -31,8 +31,8 @@ class Silent:
         await self._connect(opened, address)
 
 
-def at(*ports: int) -> list[Place]:
-    return [Place(socket.AF_INET, ("127.0.0.1", port)) for port in ports]
+def at(*ports: int) -> list[ResolvedAddress]:
+    return [ResolvedAddress(socket.AF_INET, ("127.0.0.1", port)) for port in ports]
 
 
 async def test_a_place_that_refuses_is_not_the_last_word(free_port: int) -> None:
@@ -47,7 +47,7 @@ async def test_a_place_that_refuses_is_not_the_last_word(free_port: int) -> None
 
 async def test_where_none_answers_the_first_error_counts(free_port: int) -> None:
     with pytest.raises(ConnectionRefusedError):
-        await dial([*at(free_port), Place(socket.AF_INET, ("256.0.0.1", 1))])
+        await dial([*at(free_port), ResolvedAddress(socket.AF_INET, ("256.0.0.1", 1))])
 
 
 async def test_a_place_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ async def test_a_place_that_never_answers_is_not_waited_for(monkeypatch: pytest.
 async def test_families_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Silent(monkeypatch, *range(1, 6))
     monkeypatch.setattr(dials, "HEAD_START", 0.001)
-    six = [Place(socket.AF_INET6, ("::1", port, 0, 0)) for port in (1, 2, 3)]
+    six = [ResolvedAddress(socket.AF_INET6, ("::1", port, 0, 0)) for port in (1, 2, 3)]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(dial, [*six, *at(4, 5)])
         await until(lambda: len(silent.tried) == 5)

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from tests.egress.peers import OK, Behave, Peer, body_of, client_for, fetched, peer
-from toolcrib.egress.http_connection import Wire
-from toolcrib.egress.response import HungUp, NotHttp, Response
+from toolcrib.egress.http_connection import HttpConnection
+from toolcrib.egress.response import ConnectionClosed, NotHttp, Response
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +121,7 @@ async def test_what_came_before_the_end_is_read_first() -> None:
     async with peer(saying(said)) as url, client_for(url) as client:
         response = await client.send("GET", url, {})
         assert await response.read() == b"half"
-        with pytest.raises(HungUp):
+        with pytest.raises(ConnectionClosed):
             await response.read()
 
 
@@ -148,14 +148,14 @@ class Line(asyncio.Transport):
         return self.closed
 
 
-def wire_on(line: Line, resting: Callable[[Wire], None]) -> Wire:
-    wire = Wire(resting, lambda _: None)
+def wire_on(line: Line, resting: Callable[[HttpConnection], None]) -> HttpConnection:
+    wire = HttpConnection(resting, lambda _: None)
     wire.connection_made(line)
     return wire
 
 
 async def test_whoever_leaves_after_the_answer_came_leaves_the_next_request_alone() -> None:
-    line, resting = Line(), list[Wire]()
+    line, resting = Line(), list[HttpConnection]()
     wire = wire_on(line, resting.append)
     asking: list[asyncio.Task[None]] = []
 
@@ -184,7 +184,7 @@ async def test_what_nobody_asked_for_ends_the_connection() -> None:
 
 @pytest.mark.requirement("I5")
 async def test_what_nobody_reads_is_not_taken_in() -> None:
-    line, resting = Line(), list[Wire]()
+    line, resting = Line(), list[HttpConnection]()
     wire = wire_on(line, resting.append)
     got: list[Response] = []
 

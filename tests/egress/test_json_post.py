@@ -6,9 +6,15 @@ import pytest
 from tests.egress.peers import FREE, OK, Peer, peer
 from tests.waiting import until
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.json_post import ERROR_BYTES, Forbidden, Post, Reply, TooLarge
-from toolcrib.egress.lookup import Place
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.egress.json_post import (
+    ERROR_BYTES,
+    JsonPoster,
+    PostResponse,
+    PostResponseTooLarge,
+    UrlForbidden,
+)
+from toolcrib.egress.lookup import ResolvedAddress
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -34,7 +40,7 @@ class Server:
             self.open -= 1
 
 
-async def posted(post: Post, url: object, body: bytes = b"{}", most: int = MOST) -> Reply:
+async def posted(post: JsonPoster, url: object, body: bytes = b"{}", most: int = MOST) -> PostResponse:
     with anyio.fail_after(10):
         return await post.send(str(url), body, {"X-Mark": "here"}, most_bytes=most)
 
@@ -45,11 +51,11 @@ def said(status: int, body: bytes, kind: bytes = b"application/json; charset=utf
 
 
 async def test_what_is_sent_and_what_comes_back() -> None:
-    server, post = Server(said(200, b'{"a":1}')), Post(AddressRules.same(LOOPBACK))
+    server, post = Server(said(200, b'{"a":1}')), JsonPoster(AddressRules.same(LOOPBACK))
     async with peer(server.behave) as url:
         reply = await posted(post, url, b'{"b":2}')
         await post.close()
-    assert reply == Reply(200, "application/json", b'{"a":1}')
+    assert reply == PostResponse(200, "application/json", b'{"a":1}')
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     lines = head.lower().split(b"\r\n")
     assert lines[0] == b"post /there?x=1 http/1.1"
@@ -58,7 +64,7 @@ async def test_what_is_sent_and_what_comes_back() -> None:
 
 
 async def test_a_connection_is_used_again_and_each_place_has_its_own() -> None:
-    one, other, post = Server(), Server(), Post(AddressRules.same(FREE))
+    one, other, post = Server(), Server(), JsonPoster(AddressRules.same(FREE))
     async with peer(one.behave) as here, peer(other.behave) as there:
         for _ in range(3):
             await posted(post, here)
@@ -70,7 +76,7 @@ async def test_a_connection_is_used_again_and_each_place_has_its_own() -> None:
 
 
 async def test_credentials_in_a_url_go_over_no_connection_but_their_own() -> None:
-    server, post = Server(), Post(AddressRules.same(FREE))
+    server, post = Server(), JsonPoster(AddressRules.same(FREE))
     async with peer(server.behave) as url:
         await posted(post, url.with_user("ann").with_password("secret"))
         await posted(post, url)
@@ -81,7 +87,7 @@ async def test_credentials_in_a_url_go_over_no_connection_but_their_own() -> Non
 
 async def test_of_too_many_places_the_one_used_longest_ago_is_let_go() -> None:
     one, two, three = Server(), Server(), Server()
-    post = Post(AddressRules.same(FREE), most_places=2)
+    post = JsonPoster(AddressRules.same(FREE), most_places=2)
     async with peer(one.behave) as first, peer(two.behave) as second, peer(three.behave) as third:
         await posted(post, first)
         await posted(post, second)
@@ -103,7 +109,7 @@ async def test_a_place_in_use_is_not_let_go() -> None:
         await answer.wait()
         await peer.say(OK)
 
-    server, post, replies = Server(), Post(AddressRules.same(FREE), most_places=1), list[Reply]()
+    server, post, replies = Server(), JsonPoster(AddressRules.same(FREE), most_places=1), list[PostResponse]()
 
     async def wait(url: object) -> None:
         replies.append(await posted(post, url))
@@ -114,11 +120,11 @@ async def test_a_place_in_use_is_not_let_go() -> None:
         await posted(post, quick)
         answer.set()
     await post.close()
-    assert replies == [Reply(200, "", b"ok")]
+    assert replies == [PostResponse(200, "", b"ok")]
 
 
 async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
-    target, post = Server(), Post(AddressRules.same(FREE))
+    target, post = Server(), JsonPoster(AddressRules.same(FREE))
     async with peer(target.behave) as there:
         moved = b"HTTP/1.1 302 Found\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % str(there).encode()
         async with peer(Server(moved).behave) as here:
@@ -140,26 +146,26 @@ async def test_an_answer_over_the_limit_is_not_read_on(told: bool) -> None:
             await peer.say(b"x" * 65_536)
             sent += 65_536
 
-    post = Post(AddressRules.same(FREE))
+    post = JsonPoster(AddressRules.same(FREE))
     async with peer(endless) as url:
-        with pytest.raises(TooLarge, match="more than 100,000 bytes"):
+        with pytest.raises(PostResponseTooLarge, match="more than 100,000 bytes"):
             await posted(post, url)
         await post.close()
     assert sent < 20_000_000
 
 
 async def test_an_answer_of_just_the_limit_is_read() -> None:
-    post = Post(AddressRules.same(FREE))
+    post = JsonPoster(AddressRules.same(FREE))
     async with peer(Server(said(200, b"x" * MOST)).behave) as url:
         assert (await posted(post, url)).body == b"x" * MOST
         await post.close()
 
 
 async def test_of_an_error_the_first_bytes_are_read_and_it_is_never_too_large() -> None:
-    post = Post(AddressRules.same(FREE))
+    post = JsonPoster(AddressRules.same(FREE))
     async with peer(Server(said(500, b"y" * 1_000_000, b"text/html")).behave) as url:
         reply = await posted(post, url)
-        assert reply == Reply(500, "text/html", b"y" * ERROR_BYTES)
+        assert reply == PostResponse(500, "text/html", b"y" * ERROR_BYTES)
         assert (await posted(post, url, most=10)).body == b"y" * 10
         await post.close()
 
@@ -167,10 +173,10 @@ async def test_of_an_error_the_first_bytes_are_read_and_it_is_never_too_large() 
 async def test_nothing_is_sent_where_nobody_listens() -> None:
     async with peer(Server().behave) as url:
         pass
-    post = Post(AddressRules.same(FREE))
+    post = JsonPoster(AddressRules.same(FREE))
     with pytest.raises(NoConnection, match="refused") as unsent:
         await posted(post, url)
-    assert not isinstance(unsent.value, Forbidden)
+    assert not isinstance(unsent.value, UrlForbidden)
     await post.close()
 
 
@@ -188,20 +194,20 @@ async def test_nothing_is_sent_where_nobody_listens() -> None:
     ],
 )
 async def test_an_address_that_may_not_be_used_gets_nothing(url: str) -> None:
-    post = Post(AddressRules.same(Egress()))
-    with pytest.raises(Forbidden):
+    post = JsonPoster(AddressRules.same(Egress()))
+    with pytest.raises(UrlForbidden):
         await posted(post, url)
     await post.close()
 
 
 async def test_a_name_that_leads_to_a_forbidden_address_gets_nothing() -> None:
-    async def look(host: str, port: int) -> list[Place]:
+    async def look(host: str, port: int) -> list[ResolvedAddress]:
         assert host == "rebound.example"
-        return [Place(2, ("127.0.0.1", port))]
+        return [ResolvedAddress(2, ("127.0.0.1", port))]
 
-    server, post = Server(), Post(AddressRules.same(Egress()), look=look)
+    server, post = Server(), JsonPoster(AddressRules.same(Egress()), look=look)
     async with peer(server.behave) as url:
-        with pytest.raises(Forbidden):
+        with pytest.raises(UrlForbidden):
             await posted(post, f"http://rebound.example:{url.port}/")
     await post.close()
     assert server.connections == 0
@@ -211,32 +217,32 @@ async def test_a_name_that_leads_to_a_forbidden_address_gets_nothing() -> None:
 async def test_givers_share_no_connection() -> None:
     """The operator's warm connection to a name on loopback must not serve another key's app there."""
 
-    async def look(host: str, port: int) -> list[Place]:
+    async def look(host: str, port: int) -> list[ResolvedAddress]:
         del host
-        return [Place(2, ("127.0.0.1", port))]
+        return [ResolvedAddress(2, ("127.0.0.1", port))]
 
     rules = AddressRules.of((), ())
-    server, post = Server(), Post(rules, look=look)
+    server, post = Server(), JsonPoster(rules, look=look)
     async with peer(server.behave) as url:
         place = f"http://rebound.example:{url.port}/"
         for _ in range(2):
             await post.send(place, b"{}", {}, most_bytes=100, giver="operator")
         for giver in ("other", None):
-            with pytest.raises(Forbidden):
+            with pytest.raises(UrlForbidden):
                 await post.send(place, b"{}", {}, most_bytes=100, giver=giver)
         assert server.connections == 1
         # Allowed by a reload, and taken back by another.
         rules.adopt(AddressRules.of(["127.0.0.0/8"], ()))
         await post.send(place, b"{}", {}, most_bytes=100, giver="other")
         rules.adopt(AddressRules.of((), ()))
-        with pytest.raises(Forbidden):
+        with pytest.raises(UrlForbidden):
             await post.send(place, b"{}", {}, most_bytes=100, giver="other")
     await post.close()
     assert server.connections == 2
 
 
 async def test_a_name_that_no_name_can_be_is_not_sent_to() -> None:
-    post = Post(AddressRules.same(Egress()))
+    post = JsonPoster(AddressRules.same(Egress()))
     with pytest.raises(NoConnection):
         await posted(post, f"http://{'a' * 64}.example/")
     await post.close()
@@ -254,8 +260,8 @@ async def test_a_connection_that_ends_before_the_answer_says_that_something_was_
         await peer.request()
         await peer.say(b"hello there\r\n\r\n")
 
-    post = Post(AddressRules.same(FREE))
-    for behave, raised in ((leave, HungUp), (stop_short, HungUp), (babble, NotHttp)):
+    post = JsonPoster(AddressRules.same(FREE))
+    for behave, raised in ((leave, ConnectionClosed), (stop_short, ConnectionClosed), (babble, NotHttp)):
         async with peer(behave) as url:
             with pytest.raises(raised):
                 await posted(post, url)
@@ -271,7 +277,7 @@ async def test_whoever_stops_waiting_leaves_no_connection_behind() -> None:
         await peer.gone()
         gone.set()
 
-    post = Post(AddressRules.same(FREE))
+    post = JsonPoster(AddressRules.same(FREE))
     async with peer(drip) as url:
         with anyio.move_on_after(0.05) as limit:
             await post.send(str(url), b"{}", {}, most_bytes=MOST)
@@ -282,7 +288,7 @@ async def test_whoever_stops_waiting_leaves_no_connection_behind() -> None:
 
 
 async def test_after_closing_nothing_is_sent() -> None:
-    server, post = Server(), Post(AddressRules.same(FREE))
+    server, post = Server(), JsonPoster(AddressRules.same(FREE))
     async with peer(server.behave) as url:
         await posted(post, url)
         await post.close()

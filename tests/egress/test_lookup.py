@@ -15,7 +15,7 @@ from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER
 from tests.egress.peers import body_of
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.lookup import Blocked, Look, Place
+from toolcrib.egress.lookup import AddressBlocked, Look, ResolvedAddress
 from toolcrib.egress.response import NoConnection
 
 GUARD = Egress()
@@ -28,16 +28,16 @@ class Zone:
     def __init__(self, *answers: Sequence[str]) -> None:
         self.answers = list(answers)
 
-    async def __call__(self, host: str, port: int) -> list[Place]:
+    async def __call__(self, host: str, port: int) -> list[ResolvedAddress]:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return [_place(address, port) for address in answer]
 
 
-def _place(address: str, port: int) -> Place:
+def _place(address: str, port: int) -> ResolvedAddress:
     host, _, zone = address.partition("%")
     if ":" not in host:
-        return Place(socket.AF_INET, (host, port))
-    return Place(socket.AF_INET6, (host, port, 0, socket.if_nametoindex(zone) if zone else 0))
+        return ResolvedAddress(socket.AF_INET, (host, port))
+    return ResolvedAddress(socket.AF_INET6, (host, port, 0, socket.if_nametoindex(zone) if zone else 0))
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def fetch(url: str, egress: Egress, look: Look | None = None) -> str:
 
 
 def reason(error: NoConnection) -> str:
-    assert isinstance(error.__cause__, Blocked)
+    assert isinstance(error.__cause__, AddressBlocked)
     assert str(error) == error.__cause__.strerror
     return str(error)
 
@@ -157,9 +157,9 @@ async def test_names_that_take_long_keep_no_other_name_waiting(monkeypatch: pyte
 
 
 def test_an_address_that_has_a_zone_keeps_it() -> None:
-    assert Place(socket.AF_INET6, ("fe80::1", 80, 0, 3)).shown == "fe80::1%3"
-    assert Place(socket.AF_INET6, ("2001:4860::8888", 80, 0, 0)).shown == "2001:4860::8888"
-    assert Place(socket.AF_INET, ("8.8.8.8", 80)).shown == "8.8.8.8"
+    assert ResolvedAddress(socket.AF_INET6, ("fe80::1", 80, 0, 3)).shown == "fe80::1%3"
+    assert ResolvedAddress(socket.AF_INET6, ("2001:4860::8888", 80, 0, 0)).shown == "2001:4860::8888"
+    assert ResolvedAddress(socket.AF_INET, ("8.8.8.8", 80)).shown == "8.8.8.8"
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])

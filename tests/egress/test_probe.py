@@ -10,7 +10,7 @@ import pytest
 from yarl import URL
 
 from toolcrib.egress import Egress
-from toolcrib.egress.lookup import Place
+from toolcrib.egress.lookup import ResolvedAddress
 from toolcrib.egress.probe import Probe
 from toolcrib.egress.response import NoConnection
 
@@ -48,16 +48,16 @@ async def test_a_refused_connection_is_reported(port: int) -> None:
 async def test_any_address_of_a_name_will_do(listening: socket.socket, port: int) -> None:
     at = listening.getsockname()[1]
 
-    async def look(host: str, _: int) -> Sequence[Place]:
+    async def look(host: str, _: int) -> Sequence[ResolvedAddress]:
         assert host == "two.example"
-        return [Place(socket.AF_INET, ("127.0.0.1", each)) for each in (port, at)]
+        return [ResolvedAddress(socket.AF_INET, ("127.0.0.1", each)) for each in (port, at)]
 
     with listening:
         await Probe(URL("http://two.example/mcp"), FREE, look).connect(5.0)
 
 
 async def test_a_lookup_that_hangs_ends_in_time() -> None:
-    async def look(_: str, __: int) -> Sequence[Place]:
+    async def look(_: str, __: int) -> Sequence[ResolvedAddress]:
         await anyio.sleep_forever()
         return []
 

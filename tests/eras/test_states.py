@@ -11,7 +11,7 @@ from tests.eras.place import ERAS, Era, Place, gateway, over_http
 from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
 from tests.servers.settings import LIMITS
 from tests.waiting import until
-from toolcrib.gateway import Seal
+from toolcrib.gateway import StateSigner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1"), pytest.mark.slow]
 
@@ -115,7 +115,7 @@ async def test_who_answers_something_else_is_asked_again(place: Place) -> None:
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
 async def test_a_state_grows_old(place: Place, server: Era, monkeypatch: pytest.MonkeyPatch) -> None:
     later = [0.0]
-    seal = Seal(lambda: b"k" * 32, lambda: time() + later[0])
+    seal = StateSigner(lambda: b"k" * 32, lambda: time() + later[0])
     monkeypatch.setattr(place.doors.house.conversations, "seal", seal)
     caller = Caller(place, server)
     name, state = await caller.asked("Late?")

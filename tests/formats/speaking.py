@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import Refused, problem
-from toolcrib.interfaces import Answered, Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Tool, Voice
 from toolcrib.testing import a_tool
 
@@ -33,8 +33,8 @@ TOLD_GONE = (
 )
 
 
-def answered(result: Result, *, id: str = "c1", name: str = "weather") -> Answered:
-    return Answered(asked=Asked(id=id, name=name, arguments={"city": "Oslo"}), result=result)
+def answered(result: Result, *, id: str = "c1", name: str = "weather") -> ProviderResult:
+    return ProviderResult(asked=ProviderCall(id=id, name=name, arguments={"city": "Oslo"}), result=result)
 
 
 def of_server(**fields: Any) -> Tool:

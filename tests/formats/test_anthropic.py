@@ -18,7 +18,7 @@ from tests.formats.speaking import (
     refusal,
 )
 from toolcrib.formats.anthropic import Anthropic
-from toolcrib.interfaces import Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject, Result
 from toolcrib.testing import a_tool
 
@@ -37,8 +37,8 @@ MESSAGE: JsonObject = {
     ],
 }
 CALLS = (
-    Asked(id="toolu_1", name="weather", arguments={"city": "Tromsø"}),
-    Asked(id="toolu_2", name="now"),
+    ProviderCall(id="toolu_1", name="weather", arguments={"city": "Tromsø"}),
+    ProviderCall(id="toolu_2", name="now"),
 )
 
 
@@ -131,7 +131,7 @@ def test_a_picture_is_a_block_that_the_model_can_look_at() -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        GONE.but(content=(PICTURE,)),
+        GONE.replace(content=(PICTURE,)),
         Result(content=({**PICTURE, "mimeType": "image/tiff"},)),
         Result(content=({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},)),
     ],

@@ -17,7 +17,7 @@ from tests.formats.speaking import (
     refusal,
 )
 from toolcrib.formats.deepgram import CAP, Deepgram
-from toolcrib.interfaces import Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject, Result
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.testing import a_tool
@@ -67,8 +67,8 @@ def test_every_call_that_is_ours_is_read() -> None:
         call("f3", "now", ""),
     )
     assert FORMAT.calls(message) == (
-        Asked(id="f1", name="weather", arguments={"city": "Kraków"}),
-        Asked(id="f3", name="now"),
+        ProviderCall(id="f1", name="weather", arguments={"city": "Kraków"}),
+        ProviderCall(id="f3", name="now"),
     )
     assert FORMAT.cancelled(message) == ()
 

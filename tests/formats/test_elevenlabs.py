@@ -16,7 +16,7 @@ from tests.formats.speaking import (
     refusal,
 )
 from toolcrib.formats.elevenlabs import ElevenLabs
-from toolcrib.interfaces import Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject
 from toolcrib.testing import a_tool
 
@@ -71,8 +71,8 @@ def test_the_agent_waits_a_little_longer_than_the_tool_may_take(timeout: float, 
 
 @pytest.mark.requirement("F2", "F3")
 def test_the_call_of_a_message_is_read() -> None:
-    assert FORMAT.calls(message()) == (Asked(id="t1", name="weather", arguments={"city": "Łódź"}),)
-    assert FORMAT.calls(message(parameters={})) == (Asked(id="t1", name="weather"),)
+    assert FORMAT.calls(message()) == (ProviderCall(id="t1", name="weather", arguments={"city": "Łódź"}),)
+    assert FORMAT.calls(message(parameters={})) == (ProviderCall(id="t1", name="weather"),)
     assert FORMAT.cancelled(message()) == ()
 
 

@@ -17,7 +17,7 @@ from tests.formats.speaking import (
     refusal,
 )
 from toolcrib.formats.gemini import Gemini
-from toolcrib.interfaces import Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject
 from toolcrib.testing import a_tool
 
@@ -39,7 +39,7 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"parts": [{"functionCall": {"name": "x", "id": 7}}]}, "message.parts[0].functionCall.id"),
     ({"parts": [{"functionCall": {"name": "x", "willContinue": True}}]}, "message.parts[0].functionCall"),
 ]
-CALLS = (Asked(id="f1", name="weather", arguments={"city": "東京"}), Asked(id="", name="now"))
+CALLS = (ProviderCall(id="f1", name="weather", arguments={"city": "東京"}), ProviderCall(id="", name="now"))
 
 
 @pytest.mark.requirement("F2")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.formats.speaking import GONE, LOST, NOTHING, QUIET, SUNNY, WEATHER, answered, refusal
 from toolcrib.formats.gemini_live import CAP, GeminiLive
-from toolcrib.interfaces import Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject, Result
 from toolcrib.testing import a_tool
 
@@ -53,8 +53,8 @@ def test_every_call_is_read() -> None:
     as_the_sdk_names_it = {"tool_call": {"function_calls": CALL["toolCall"]["functionCalls"]}}
     for message in (CALL, as_the_sdk_names_it):
         assert FORMAT.calls(message) == (
-            Asked(id="f1", name="weather", arguments={"city": "Zürich"}),
-            Asked(id="f2", name="now"),
+            ProviderCall(id="f1", name="weather", arguments={"city": "Zürich"}),
+            ProviderCall(id="f2", name="now"),
         )
         assert FORMAT.cancelled(message) == ()
 

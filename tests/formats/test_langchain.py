@@ -17,7 +17,7 @@ from tests.formats.speaking import (
     refusal,
 )
 from toolcrib.formats.langchain import LangChain
-from toolcrib.interfaces import Asked, Provider
+from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject, Result
 from toolcrib.testing import a_tool
 
@@ -30,10 +30,13 @@ FIELDS: JsonObject = {
     ],
     "invalid_tool_calls": [],
 }
-CALLS = (Asked(id="l1", name="weather", arguments={"city": "São Paulo"}), Asked(id="", name="now"))
+CALLS = (
+    ProviderCall(id="l1", name="weather", arguments={"city": "São Paulo"}),
+    ProviderCall(id="", name="now"),
+)
 
 
-def unread(**fields: Any) -> Asked:
+def unread(**fields: Any) -> ProviderCall:
     call = {"type": "invalid_tool_call", "id": "l9", "name": "weather", "error": None, **fields}
     (asked,) = FORMAT.calls({"type": "ai", "content": "", "invalid_tool_calls": [call]})
     return asked

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from toolcrib.catalog import Override
+from toolcrib.catalog import ToolOverride
 from toolcrib.errors import problem
-from toolcrib.formats.mcp import Mcp, encode, meta
+from toolcrib.formats.mcp import McpFormat, encode, meta
 from toolcrib.model import Hints, Json, JsonObject, Metadata, Result, Tool, Voice
 
 WHEN = Metadata(
@@ -70,7 +70,7 @@ def test_a_failure_shows_the_blocks_of_the_tool_where_it_has_any(
     ],
 )
 def test_what_was_encoded_before_is_spliced(outcome: Result) -> None:
-    plain = result(outcome.but(encoded=b""))
+    plain = result(outcome.replace(encoded=b""))
     if outcome.hints is not None and outcome.hints.encoded:
         plain["_meta"]["toolcrib/agentHints"] = {"prepared": True}
     assert result(outcome) == plain
@@ -91,7 +91,7 @@ CLAIMS: JsonObject = {"readOnlyHint": True, "destructiveHint": True, "openWorldH
 
 
 def declared(**fields: Any) -> Any:
-    return Mcp().tool(Tool(name="far:read", source="far", **fields), "read").get("annotations")
+    return McpFormat().tool(Tool(name="far:read", source="far", **fields), "read").get("annotations")
 
 
 def test_what_a_server_claims_is_shown_and_nothing_is_added_to_it() -> None:
@@ -103,17 +103,17 @@ def test_what_a_server_claims_is_shown_and_nothing_is_added_to_it() -> None:
 @pytest.mark.parametrize(
     "override, hints",
     [
-        (Override(category="query"), {"readOnlyHint": True, "idempotentHint": False}),
-        (Override(category="mutation"), {"idempotentHint": False}),
-        (Override(idempotent=True), {"readOnlyHint": True, "idempotentHint": True}),
-        (Override(title="Read"), {"readOnlyHint": True, "idempotentHint": False}),
+        (ToolOverride(category="query"), {"readOnlyHint": True, "idempotentHint": False}),
+        (ToolOverride(category="mutation"), {"idempotentHint": False}),
+        (ToolOverride(idempotent=True), {"readOnlyHint": True, "idempotentHint": True}),
+        (ToolOverride(title="Read"), {"readOnlyHint": True, "idempotentHint": False}),
     ],
     ids=["it reads", "it writes", "it can be repeated", "nothing of the kind"],
 )
-def test_what_the_operator_knows_better_goes_over_it(override: Override, hints: JsonObject) -> None:
+def test_what_the_operator_knows_better_goes_over_it(override: ToolOverride, hints: JsonObject) -> None:
     claims = {"readOnlyHint": True, "idempotentHint": False}
     tool = override.apply(Tool(name="far:read", source="far", family="mcp", annotations=claims))
-    assert Mcp().tool(tool, "read").get("annotations") == hints
+    assert McpFormat().tool(tool, "read").get("annotations") == hints
 
 
 def test_what_an_author_says_is_said_in_full() -> None:

@@ -3,13 +3,13 @@
 import pytest
 
 from toolcrib.errors import Refused
-from toolcrib.formats.mcp import Mcp
-from toolcrib.interfaces import Answered, Asked
+from toolcrib.formats.mcp import McpFormat
+from toolcrib.interfaces import ProviderCall, ProviderResult
 from toolcrib.model import Ask, JsonObject, Result
 
 pytestmark = pytest.mark.requirement("F2")
 
-MCP = Mcp()
+MCP = McpFormat()
 
 
 def request(**more: object) -> JsonObject:
@@ -21,21 +21,21 @@ def request(**more: object) -> JsonObject:
 def test_a_response_has_the_very_id_of_its_request(id: str | int) -> None:
     (call,) = MCP.calls(request(id=id))
     assert (call.id, call.name, call.arguments) == (str(id), "look", {"n": 1})
-    (reply,) = MCP.results([Answered(asked=call, result=Result(data={"n": 1}, message="One."))])
+    (reply,) = MCP.results([ProviderResult(asked=call, result=Result(data={"n": 1}, message="One."))])
     assert (reply["jsonrpc"], reply["id"], type(reply["id"])) == ("2.0", id, type(id))
     assert reply["result"]["structuredContent"] == {"n": 1}
 
 
 def test_bare_params_get_the_bare_result() -> None:
     (call,) = MCP.calls({"name": "look", "_meta": {"progressToken": 1}})
-    assert call == Asked(id="", name="look")
-    (reply,) = MCP.results([Answered(asked=call, result=Result(data="words", message="Words."))])
+    assert call == ProviderCall(id="", name="look")
+    (reply,) = MCP.results([ProviderResult(asked=call, result=Result(data="words", message="Words."))])
     assert (reply["content"], reply["isError"]) == ([{"type": "text", "text": "words"}], False)
 
 
 def test_a_question_is_told_in_words() -> None:
     ask = Result(ask=Ask(questions={"sure": {}}), message="Are you sure?")
-    (reply,) = MCP.results([Answered(asked=Asked(id="", name="look"), result=ask)])
+    (reply,) = MCP.results([ProviderResult(asked=ProviderCall(id="", name="look"), result=ask)])
     assert reply["content"] == [{"type": "text", "text": "Are you sure?"}]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value, find_invalid_x_mcp_header, validate_mcp_param_headers
 
-from toolcrib.formats.mirrored_headers import BadMirror, header_value, mirrored, mirrors_of
+from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, header_value, mirrored, mirrors_of
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def test_arguments_are_found_at_any_depth() -> None:
 )
 def test_headers_the_protocol_does_not_allow_are_refused(wrong: dict[str, Any], why: str) -> None:
     assert find_invalid_x_mcp_header(wrong) is not None
-    with pytest.raises(BadMirror, match=why):
+    with pytest.raises(InvalidMirroredHeader, match=why):
         mirrors_of(wrong)
 
 

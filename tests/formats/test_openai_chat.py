@@ -7,7 +7,7 @@ import pytest
 
 from toolcrib.errors import Refused, problem
 from toolcrib.formats.openai_chat import OpenAIChat
-from toolcrib.interfaces import Answered, Asked
+from toolcrib.interfaces import ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Result, Tool, Voice
 
 pytestmark = pytest.mark.requirement("F2")
@@ -38,7 +38,7 @@ COMPLETION: JsonObject = {"id": "chatcmpl_1", "object": "chat.completion", "choi
 )
 def test_a_message_is_read_however_it_is_wrapped(given: JsonObject) -> None:
     found = CHAT.calls(given)
-    assert found == (Asked(id="a", name="one", arguments={"n": 1}), Asked(id="b", name="two"))
+    assert found == (ProviderCall(id="a", name="one", arguments={"n": 1}), ProviderCall(id="b", name="two"))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_custom_tool_is_somebody_elses() -> None:
 
 def test_a_call_without_a_type_is_a_function() -> None:
     bare = {"id": "call_1", "function": {"name": "now"}}
-    assert CHAT.calls(said(bare)) == (Asked(id="call_1", name="now"),)
+    assert CHAT.calls(said(bare)) == (ProviderCall(id="call_1", name="now"),)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,10 @@ def test_a_reply_tells_status_sentence_and_data() -> None:
     went = Result(data={"n": 1}, message="One.", voice=Voice(suppress=True))
     failed = Result(problem=problem("TOOL_FAILED", "it broke"), message="That broke.")
     replies = CHAT.results(
-        [Answered(asked=Asked(id=each, name="x"), result=r) for each, r in (("a", went), ("b", failed))]
+        [
+            ProviderResult(asked=ProviderCall(id=each, name="x"), result=r)
+            for each, r in (("a", went), ("b", failed))
+        ]
     )
     assert [(each["role"], each["tool_call_id"]) for each in replies] == [("tool", "a"), ("tool", "b")]
     first, second = (json.loads(each["content"]) for each in replies)
@@ -136,7 +139,11 @@ def test_a_reply_tells_status_sentence_and_data() -> None:
 @pytest.mark.requirement("G3")
 def test_a_long_result_is_told_from_its_beginning() -> None:
     (reply,) = CHAT.results(
-        [Answered(asked=Asked(id="a", name="x"), result=Result(data="x" * 2_000_000, message="Long."))]
+        [
+            ProviderResult(
+                asked=ProviderCall(id="a", name="x"), result=Result(data="x" * 2_000_000, message="Long.")
+            )
+        ]
     )
     said = json.loads(reply["content"])
     assert said == {"status": "success", "message": "Long.", "data": said["data"], "truncated": True}

@@ -6,13 +6,13 @@ import pytest
 
 from toolcrib.errors import Refused
 from toolcrib.formats.openai_realtime import OpenAIRealtime
-from toolcrib.interfaces import Answered, Asked
+from toolcrib.interfaces import ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Voice
 
 pytestmark = pytest.mark.requirement("F2")
 
 REALTIME = OpenAIRealtime()
-LOOK = Asked(id="call_1", name="look", arguments={"n": 1})
+LOOK = ProviderCall(id="call_1", name="look", arguments={"n": 1})
 
 
 def item(call_id: str = "call_1", status: str = "completed") -> JsonObject:
@@ -48,9 +48,9 @@ def done(status: str, *items: JsonObject) -> JsonObject:
     return {"type": "response.done", "response": {"id": "resp_1", "status": status, "output": list(items)}}
 
 
-def answered(id: str, *, suppress: bool = False) -> Answered:
+def answered(id: str, *, suppress: bool = False) -> ProviderResult:
     result = Result(data={"n": 1}, message="One.", voice=Voice(suppress=suppress))
-    return Answered(asked=Asked(id=id, name="look"), result=result)
+    return ProviderResult(asked=ProviderCall(id=id, name="look"), result=result)
 
 
 @pytest.mark.parametrize("event", [ARGUMENTS, item_done(item()), done("completed", MESSAGE, item())])
@@ -126,7 +126,7 @@ def test_nothing_is_said_where_nothing_was_asked() -> None:
 @pytest.mark.requirement("G3")
 def test_a_long_result_is_told_by_its_sentence_and_its_beginning() -> None:
     result = Result(data={"text": "x" * 12_000}, message="Found a lot.")
-    reply, _ = REALTIME.results([Answered(asked=LOOK, result=result)])
+    reply, _ = REALTIME.results([ProviderResult(asked=LOOK, result=result)])
     output = reply["item"]["output"]
     said = json.loads(output)
     assert said.pop("data").startswith('{"text":"xxxx')

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.errors import Refused
 from toolcrib.formats.openai_responses import OpenAIResponses
-from toolcrib.interfaces import Answered, Asked
+from toolcrib.interfaces import ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Tool
 
 pytestmark = pytest.mark.requirement("F2")
@@ -30,7 +30,7 @@ OTHERS: list[JsonObject] = [
     {"type": "message", "id": "msg_1", "role": "assistant", "content": []},
     {"type": "custom_tool_call", "call_id": "call_9", "name": "shell", "input": "ls"},
 ]
-LOOK = Asked(id="call_1", name="look", arguments={"n": 1})
+LOOK = ProviderCall(id="call_1", name="look", arguments={"n": 1})
 
 
 def test_the_items_of_a_response_are_read_and_the_others_left() -> None:
@@ -84,6 +84,6 @@ def test_a_declaration_always_says_whether_it_is_strict() -> None:
 
 
 def test_a_reply_is_an_item_of_the_next_input() -> None:
-    (reply,) = RESPONSES.results([Answered(asked=LOOK, result=Result(data=[1], message="One."))])
+    (reply,) = RESPONSES.results([ProviderResult(asked=LOOK, result=Result(data=[1], message="One."))])
     assert (reply["type"], reply["call_id"]) == ("function_call_output", "call_1")
     assert json.loads(reply["output"]) == {"status": "success", "message": "One.", "data": [1]}

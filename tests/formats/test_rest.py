@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import problem
-from toolcrib.formats import Rest
+from toolcrib.formats import RestFormat
 from toolcrib.formats.rest import as_json, encode
 from toolcrib.model import JsonObject, Result
 from toolcrib.testing import a_tool
@@ -20,8 +20,8 @@ def text(said: str) -> JsonObject:
 
 @pytest.mark.requirement("B6")
 def test_a_tool_whose_source_is_down_says_so_and_others_say_nothing() -> None:
-    assert Rest().tool(a_tool(degraded=True), "x")["degraded"] is True
-    assert "degraded" not in Rest().tool(a_tool(), "x")
+    assert RestFormat().tool(a_tool(degraded=True), "x")["degraded"] is True
+    assert "degraded" not in RestFormat().tool(a_tool(), "x")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.servers.client import Client, client, until
 from tests.servers.settings import config
 from tests.servers.twelve import TWELVE, known
 from toolcrib.formats import PROVIDERS
-from toolcrib.interfaces import Answered
+from toolcrib.interfaces import ProviderResult
 from toolcrib.model import Result, Tool
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("F2"), pytest.mark.needs("providers")]
@@ -195,7 +195,7 @@ def test_calls_cancellations_and_results_are_what_the_sdks_say_and_take(judges: 
             dialogue = DIALOGUES[name]
             said = [Said(id=f"{call_id}{n}", name=safe, arguments=arguments) for n in range(many)]
             message = dialogue.asks(said if dialogue.parallel else said[:1])
-            answers = [Answered(asked=each, result=outcome) for each in provider.calls(message)]
+            answers = [ProviderResult(asked=each, result=outcome) for each in provider.calls(message)]
             lines.extend([(name, "message", message), (name, "replies", provider.results(answers))])
             if dialogue.cancels is not None:
                 lines.append((name, "cancellation", dialogue.cancels([call_id])))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.gates.static import BIN
 
-FILE_LINES = 400
+FILE_LINES = 500
 FUNCTION_LINES = 40
 COMPLEXITY = 8
 POSITIONAL = 5

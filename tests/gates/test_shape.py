@@ -31,7 +31,7 @@ GOOD = '"""A room with one door."""\n'
         ("room.py", "x = 1\n", "does not open with a sentence"),
         ("room.py", '"""Room"""\n', "does not open with a sentence"),
         ("src/toolcrib/room/__init__.py", "", "does not open with a sentence"),
-        ("room.py", GOOD + "x = 1\n" * shape.FILE_LINES, "401 lines"),
+        ("room.py", GOOD + "x = 1\n" * shape.FILE_LINES, "501 lines"),
         ("room.py", GOOD + "def f():\n" + "    x = 1\n" * shape.FUNCTION_LINES, "f has 41 lines"),
         ("room.py", GOOD + "def f(a, b, c, d, e, g): ...\n", "takes 6 positional"),
         (

@@ -5,16 +5,24 @@ from typing import Any
 
 from tests.contracts.dialogues import DIALOGUES, Reply, Said
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Answering, Completion, Conversations, Gateway, Places, Seal, Turn
+from toolcrib.gateway import (
+    Completion,
+    Gateway,
+    MultiRoundCalls,
+    ProviderConnection,
+    StateSigner,
+    SuspensionLimits,
+    TurnResult,
+)
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Caller, JsonObject, Result, Tool
 from toolcrib.pipeline import compose
-from toolcrib.policy import Context, Contexts, Permissions, Policy
+from toolcrib.policy import Context, Contexts, PermissionsRule, Policy
 from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.deadline import Deadline
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
-from toolcrib.testing import Recordings, a_caller
+from toolcrib.testing import FakeRecorder, a_caller
 
 Work = Callable[[Call], Awaitable[Result]]
 ANTHROPIC, LIVE = "anthropic", "gemini_live"
@@ -31,13 +39,13 @@ class Desk:
         used: dict[str, int] | None = None,
         **more: Any,
     ) -> None:
-        self.recordings, self.calls = Recordings(), list[Call]()
+        self.recordings, self.calls = FakeRecorder(), list[Call]()
         self._work, counts = work, used or {}
         ids = iter(range(10_000_000))
         rule = Contexts(contexts or {})
         steps = (Record(self.recordings), Recover(), Deadline(), Attempt(lambda _source: None))
         self.gateway = Gateway(
-            Policy([rule, Permissions()]),
+            Policy([rule, PermissionsRule()]),
             lambda tool: compose(steps, tool, self._carry_out),
             Completion(lambda tool: (1.0, 0.0, counts.get(tool, 0)), tried=lambda: counts),
             self.recordings,
@@ -49,8 +57,8 @@ class Desk:
         self.catalog.listen(self.gateway.adopt)
         for source in sources:
             self.catalog.replace(source, Offer(tools=[tool for tool in tools if tool.source == source]))
-        talks = Conversations(self.gateway, Seal(lambda: b"k" * 32), places=Places())
-        self.connection = Answering(self.gateway, talks, **more)
+        talks = MultiRoundCalls(self.gateway, StateSigner(lambda: b"k" * 32), places=SuspensionLimits())
+        self.connection = ProviderConnection(self.gateway, talks, **more)
 
     async def _carry_out(self, call: Call) -> Result:
         self.calls.append(call)
@@ -58,7 +66,7 @@ class Desk:
 
     async def turn(
         self, *calls: Said, format: str = ANTHROPIC, caller: Caller | None = None, **more: Any
-    ) -> Turn:
+    ) -> TurnResult:
         """Have a model of this provider make these calls."""
         message: JsonObject = DIALOGUES[format].asks(calls)
         return await self.connection.turn(message, format, caller or a_caller(), **more)

@@ -5,17 +5,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Completion, Conversations, Gateway, Places, ProcessSlots, Seal
+from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Caller, JsonObject, Result
 from toolcrib.pipeline import compose
-from toolcrib.policy import Context, Contexts, Permissions, Policy
+from toolcrib.policy import Context, Contexts, PermissionsRule, Policy
 from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.deadline import Deadline
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.verify import Verify
-from toolcrib.testing import Recordings, a_caller, a_tool
+from toolcrib.testing import FakeRecorder, a_caller, a_tool
 
 FORMS: JsonObject = {"elicitation": {}}
 KEY = b"k" * 32
@@ -41,11 +41,11 @@ class Booth:
         answer: Answer,
         *,
         wait: float = 60.0,
-        places: Places | None = None,
+        places: SuspensionLimits | None = None,
         slots: ProcessSlots | None = None,
         **fields: Any,
     ) -> None:
-        self.answer, self.recordings, self.places = answer, Recordings(), places or Places()
+        self.answer, self.recordings, self.places = answer, FakeRecorder(), places or SuspensionLimits()
         self.calls: list[Call] = []
         self.running = 0
         tool = a_tool("fake:book", **{"family": "mcp", "timeout": 30.0, **fields})
@@ -58,7 +58,7 @@ class Booth:
             Attempt(lambda _source: None),
         )
         self.gateway = Gateway(
-            Policy([Contexts({"other": Context()}), Permissions()]),
+            Policy([Contexts({"other": Context()}), PermissionsRule()]),
             lambda tool: compose(steps, tool, self._carry_out),
             Completion(lambda _tool: (1.0, 0.0, 0)),
             self.recordings,
@@ -69,8 +69,8 @@ class Booth:
         catalog = Catalog(["fake"])
         catalog.listen(self.gateway.adopt)
         catalog.replace("fake", Offer(tools=[tool, a_tool("fake:other", family="mcp")]))
-        seal = Seal(lambda: KEY)
-        self.talks = Conversations(self.gateway, seal, places=self.places, wait=wait)
+        seal = StateSigner(lambda: KEY)
+        self.talks = MultiRoundCalls(self.gateway, seal, places=self.places, wait=wait)
 
     async def _carry_out(self, call: Call) -> Result:
         self.calls.append(call)

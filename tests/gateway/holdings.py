@@ -3,28 +3,28 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolcrib.catalog import Catalog, Override, Overrides
-from toolcrib.catalog.pseudo_tools import Holding, hold
+from toolcrib.catalog import Catalog, Overrides, ToolOverride
+from toolcrib.catalog.pseudo_tools import SourceExtras, hold
 from toolcrib.gateway import Completion, Gateway
-from toolcrib.interfaces import Handler, Materials, Offer
+from toolcrib.interfaces import Handler, Offer, SourceResources
 from toolcrib.model import Tool
 from toolcrib.pipeline import compose
-from toolcrib.policy import Context, Contexts, Disabled, Permissions, Pinned, Policy, Removed
+from toolcrib.policy import Context, Contexts, DisabledRule, PermissionsRule, PinnedRule, Policy, RemovedRule
 from toolcrib.steps.limit import Limit
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.shape import Shape
 from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 from toolcrib.store.shared.memory import MemoryShared
-from toolcrib.testing import Recordings, echo
+from toolcrib.testing import FakeRecorder, echo
 
 
 def materials(
     uris: Sequence[str] = (), templates: Sequence[str] = (), prompts: Sequence[str] = (), **flags: Any
-) -> Materials:
+) -> SourceResources:
     """What a source has; what is not said follows from the lists."""
     flags = {"has_resources": bool(uris or templates), "has_prompts": bool(prompts), **flags}
-    return Materials(
+    return SourceResources(
         resources=tuple({"uri": uri, "name": uri} for uri in uris),
         templates=tuple({"uriTemplate": text, "name": text} for text in templates),
         prompts=tuple({"name": name} for name in prompts),
@@ -32,7 +32,7 @@ def materials(
     )
 
 
-def holding(source: str, *lists: Sequence[str], **flags: Any) -> Holding:
+def holding(source: str, *lists: Sequence[str], **flags: Any) -> SourceExtras:
     """The same, behind doors."""
     return hold(source, materials(*lists, **flags), Overrides({}), degraded=False)
 
@@ -45,17 +45,17 @@ class House:
         *,
         answer: Handler = echo,
         contexts: dict[str, Context] | None = None,
-        overrides: dict[str, Override] | None = None,
+        overrides: dict[str, ToolOverride] | None = None,
         servers: Sequence[str] = (),
-        **offers: Materials,
+        **offers: SourceResources,
     ) -> None:
-        self.answer, self.recordings = answer, Recordings()
+        self.answer, self.recordings = answer, FakeRecorder()
         self.composed: list[str] = []
         self.catalog = Catalog(list(offers), overrides=Overrides(overrides or {}))
         rule, ids = Contexts(contexts or {}), iter(range(100_000))
         self._steps = (Recover(), Limit(MemoryShared()), Validate(), Shape(2_000), Verify())
         self.gateway = Gateway(
-            Policy([rule, Disabled(), Pinned(), Permissions(), Removed()]),
+            Policy([rule, DisabledRule(), PinnedRule(), PermissionsRule(), RemovedRule()]),
             self._compose,
             Completion(lambda _tool: (1.0, 0.0, 0)),
             self.recordings,
@@ -68,7 +68,7 @@ class House:
         for source, offered in offers.items():
             self.offer(source, offered)
 
-    def offer(self, source: str, offered: Materials, *tools: Tool) -> None:
+    def offer(self, source: str, offered: SourceResources, *tools: Tool) -> None:
         self.catalog.replace(source, Offer(tools=tools, materials=offered))
 
     def _compose(self, tool: Tool) -> Handler:

@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.errors import CODES, problem
 from toolcrib.gateway.completion import Completion
-from toolcrib.gateway.related_tools import Neighbourhood, Tagged
+from toolcrib.gateway.related_tools import RelatedTools, TagIndex
 from toolcrib.interfaces import Followers
 from toolcrib.model import Ask, Deprecation, Evidence, Hints, Origin, Result, Tool
 from toolcrib.testing import a_tool
@@ -240,7 +240,7 @@ def test_a_tools_own_hints_stay_and_get_its_record() -> None:
 def test_what_followed_is_suggested_of_the_tools_the_caller_sees() -> None:
     get, find = a_tool("cards:get"), a_tool("cards:find")
     known = Record(followers=(("cards:find", 0.6), ("cards:hidden", 0.4)))
-    house = Neighbourhood(Tagged({"cards:find": find}), lambda _: True)
+    house = RelatedTools(TagIndex({"cards:find": find}), lambda _: True)
     made = Completion(known.of, known.followers).complete(Result(data=1), get, ORIGIN, 0.1, house)
     assert [each.action for each in hints_of(made).suggested_next_actions] == ["find"]
 
@@ -334,10 +334,10 @@ def test_of_a_tools_own_hints_too_the_replacement_is_named_only_to_those_who_see
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
     new = a_tool("cards:new")
     own = Result(data=1, hints=Hints(confidence=1.0))
-    tagged = Tagged({"cards:new": new})
+    tagged = TagIndex({"cards:new": new})
     for house, fix in (
-        (Neighbourhood(tagged, lambda _: True), "Call cards:new instead."),
-        (Neighbourhood(tagged, lambda _: False), None),
+        (RelatedTools(tagged, lambda _: True), "Call cards:new instead."),
+        (RelatedTools(tagged, lambda _: False), None),
     ):
         made = hints_of(Completion(Record().of).complete(own, old, ORIGIN, 0.1, house))
         assert [each.suggested_fix for each in made.warnings] == [fix]

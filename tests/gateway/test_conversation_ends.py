@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 
 from tests.gateway.asking import Booth, booth, form, seat, state_of
 from tests.waiting import until
-from toolcrib.gateway import Places
+from toolcrib.gateway import SuspensionLimits
 from toolcrib.model import Call, JsonObject, Result, Unanswered
 from toolcrib.testing import a_caller
 
@@ -164,7 +164,7 @@ async def test_so_many_calls_of_one_caller_wait_and_so_many_in_all() -> None:
         except Unanswered as unanswered:
             return Result(data=str(unanswered))
 
-    async with booth(ask, places=Places(most=3, per_caller=2)) as open_:
+    async with booth(ask, places=SuspensionLimits(most=3, per_caller=2)) as open_:
         first = [state_of(await open_.say()) for _ in range(2)]
         assert "2 calls of this caller wait" in (await open_.say()).data
         state_of(await open_.say(caller=a_caller(id="key:b")))

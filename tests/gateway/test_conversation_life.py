@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.gateway.asking import Booth, booth, form, state_of
-from toolcrib.gateway import Places
+from toolcrib.gateway import SuspensionLimits
 from toolcrib.model import Call, Caller, Result, Unanswered
 from toolcrib.testing import a_caller
 
@@ -71,7 +71,7 @@ class Course(RuleBasedStateMachine):
         self.booth = self.run(_result(opened))
 
     async def _house(self, opened: "asyncio.Future[Booth]") -> None:
-        places = Places(MOST, PER_CALLER)
+        places = SuspensionLimits(MOST, PER_CALLER)
         async with booth(several, wait=WAIT, places=places, timeout=LIMIT) as open_:
             opened.set_result(open_)
             await self.closing.wait()

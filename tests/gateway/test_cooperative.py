@@ -7,13 +7,13 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Completion, Gateway, cooperative, unhurried
+from toolcrib.gateway import Completion, Gateway, cooperative, map_cooperatively
 from toolcrib.gateway import gateway as door_module
 from toolcrib.interfaces import Offer, Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.pipeline import compose
 from toolcrib.policy import Context, Policy
-from toolcrib.testing import Recordings, a_caller, a_tool, echo
+from toolcrib.testing import FakeRecorder, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ def gateway(rule: Moody) -> Gateway:
         Policy([rule]),
         lambda tool: compose((), tool, echo),
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        Recordings(),
+        FakeRecorder(),
         new_id=lambda: "id",
         contexts=lambda: {"default": Context()},
     )
@@ -74,7 +74,7 @@ async def test_others_have_their_turn_where_it_takes_long() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(beside)
-            assert await unhurried(range(100), str, turn=turn) == [str(n) for n in range(100)]
+            assert await map_cooperatively(range(100), str, turn=turn) == [str(n) for n in range(100)]
             done.set()
         assert least <= turns[0] <= most
 

@@ -5,15 +5,15 @@ import anyio.lowlevel
 import pytest
 
 from tests.waiting import until
-from toolcrib.gateway.energy import Meter
-from toolcrib.interfaces import Purse
+from toolcrib.gateway.energy import EnergyMeter
+from toolcrib.interfaces import EnergyAllowance
 from toolcrib.store.shared import open_shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F5")]
 
 
 async def test_a_crossing_is_told_down_and_up() -> None:
-    meter = Meter(open_shared("memory"), Purse(start=100, recover=2_000))
+    meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=2_000))
     told: list[str] = []
     meter.listen(told.append)
     await meter.take("key:a", 10)
@@ -26,7 +26,7 @@ async def test_a_crossing_is_told_down_and_up() -> None:
 
 
 async def test_nobody_falls_below_the_floor_and_each_has_its_own() -> None:
-    meter = Meter(open_shared("memory"), Purse(start=100, recover=0))
+    meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=0))
     for _ in range(50):
         await meter.take("key:a", 10)
     assert meter.level("key:a") == -50
@@ -37,7 +37,7 @@ async def test_nobody_falls_below_the_floor_and_each_has_its_own() -> None:
 
 
 async def test_it_comes_back_by_itself_and_never_over_the_top() -> None:
-    meter = Meter(open_shared("memory"), Purse(start=100, recover=1))
+    meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=1))
     await meter.take("key:a", 30)
     wait = meter.seconds_to("key:a", 100)
     assert wait is not None
@@ -47,7 +47,7 @@ async def test_it_comes_back_by_itself_and_never_over_the_top() -> None:
 
 
 async def test_what_comes_back_too_slowly_to_be_seen_is_not_waited_for() -> None:
-    meter = Meter(open_shared("memory"), Purse(start=100, recover=1e-15))
+    meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=1e-15))
     await meter.take("key:a", 50)
     assert meter.level("key:a") == 50, "the edge of a band"
     assert meter.seconds_to("key:a", 51) is None
@@ -56,7 +56,7 @@ async def test_what_comes_back_too_slowly_to_be_seen_is_not_waited_for() -> None
 
 
 async def test_nobody_is_waited_for_once_it_is_over() -> None:
-    meter = Meter(open_shared("memory"), Purse(start=100, recover=1))
+    meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=1))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(meter.run)
         await meter.take("key:a", 60)

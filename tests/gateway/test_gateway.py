@@ -12,10 +12,10 @@ from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Offer
 from toolcrib.model import Deprecation, Tool
 from toolcrib.pipeline import compose
-from toolcrib.policy import Context, Contexts, Disabled, Permissions, Policy, Removed
+from toolcrib.policy import Context, Contexts, DisabledRule, PermissionsRule, Policy, RemovedRule
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.verify import Verify
-from toolcrib.testing import Recordings, a_caller, a_tool, echo
+from toolcrib.testing import FakeRecorder, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -25,12 +25,12 @@ class House:
 
     def __init__(self, *tools: Tool, contexts: dict[str, Context] | None = None) -> None:
         sources = list(dict.fromkeys(tool.source for tool in tools))
-        self.recordings, self.composed = Recordings(), list[str]()
+        self.recordings, self.composed = FakeRecorder(), list[str]()
         self.catalog = Catalog(sources)
         rule = Contexts(contexts or {})
         ids = iter(range(10_000))
         self.gateway = Gateway(
-            Policy([rule, Disabled(), Permissions(), Removed(today=lambda: "2030-01-01")]),
+            Policy([rule, DisabledRule(), PermissionsRule(), RemovedRule(today=lambda: "2030-01-01")]),
             self._compose,
             Completion(lambda _tool: (1.0, 0.0, 0)),
             self.recordings,

@@ -2,7 +2,14 @@
 
 import pytest
 
-from toolcrib.gateway.related_tools import Neighbour, Neighbourhood, Tagged, example_of, next_actions, related
+from toolcrib.gateway.related_tools import (
+    RelatedTool,
+    RelatedTools,
+    TagIndex,
+    example_of,
+    next_actions,
+    related,
+)
 from toolcrib.model import Category, Deprecation, Example, Tool
 from toolcrib.model.hints import NextAction, Resource
 from toolcrib.testing import a_tool
@@ -14,8 +21,8 @@ def _tagged(name: str, *tags: str) -> Tool:
     return a_tool(name, tags=tags, category="query")
 
 
-def _house(*tools: Tool) -> Neighbourhood:
-    return Neighbourhood(Tagged({tool.name: tool for tool in tools}), lambda _: True)
+def _house(*tools: Tool) -> RelatedTools:
+    return RelatedTools(TagIndex({tool.name: tool for tool in tools}), lambda _: True)
 
 
 def test_relevance_is_the_share_of_tags_that_both_have_in_hundredths() -> None:
@@ -24,9 +31,9 @@ def test_relevance_is_the_share_of_tags_that_both_have_in_hundredths() -> None:
     whole = _tagged("cards:whole", "content", "cards")
     near = _house(third, half, whole).of(GET, ())
     assert near == (
-        Neighbour(whole, 1.0, followed=False),
-        Neighbour(half, 0.5, followed=False),
-        Neighbour(third, 0.33, followed=False),
+        RelatedTool(whole, 1.0, followed=False),
+        RelatedTool(half, 0.5, followed=False),
+        RelatedTool(third, 0.33, followed=False),
     )
 
 
@@ -53,7 +60,7 @@ def test_there_are_four_at_most_and_those_that_followed_come_before_the_rest() -
 
 def test_related_tools_are_named_by_title_or_else_by_their_own_name() -> None:
     titled, plain = a_tool("cards:a", title="The first"), a_tool("cards:b")
-    near = (Neighbour(titled, 0.4, followed=True), Neighbour(plain, 0.2, followed=False))
+    near = (RelatedTool(titled, 0.4, followed=True), RelatedTool(plain, 0.2, followed=False))
     assert related(near) == (
         Resource(type="tool", id="cards:a", label="The first", relevance=0.4),
         Resource(type="tool", id="cards:b", label="b", relevance=0.2),
@@ -70,7 +77,7 @@ def test_an_example_travels_up_to_half_a_kilobyte(length: int, fits: bool) -> No
 def test_a_tool_that_only_reads_is_suggested_as_exploration_that_can_be_taken_back() -> None:
     example = Example(description="The card of the day", params={"id": 7})
     tool = a_tool("cards:get_card", category="query", examples=(example,))
-    assert next_actions([Neighbour(tool, 0.5, followed=True)]) == (
+    assert next_actions([RelatedTool(tool, 0.5, followed=True)]) == (
         NextAction(
             action="get-card",
             priority="medium",
@@ -85,7 +92,7 @@ def test_a_tool_that_only_reads_is_suggested_as_exploration_that_can_be_taken_ba
 
 def test_a_tool_that_changes_something_promises_neither_and_is_described_by_its_first_line() -> None:
     tool = a_tool("mail:send", category="mutation", description="Send a letter.\nIt is gone\nthen.")
-    assert next_actions([Neighbour(tool, 0.4, followed=True)]) == (
+    assert next_actions([RelatedTool(tool, 0.4, followed=True)]) == (
         NextAction(
             action="send",
             priority="low",
@@ -106,7 +113,7 @@ def test_only_what_half_of_the_callers_went_on_with_is_more_than_an_idea(
     relevance: float, followed: bool, priority: str
 ) -> None:
     tool = a_tool("cards:get", category="query", examples=(Example(description="", params={}),))
-    (action,) = next_actions([Neighbour(tool, relevance, followed)])
+    (action,) = next_actions([RelatedTool(tool, relevance, followed)])
     assert (action.priority, action.description) == (priority, None)
 
 
@@ -114,7 +121,7 @@ def test_only_what_half_of_the_callers_went_on_with_is_more_than_an_idea(
 def test_a_description_is_cut_where_it_would_be_long(category: Category, offered: bool) -> None:
     long = Example(description="y" * 200, params={})
     tool = a_tool("cards:get", category=category, examples=(long,))
-    actions = next_actions([Neighbour(tool, 0.3, followed=False)])
+    actions = next_actions([RelatedTool(tool, 0.3, followed=False)])
     assert [action.description for action in actions] == (["y" * 160] if offered else [])
 
 
@@ -127,8 +134,8 @@ def _told(replacement: str | None, *, sees: bool = True) -> str | None:
     """What an audience hears of the replacement of `cards:old`."""
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement=replacement))
     others = (a_tool("mail:new"), a_tool("cards:other", aliases=("oldest",)), NEW)
-    tagged = Tagged({tool.name: tool for tool in others})
-    told = Neighbourhood(tagged, lambda tool: sees or tool.name != NEW.name).told(old)
+    tagged = TagIndex({tool.name: tool for tool in others})
+    told = RelatedTools(tagged, lambda tool: sees or tool.name != NEW.name).told(old)
     assert told.deprecated is not None
     assert told.deprecated.since == "1.0.0"
     return told.deprecated.replacement
@@ -159,5 +166,5 @@ def test_a_tool_that_nothing_replaces_is_told_as_it_is() -> None:
 def test_followers_that_are_down_changed_or_on_their_way_out_are_not_suggested() -> None:
     down = a_tool("cards:down", degraded=True)
     assert _house(down, NEW).of(GET, (("cards:down", 0.9), ("cards:new", 0.1), ("cards:gone", 0.1))) == (
-        Neighbour(NEW, 0.1, followed=True),
+        RelatedTool(NEW, 0.1, followed=True),
     )

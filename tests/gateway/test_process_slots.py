@@ -11,12 +11,12 @@ from tests.gateway.asking import booth, seat, state_of
 from tests.gateway.holdings import materials
 from toolcrib.catalog import Catalog
 from toolcrib.gateway import Completion, Gateway, ProcessSlots
-from toolcrib.gateway.suspended_calls import Places
+from toolcrib.gateway.suspended_calls import SuspensionLimits
 from toolcrib.interfaces import Handler, Offer
 from toolcrib.model import Call, Channel, JsonObject, Result, Tool, Unanswered
-from toolcrib.policy import Permissions, Policy
+from toolcrib.policy import PermissionsRule, Policy
 from toolcrib.sdk import AnyTool, create_tool
-from toolcrib.testing import Recordings, a_caller, a_tool
+from toolcrib.testing import FakeRecorder, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I10")]
 YES: JsonObject = {"action": "accept", "content": {"seat": "12A"}}
@@ -106,10 +106,10 @@ async def test_tool_without_a_chain_takes_no_slot(ask: Callable[[Gateway], Await
 
     slots, ids = ProcessSlots(4), iter(range(100))
     gateway = Gateway(
-        Policy([Permissions()]),
+        Policy([PermissionsRule()]),
         compose,
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        Recordings(),
+        FakeRecorder(),
         new_id=lambda: f"id-{next(ids)}",
         contexts=dict,
         slots=slots,
@@ -129,7 +129,7 @@ async def test_one_principal_parks_no_more_than_its_share() -> None:
         except Unanswered:
             return Result(data="full")
 
-    async with booth(ask, places=Places(most=4, per_caller=16)) as open_:
+    async with booth(ask, places=SuspensionLimits(most=4, per_caller=16)) as open_:
         mine = [await open_.say(caller=a_caller(id=f"user:{n}", key="a")) for n in range(5)]
         assert [each.ask is not None for each in mine] == [True, True, True, False, False]
         assert (await open_.say(caller=a_caller(id="user:9", key="b"))).ask is not None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.holdings import holding
 from toolcrib.errors import Refused
-from toolcrib.gateway.prompt_index import Prompts
+from toolcrib.gateway.prompt_index import PromptIndex
 
 NAMES = st.lists(
     st.one_of(
@@ -18,8 +18,8 @@ NAMES = st.lists(
 )
 
 
-def prompts(**lists: list[str]) -> Prompts:
-    return Prompts([holding(source, (), (), names, has_prompts=True) for source, names in lists.items()])
+def prompts(**lists: list[str]) -> PromptIndex:
+    return PromptIndex([holding(source, (), (), names, has_prompts=True) for source, names in lists.items()])
 
 
 @given(NAMES, NAMES, NAMES, st.sampled_from(["flat", "safe", "qualified"]))

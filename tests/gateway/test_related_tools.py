@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.gateway.related_tools import Neighbourhood, Tagged, example_of, kebab, next_actions, related
+from toolcrib.gateway.related_tools import RelatedTools, TagIndex, example_of, kebab, next_actions, related
 from toolcrib.model import Deprecation, Example, Tool
 from toolcrib.testing import a_tool
 
@@ -12,10 +12,10 @@ def _tool(name: str, *tags: str, **fields: object) -> Tool:
     return a_tool(name, **{"tags": tags, "category": "query", "examples": (example,), **fields})
 
 
-def seeing(*tools: Tool) -> Neighbourhood:
+def seeing(*tools: Tool) -> RelatedTools:
     """What a caller sees who may use these, and not the one that is secret."""
     everything = {tool.name: tool for tool in (*tools, _tool("secret:tool", "cards", "content"))}
-    return Neighbourhood(Tagged(everything), lambda tool: tool.source != "secret")
+    return RelatedTools(TagIndex(everything), lambda tool: tool.source != "secret")
 
 
 CARD = _tool("cards:get-card", "cards", "content")

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.gateway.holdings import House, materials
-from toolcrib.catalog import Override
+from toolcrib.catalog import ToolOverride
 from toolcrib.errors import Failed, Refused
-from toolcrib.gateway import Announced
-from toolcrib.interfaces import Materials, Offer
+from toolcrib.gateway import AnnouncedLists
+from toolcrib.interfaces import Offer, SourceResources
 from toolcrib.model import Call, Origin, RateLimit, Result
 from toolcrib.policy import Context
 from toolcrib.testing import a_caller, a_tool
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 ANYONE = a_caller()
 DOCS = materials(["x://1"], ["x://t/{n}"], ["greet"], tells=True, completes=True)
 NOTES = materials(["x://1", "x://2"], [], ["greet", "note"])
-NOTHING = Announced(resources=False, tells=False, prompts=False, completes=False)
+NOTHING = AnnouncedLists(resources=False, tells=False, prompts=False, completes=False)
 
 
 def uris(house: House, **caller: Any) -> list[str]:
@@ -105,7 +105,7 @@ LINKS = [
 
 @pytest.mark.parametrize("source, uri, said", LINKS)
 async def test_a_link_leads_back_to_the_source_that_gave_it(source: str, uri: str, said: str) -> None:
-    house = House(docs=DOCS, notes=NOTES, bare=Materials())
+    house = House(docs=DOCS, notes=NOTES, bare=SourceResources())
     block = {"type": "resource_link", "uri": uri, "name": "one"}
     assert house.library.links(source, ANYONE)(block) == {**block, "uri": said}
     assert House(notes=NOTES).library.links("notes", ANYONE)(block) is block
@@ -180,7 +180,7 @@ def test_a_context_shows_them_by_the_names_of_their_doors() -> None:
 
 
 async def test_what_is_hidden_is_not_there() -> None:
-    house = House(docs=DOCS, notes=NOTES, overrides={"docs:resources/*": Override(hidden=True)})
+    house = House(docs=DOCS, notes=NOTES, overrides={"docs:resources/*": ToolOverride(hidden=True)})
     assert uris(house) == ["x://1", "x://2"]
     assert names(house) == ["mcp_docs_greet", "mcp_notes_greet", "mcp_notes_note"]
     assert (await read(house, "x://1")).data == {"uri": "x://1"}
@@ -192,7 +192,7 @@ async def test_what_is_hidden_is_not_there() -> None:
 
 @pytest.mark.requirement("E1")
 async def test_a_missing_permission_is_named_and_noted() -> None:
-    secret = Override(permissions=frozenset({"docs:read"}))
+    secret = ToolOverride(permissions=frozenset({"docs:read"}))
     house = House(docs=DOCS, notes=NOTES, overrides={"docs:*": secret})
     assert uris(house) == ["x://1", "x://2"]
     ask = {"argument": {"name": "n", "value": ""}}
@@ -215,13 +215,13 @@ async def test_a_missing_permission_is_named_and_noted() -> None:
 
 async def test_what_is_denied_is_no_guess() -> None:
     """With one source that may not be read, nothing is said of what it might have."""
-    house = House(docs=DOCS, overrides={"docs:*": Override(permissions=frozenset({"docs:read"}))})
+    house = House(docs=DOCS, overrides={"docs:*": ToolOverride(permissions=frozenset({"docs:read"}))})
     with pytest.raises(Refused, match="there is no resource"):
         await read(house, "y://unheard-of")
 
 
 async def test_limits_hold() -> None:
-    slow = Override(rate_limit=RateLimit(1, 60_000), timeout=3.0, cache_ttl=60, expose_as="docs")
+    slow = ToolOverride(rate_limit=RateLimit(1, 60_000), timeout=3.0, cache_ttl=60, expose_as="docs")
     house = House(docs=DOCS, overrides={"docs:*": slow})
     door = house.catalog.snapshot.doors["docs:resources/read"]
     assert (door.timeout, door.cache_ttl, door.exposed) == (3.0, None, "docs:resources/read")
@@ -272,19 +272,21 @@ async def test_nobody_knows_how_to_go_on_where_the_server_does_not_say() -> None
 
 
 def test_only_what_is_there_is_announced() -> None:
-    house = House(docs=DOCS, notes=NOTES, bare=Materials(), contexts={"notes": Context(tools=("notes:*",))})
-    everything = Announced(resources=True, tells=True, prompts=True, completes=True)
+    house = House(
+        docs=DOCS, notes=NOTES, bare=SourceResources(), contexts={"notes": Context(tools=("notes:*",))}
+    )
+    everything = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
     assert house.library.announced(ANYONE) == everything
-    few = Announced(resources=True, tells=False, prompts=True, completes=False)
+    few = AnnouncedLists(resources=True, tells=False, prompts=True, completes=False)
     assert house.library.announced(a_caller(context="notes")) == few
-    assert House(bare=Materials()).library.announced(ANYONE) == NOTHING
+    assert House(bare=SourceResources()).library.announced(ANYONE) == NOTHING
 
 
 def test_a_server_that_was_never_up_may_yet_have_everything() -> None:
     house = House(servers=["late"])
-    hoped = Announced(resources=True, tells=True, prompts=True, completes=True)
+    hoped = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
     assert house.library.announced(ANYONE) == hoped
-    house.offer("late", Materials())
+    house.offer("late", SourceResources())
     assert house.library.announced(ANYONE) == NOTHING
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.holdings import holding
-from toolcrib.catalog import Holding
-from toolcrib.gateway.resource_index import Resources
+from toolcrib.catalog import SourceExtras
+from toolcrib.gateway.resource_index import ResourceIndex
 from toolcrib.model import JsonObject
 
 SOURCES = ("a", "b", "c")
@@ -25,13 +25,13 @@ TEMPLATES = st.lists(
 SHELVES = st.tuples(*[st.tuples(LISTS, TEMPLATES)] * 3)
 
 
-def view(*shelves: tuple[list[str], list[str]]) -> Resources:
-    return Resources(
+def view(*shelves: tuple[list[str], list[str]]) -> ResourceIndex:
+    return ResourceIndex(
         [holding(source, *shelf, has_resources=True) for source, shelf in zip(SOURCES, shelves, strict=False)]
     )
 
 
-def owned(resources: Resources, key: str) -> list[tuple[Holding, JsonObject]]:
+def owned(resources: ResourceIndex, key: str) -> list[tuple[SourceExtras, JsonObject]]:
     every = resources.holdings.values()
     if key == "uri":
         return [(each, one) for each in every for one in each.materials.resources]

@@ -9,16 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolcrib.errors import Broken, Refused
-from toolcrib.gateway import Seal, bound_to
+from toolcrib.gateway import StateSigner, bound_to
 from toolcrib.gateway.signed_state import MOST_BYTES
 from toolcrib.testing import a_caller
 
-SEAL = Seal(lambda: b"k" * 32, now=lambda: 1000.0)
+SEAL = StateSigner(lambda: b"k" * 32, now=lambda: 1000.0)
 SIGNS = string.ascii_letters + string.digits + "-_"
 ALICE = a_caller(id="user:alice", user="alice")
 
 
-def refusal(text: str, *, kind: str = "call", bound: bytes = b"b", seal: Seal = SEAL) -> str:
+def refusal(text: str, *, kind: str = "call", bound: bytes = b"b", seal: StateSigner = SEAL) -> str:
     with pytest.raises(Refused) as refused:
         seal.open(kind, text, bound)
     problem = refused.value.problem
@@ -69,12 +69,12 @@ def test_no_part_of_a_seal_can_be_moved_to_another(first: str, second: str) -> N
 
 def test_every_refusal_reads_the_same() -> None:
     text, now = SEAL.close("call", "x", b"b", 60), [1060.0]
-    seal = Seal(lambda: b"k" * 32, now=lambda: now[0])
+    seal = StateSigner(lambda: b"k" * 32, now=lambda: now[0])
     assert seal.open("call", text, b"b") == "x"
     now[0] = 1061.0
     late = refusal(text, seal=seal)
     foreign = refusal(text, bound=b"c")
-    other = refusal(text, seal=Seal(lambda: b"j" * 32, now=lambda: 1000.0))
+    other = refusal(text, seal=StateSigner(lambda: b"j" * 32, now=lambda: 1000.0))
     assert len({late, foreign, other, refusal("x"), refusal("x" * 1_000_000), refusal("é")}) == 1
 
 
@@ -85,7 +85,7 @@ def test_the_key_is_made_when_it_is_first_needed_and_once() -> None:
         made.append(b"k" * 32)
         return made[-1]
 
-    seal = Seal(key)
+    seal = StateSigner(key)
     assert made == []
     assert seal.open("call", seal.close("call", "x", b"b", 60), b"b") == "x"
     assert len(made) == 1

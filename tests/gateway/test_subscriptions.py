@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.gateway.holdings import House, materials
-from toolcrib.catalog import Override, Overrides
+from toolcrib.catalog import Overrides, ToolOverride
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.gateway import subscriptions as module
 from toolcrib.model import Call, Result
@@ -179,6 +179,6 @@ async def test_whoever_may_not_read_any_more_hears_nothing_any_more() -> None:
     house, heard = House(docs=DOCS), list[str]()
     follower = house.library.following.follower(a_caller(), heard.append)
     await follower.add("x://1")
-    house.catalog.override(Overrides({"docs:*": Override(hidden=True)}))
+    house.catalog.override(Overrides({"docs:*": ToolOverride(hidden=True)}))
     house.library.following.updated("docs", "x://1")
     assert heard == []

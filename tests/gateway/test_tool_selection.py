@@ -5,7 +5,7 @@ import pytest
 from tests.gateway.answers import Desk, said
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS, PROVIDERS
-from toolcrib.gateway import Cutting, Declared, Declaring
+from toolcrib.gateway import Declarations, DeclaredTools, ToolSelection
 from toolcrib.model import Tool
 from toolcrib.policy import Context
 from toolcrib.testing import a_caller, a_tool, echo
@@ -25,12 +25,12 @@ def desk(*tools: Tool, used: dict[str, int] | None = None, **context: object) ->
 def kept(desk: Desk, format: str = "rest", text: str = "", *, query: str = "") -> list[str]:
     caller = a_caller()
     found = desk.gateway.search(caller, query)
-    cut = Cutting(desk.gateway).cut(found, caller, format, text=text, ranked=bool(query))
+    cut = ToolSelection(desk.gateway).cut(found, caller, format, text=text, ranked=bool(query))
     return [tool.local for tool in cut]
 
 
-def declared(desk: Desk, format: str, style: str | None = None) -> Declared:
-    declaring, caller = Declaring(desk.gateway), a_caller()
+def declared(desk: Desk, format: str, style: str | None = None) -> DeclaredTools:
+    declaring, caller = Declarations(desk.gateway), a_caller()
     return declaring.declare(
         desk.gateway.tools(caller), caller, format, declaring.style(caller, format, style)
     )
@@ -82,13 +82,14 @@ def test_no_provider_is_told_of_more_tools_than_it_takes(format: str) -> None:
 
 def test_the_least_of_context_provider_and_format_counts() -> None:
     caller = a_caller()
-    assert Cutting(desk(WEATHER).gateway).most(caller, "rest") is None
-    assert Cutting(desk(WEATHER).gateway).most(caller, "openai_chat") == 128
-    assert Cutting(desk(WEATHER, max_tools=5).gateway).most(caller, "openai_chat") == 5
-    assert Cutting(desk(WEATHER, max_tools=500).gateway).most(caller, "openai_chat") == 128
-    assert Cutting(desk(WEATHER, provider="openai_chat").gateway).most(caller, "rest") == 128
+    assert ToolSelection(desk(WEATHER).gateway).most(caller, "rest") is None
+    assert ToolSelection(desk(WEATHER).gateway).most(caller, "openai_chat") == 128
+    assert ToolSelection(desk(WEATHER, max_tools=5).gateway).most(caller, "openai_chat") == 5
+    assert ToolSelection(desk(WEATHER, max_tools=500).gateway).most(caller, "openai_chat") == 128
+    assert ToolSelection(desk(WEATHER, provider="openai_chat").gateway).most(caller, "rest") == 128
     assert (
-        Cutting(desk(WEATHER, provider="openai_chat").gateway).most(a_caller(context="gone"), "rest") is None
+        ToolSelection(desk(WEATHER, provider="openai_chat").gateway).most(a_caller(context="gone"), "rest")
+        is None
     )
 
 
@@ -97,7 +98,7 @@ async def test_what_is_cut_may_be_called_and_is_explained() -> None:
     assert kept(crib) == ["mail"]
     (reply,) = await crib.replies(said("a", "weather"))
     assert not reply.failed
-    cutting, caller = Cutting(crib.gateway), a_caller()
+    cutting, caller = ToolSelection(crib.gateway), a_caller()
     assert cutting.why_cut(MAIL, caller) is None
     why = cutting.why_cut(WEATHER, caller) or ""
     assert why.startswith("is over the 1 tools that a list of default holds")
@@ -138,10 +139,10 @@ def test_names_that_a_provider_does_not_take_give_way_to_safe_ones() -> None:
 
 def test_styles() -> None:
     crib = desk(WEATHER, style="flat")
-    declaring, caller = Declaring(crib.gateway), a_caller()
+    declaring, caller = Declarations(crib.gateway), a_caller()
     assert declaring.style(caller, "rest") == "flat"
     assert declaring.style(caller, "rest", "qualified") == "qualified"
-    assert Declaring(desk(WEATHER).gateway).style(caller, "gemini") == "safe"
+    assert Declarations(desk(WEATHER).gateway).style(caller, "gemini") == "safe"
     with pytest.raises(Refused, match="which gemini does not allow; use safe or flat"):
         declaring.style(caller, "gemini", "qualified")
 
@@ -166,18 +167,18 @@ def test_the_talk_chooses_among_what_was_found_however_much_else_fits_better() -
 
 def test_pins_and_parameters_of_a_list_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned, needed = list[str](), list[str]()
-    pins, misfit = Context.pins, Declaring._misfit  # pyright: ignore[reportPrivateUsage]
+    pins, misfit = Context.pins, Declarations._misfit  # pyright: ignore[reportPrivateUsage]
 
     def pinning(context: Context, tool: Tool) -> bool:
         pinned.append(tool.name)
         return pins(context, tool)
 
-    def looking(declaring: Declaring, tool: Tool, allowed: str) -> str | None:
+    def looking(declaring: Declarations, tool: Tool, allowed: str) -> str | None:
         needed.append(tool.name)
         return misfit(declaring, tool, allowed)
 
     monkeypatch.setattr(Context, "pins", pinning)
-    monkeypatch.setattr(Declaring, "_misfit", looking)
+    monkeypatch.setattr(Declarations, "_misfit", looking)
     crib = desk(*MANY, max_tools=5, pinned=("x:tool-150",))
     lists = [declared(crib, "gemini").tools for _ in range(3)]
     assert lists[0] == lists[1] == lists[2]

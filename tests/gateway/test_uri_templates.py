@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib.gateway.uri_templates import LONGEST, MOST_BLANKS, Template, read_template
+from toolcrib.gateway.uri_templates import LONGEST, MOST_BLANKS, UriTemplate, read_template
 
 
-def template(text: str) -> Template:
+def template(text: str) -> UriTemplate:
     found = read_template(text)
     assert found is not None
     return found

@@ -11,7 +11,7 @@ from toolcrib import hints
 from toolcrib.hints import builders
 from toolcrib.hints.confidence import FLOOR, FRESHNESS, QUALITY
 from toolcrib.hints.field_table import RULES
-from toolcrib.hints.fill import Said
+from toolcrib.hints.fill import HintOptions
 from toolcrib.hints.value_types import LONGEST, MOST, ROOM
 from toolcrib.model import Hints
 from toolcrib.model.hints import (
@@ -66,7 +66,7 @@ def test_every_builder_and_what_it_takes_is_on_the_page() -> None:
         assert [each for each in own if each not in line] == []
     parts = [name for name in hints.__all__ if name.islower() and name not in public]
     assert missing(said, set(parts) - {"confidence", "faults", "read"}) == []
-    assert missing(said, Said.__annotations__) == []
+    assert missing(said, HintOptions.__annotations__) == []
 
 
 @pytest.mark.requirement("E8")

@@ -9,10 +9,10 @@ import orjson
 from anyio.abc import SocketStream
 
 from toolcrib.errors import Refused
-from toolcrib.http import Receive, Request, Route, Scope, Send, json_answer, send_answer
+from toolcrib.http import Receive, Request, Route, Scope, Send, json_response, send_response
 from toolcrib.http.listen import listen
 from toolcrib.http.runner import run
-from toolcrib.http.websocket_upgrade import SOCKETS, Run, Switch
+from toolcrib.http.websocket_upgrade import SOCKETS, Run, WebSocketUpgrade
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 HEAD = (
@@ -58,14 +58,16 @@ class Porter:
         if self.route is not None:
             await self.route.handler(request)
             return
-        switch: Switch | None = scope.pop("toolcrib.switch", None)
+        switch: WebSocketUpgrade | None = scope.pop("toolcrib.switch", None)
         if switch is None:
-            await send_answer(request, json_answer("no socket"))
+            await send_response(request, json_response("no socket"))
             return
         try:
             switch(self._use, heartbeat=self._heartbeat)
         except Refused as refused:
-            await send_answer(request, json_answer({"code": refused.problem.code, "said": str(refused)}, 400))
+            await send_response(
+                request, json_response({"code": refused.problem.code, "said": str(refused)}, 400)
+            )
 
     def malformed(self, message: str) -> bytes:
         return orjson.dumps(message)

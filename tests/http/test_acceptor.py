@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 
 from tests.waiting import until
-from toolcrib.http.acceptor import Acceptor
+from toolcrib.http.acceptor import ConnectionAcceptor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -36,7 +36,7 @@ class Listening(socket.socket):
 
 
 @asynccontextmanager
-async def accepting(*, is_out: bool) -> AsyncGenerator[tuple[Listening, Acceptor, list[bool]]]:
+async def accepting(*, is_out: bool) -> AsyncGenerator[tuple[Listening, ConnectionAcceptor, list[bool]]]:
     """Accept while the block runs; what is listed is which connections had a spare descriptor."""
     spare: list[bool] = []
 
@@ -49,7 +49,7 @@ async def accepting(*, is_out: bool) -> AsyncGenerator[tuple[Listening, Acceptor
         listening.bind(("127.0.0.1", 0))
         listening.listen(64)
         listening.setblocking(False)
-        acceptor = Acceptor(listening, make)
+        acceptor = ConnectionAcceptor(listening, make)
         try:
             yield listening, acceptor, spare
         finally:

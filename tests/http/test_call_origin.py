@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.http.requests import request
-from toolcrib.http import Origins, patience
+from toolcrib.http import CallOrigins, patience
 from toolcrib.http.call_origin import as_uuid
 
-ORIGINS = Origins(lambda: "new-id")
+ORIGINS = CallOrigins(lambda: "new-id")
 TRACE = "4bf92f35-77b3-4da6-a3ce-929d0e0e4736"
 SPAN = "00f067aa0ba902b7"
 

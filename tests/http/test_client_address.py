@@ -3,10 +3,10 @@
 import pytest
 
 from tests.http.requests import request
-from toolcrib.http import Clients
+from toolcrib.http import ClientAddresses
 
-PLAIN = Clients()
-BEHIND = Clients(["10.0.0.0/8", "127.0.0.1/32"])
+PLAIN = ClientAddresses()
+BEHIND = ClientAddresses(["10.0.0.0/8", "127.0.0.1/32"])
 
 
 @pytest.mark.requirement("I1")
@@ -59,7 +59,7 @@ def test_a_trusted_proxy_itself_is_local_only_on_this_machine() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    clients = Clients()
+    clients = ClientAddresses()
     for number in range(3000):
         clients.is_local(request(client=f"10.0.{number // 250}.{number % 250}"))
     assert len(vars(clients)["_known"]) == 1024

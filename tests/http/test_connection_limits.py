@@ -16,8 +16,8 @@ from tests.http.requests import request
 from tests.http.test_protocol import everything
 from tests.waiting import until
 from toolcrib.errors import Refused
-from toolcrib.http import Clients, connection_limits
-from toolcrib.http.connection_limits import ClientConnection, Intake, bounded_by_descriptors
+from toolcrib.http import ClientAddresses, connection_limits
+from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, bounded_by_descriptors
 from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT
 from toolcrib.identity import ADMIN as OPERATOR
 from toolcrib.model import TRUST_HEADER, Caller
@@ -204,7 +204,7 @@ class Transport:
 
 
 async def test_giving_back_twice_changes_nothing() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     transport: Any = Transport()
     connection = shared.opened(transport, "192.0.2.1")
     for _ in range(2):
@@ -215,7 +215,7 @@ async def test_giving_back_twice_changes_nothing() -> None:
 
 
 async def test_request_without_a_credential_stays_with_its_address() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     transport: Any = Transport()
     connection = shared.opened(transport, "127.0.0.1")
     shared.assign(connection, request())
@@ -230,13 +230,13 @@ class Unread(Transport):
     """A connection whose client does not read."""
 
 
-def _opened(shared: Intake, number: int) -> tuple[list[Any], list[ClientConnection]]:
+def _opened(shared: ConnectionLimits, number: int) -> tuple[list[Any], list[ClientConnection]]:
     transports: list[Any] = [Unread() for _ in range(number)]
     return transports, [shared.opened(each, "192.0.2.1") for each in transports]
 
 
 async def test_longest_unread_answer_goes_first() -> None:
-    shared = Intake(unread_bytes=8 * BLOCK_BYTES)
+    shared = ConnectionLimits(unread_bytes=8 * BLOCK_BYTES)
     transports, connections = _opened(shared, 4)
     for each in connections:
         each.hold_unread(2 * BLOCK_BYTES)
@@ -251,7 +251,7 @@ async def test_longest_unread_answer_goes_first() -> None:
 
 
 async def test_unread_answers_of_the_largest_holder_go_first() -> None:
-    shared = Intake(unread_bytes=8 * BLOCK_BYTES)
+    shared = ConnectionLimits(unread_bytes=8 * BLOCK_BYTES)
     transports, connections = _opened(shared, 5)
     for number, each in enumerate(connections):
         each.holder = "small" if number in {0, 4} else "large"
@@ -266,7 +266,7 @@ async def test_unread_answers_of_the_largest_holder_go_first() -> None:
 
 
 async def test_connection_with_a_spare_descriptor_is_the_operators() -> None:
-    shared = Intake()
+    shared = ConnectionLimits()
     transport: Any = Transport()
     connection = shared.opened(transport, "192.0.2.1", is_spare=True)
     asked = request()
@@ -280,7 +280,7 @@ async def test_connection_with_a_spare_descriptor_is_the_operators() -> None:
 
 
 async def test_users_a_proxy_names_are_counted_each_on_its_own() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     transport: Any = Transport()
     for name in ("anna", "bert"):
         asked = request()
@@ -319,4 +319,4 @@ def test_connections_leave_descriptors_for_others(
 )
 def test_address_of_a_client(peer: str | None, forwarded: str, address: str) -> None:
     asked = request(headers={"x-forwarded-for": forwarded}, client=peer)
-    assert Clients(["127.0.0.1"]).address(asked) == address
+    assert ClientAddresses(["127.0.0.1"]).address(asked) == address

@@ -5,7 +5,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.http.sockets import sockets
-from toolcrib.http.websocket_upgrade import Socket
+from toolcrib.http.websocket_upgrade import OpenWebSocket
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -15,7 +15,7 @@ MANY, EACH = 200, 20
 async def test_two_hundred_at_once() -> None:
     open_now = most = 0
 
-    async def shout(socket: Socket) -> None:
+    async def shout(socket: OpenWebSocket) -> None:
         nonlocal open_now, most
         open_now += 1
         most = max(most, open_now)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.http.test_request_cycle import App, connected, settle
 from toolcrib.http import connection_limits
-from toolcrib.http.connection_limits import ClientConnection, Intake
+from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits
 from toolcrib.http.protocol import BoundedProtocol
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
@@ -111,7 +111,7 @@ async def test_a_head_that_asks_again_is_not_read_for_ever(monkeypatch: pytest.M
 
 
 async def test_malformed_requests_are_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    limits = Intake()
+    limits = ConnectionLimits()
     transport = cast("asyncio.Transport", None)
     connection = ClientConnection(transport, "address 192.0.2.1", limits, is_proxied=False, is_spare=False)
     for _ in range(1000):

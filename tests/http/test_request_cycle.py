@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from tests.waiting import until
-from toolcrib.http import Receive, Request, Scope, Send, json_answer, send_answer
+from toolcrib.http import Receive, Request, Scope, Send, json_response, send_response
 from toolcrib.http.protocol import BoundedProtocol
 
 pytestmark = pytest.mark.anyio
@@ -60,7 +60,7 @@ class App:
             await self._behave(request)
             return
         self.bodies.append(await request.body())
-        await send_answer(request, json_answer([request.path, request.query_string.decode()]))
+        await send_response(request, json_response([request.path, request.query_string.decode()]))
 
     def malformed(self, message: str) -> bytes:
         return message.encode()
@@ -127,7 +127,7 @@ async def test_more_than_is_read_is_not_taken_in() -> None:
     async def slow(request: Request) -> None:
         await reading.wait()
         bodies.append(await request.body(1 << 20))
-        await send_answer(request, json_answer("read"))
+        await send_response(request, json_response("read"))
 
     protocol, line, state = connected(App(slow))
     protocol.data_received(HEAD % (200_000, b""))
@@ -147,7 +147,7 @@ async def test_a_body_that_is_too_large_is_refused(whole: bool) -> None:
     async def small(request: Request) -> None:
         with pytest.raises(Exception, match="over the limit"):
             await request.body(3)
-        await send_answer(request, json_answer("refused"))
+        await send_response(request, json_response("refused"))
 
     protocol, line, state = connected(App(small))
     protocol.data_received(ASKED if whole else ASKED[:-1])

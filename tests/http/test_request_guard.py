@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from tests.http.requests import request
 from toolcrib.errors import Refused
-from toolcrib.http import Guard, Hosts
+from toolcrib.http import AllowedHosts, RequestGuard
 
-LOCAL = Hosts("127.0.0.1")
+LOCAL = AllowedHosts("127.0.0.1")
 
 
-def refused(guard: Guard, pairs: list[tuple[bytes, bytes]]) -> str | None:
+def refused(guard: RequestGuard, pairs: list[tuple[bytes, bytes]]) -> str | None:
     try:
         guard.admit(request(pairs=pairs))
     except Refused as error:
@@ -28,7 +28,7 @@ def host(value: bytes, *more: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
     "value", [b"127.0.0.1", b"127.0.0.1:6740", b"localhost:1", b"LOCALHOST", b"[::1]:6740", b"[::1]"]
 )
 def test_loopback_names_with_any_port(value: bytes) -> None:
-    assert refused(Guard(LOCAL), host(value)) is None
+    assert refused(RequestGuard(LOCAL), host(value)) is None
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_loopback_names_with_any_port(value: bytes) -> None:
     [b"evil.example", b"127.0.0.1.evil.example", b"localhost.", b"127.0.0.2", b"10.0.0.1:6740", b"[::2]"],
 )
 def test_other_names_are_refused(value: bytes) -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     for _ in range(2):
         assert refused(guard, host(value)) == "HOST_REFUSED"
 
@@ -58,19 +58,19 @@ def test_other_names_are_refused(value: bytes) -> None:
     ],
 )
 def test_what_is_no_host_is_malformed(value: bytes) -> None:
-    assert refused(Guard(LOCAL), host(value)) == "INVALID_REQUEST"
+    assert refused(RequestGuard(LOCAL), host(value)) == "INVALID_REQUEST"
 
 
 def test_a_host_is_needed_and_only_one() -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     assert refused(guard, []) == "INVALID_REQUEST"
     assert refused(guard, host(b"localhost", (b"host", b"localhost"))) == "INVALID_REQUEST"
     assert refused(guard, host(b"localhost", (b"host", b"evil.example"))) == "INVALID_REQUEST"
 
 
 def test_configured_names() -> None:
-    guard = Guard(
-        Hosts(
+    guard = RequestGuard(
+        AllowedHosts(
             "0.0.0.0",
             allowed=("crib.example", "other.example:8443", "fe80::1"),
             public_url="https://x.example:1/p",
@@ -90,15 +90,15 @@ def test_configured_names() -> None:
 
 
 def test_the_address_it_is_bound_to() -> None:
-    assert refused(Guard(Hosts("10.1.2.3")), host(b"10.1.2.3:6740")) is None
-    assert refused(Guard(Hosts("10.1.2.3")), host(b"localhost:6740")) == "HOST_REFUSED"
-    assert refused(Guard(Hosts("fd00::1")), host(b"[fd00::1]:6740")) is None
-    assert refused(Guard(Hosts("crib.lan")), host(b"crib.lan")) is None
+    assert refused(RequestGuard(AllowedHosts("10.1.2.3")), host(b"10.1.2.3:6740")) is None
+    assert refused(RequestGuard(AllowedHosts("10.1.2.3")), host(b"localhost:6740")) == "HOST_REFUSED"
+    assert refused(RequestGuard(AllowedHosts("fd00::1")), host(b"[fd00::1]:6740")) is None
+    assert refused(RequestGuard(AllowedHosts("crib.lan")), host(b"crib.lan")) is None
 
 
 def test_a_name_that_is_none_cannot_be_allowed() -> None:
     with pytest.raises(ValueError, match="is not a host name"):
-        Hosts("127.0.0.1", allowed=("a b",))
+        AllowedHosts("127.0.0.1", allowed=("a b",))
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ def test_a_name_that_is_none_cannot_be_allowed() -> None:
     ],
 )
 def test_origins(origin: bytes, code: str | None) -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     for _ in range(2):
         assert refused(guard, host(b"localhost:6740", (b"origin", origin))) == code
 
 
 def test_the_public_address_is_an_origin_of_ours() -> None:
-    guard = Guard(Hosts("127.0.0.1", public_url="https://crib.example"))
+    guard = RequestGuard(AllowedHosts("127.0.0.1", public_url="https://crib.example"))
     assert refused(guard, host(b"127.0.0.1:6740", (b"origin", b"https://crib.example"))) is None
     assert refused(guard, host(b"127.0.0.1:6740", (b"origin", b"http://crib.example"))) == "ORIGIN_REFUSED"
 
 
 def test_an_origin_is_known_for_its_own_host_only() -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     assert refused(guard, host(b"localhost:1", (b"origin", b"http://localhost:1"))) is None
     assert refused(guard, host(b"localhost:2", (b"origin", b"http://localhost:1"))) == "ORIGIN_REFUSED"
 
@@ -137,7 +137,7 @@ def test_an_origin_is_known_for_its_own_host_only() -> None:
 @pytest.mark.parametrize("name", [b"x_user_id", b"_", b"authorization_"])
 @pytest.mark.check(1)
 def test_names_with_underscores_are_refused(name: bytes) -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     for _ in range(2):
         assert refused(guard, host(b"localhost", (name, b"x"))) == "INVALID_REQUEST"
 
@@ -147,17 +147,17 @@ def test_names_with_underscores_are_refused(name: bytes) -> None:
 )
 @pytest.mark.check(1)
 def test_what_decides_who_asks_comes_once(name: bytes) -> None:
-    assert refused(Guard(LOCAL), host(b"localhost", (name, b"1"), (name, b"1"))) == "INVALID_REQUEST"
+    assert refused(RequestGuard(LOCAL), host(b"localhost", (name, b"1"), (name, b"1"))) == "INVALID_REQUEST"
 
 
 def test_other_headers_may_come_twice_and_are_joined() -> None:
     asked = request(pairs=host(b"localhost", (b"accept", b"a"), (b"accept", b"b")))
-    Guard(LOCAL).admit(asked)
+    RequestGuard(LOCAL).admit(asked)
     assert asked.headers[b"accept"] == b"a, b"
 
 
 def test_too_many_and_too_large_headers() -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     many = [(b"x-%d" % number, b"1") for number in range(99)]
     assert refused(guard, host(b"localhost", *many)) is None
     assert refused(guard, host(b"localhost", *many, (b"x-more", b"1"))) == "INVALID_REQUEST"
@@ -171,7 +171,7 @@ def test_too_many_and_too_large_headers() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     for port in range(1000):
         value = b"localhost:%d" % port
         assert refused(guard, host(value, (b"x-%d" % port, b""), (b"origin", b"http://" + value))) is None
@@ -181,8 +181,8 @@ def test_what_is_remembered_is_bounded() -> None:
 
 @given(value=st.binary(max_size=40))
 def test_no_bytes_in_a_host_do_more_than_be_refused(value: bytes) -> None:
-    assert refused(Guard(LOCAL), host(value)) in {None, "INVALID_REQUEST", "HOST_REFUSED"}
-    assert refused(Guard(LOCAL), host(b"localhost", (b"origin", value))) in {None, "ORIGIN_REFUSED"}
+    assert refused(RequestGuard(LOCAL), host(value)) in {None, "INVALID_REQUEST", "HOST_REFUSED"}
+    assert refused(RequestGuard(LOCAL), host(b"localhost", (b"origin", value))) in {None, "ORIGIN_REFUSED"}
 
 
 @pytest.mark.requirement("I5")
@@ -200,7 +200,7 @@ def test_no_bytes_in_a_host_do_more_than_be_refused(value: bytes) -> None:
 def test_transfer_coding_is_checked_on_every_server(
     version: str, fields: list[bytes], code: str | None
 ) -> None:
-    guard = Guard(LOCAL)
+    guard = RequestGuard(LOCAL)
     for _ in range(2):
         asked = request(pairs=host(b"localhost", *((b"transfer-encoding", each) for each in fields)))
         asked.scope["http_version"] = version
@@ -214,4 +214,4 @@ def test_transfer_coding_is_checked_on_every_server(
 
 def test_transfer_coding_with_a_length_is_refused() -> None:
     both = ((b"transfer-encoding", b"chunked"), (b"content-length", b"3"))
-    assert refused(Guard(LOCAL), host(b"localhost", *both)) == "INVALID_REQUEST"
+    assert refused(RequestGuard(LOCAL), host(b"localhost", *both)) == "INVALID_REQUEST"

@@ -5,7 +5,7 @@ import pytest
 from tests.doors import Client
 from tests.http.requests import request
 from toolcrib.errors import CODES, problem
-from toolcrib.http import Answer, Write, event, json_answer, result_answer, send_answer
+from toolcrib.http import HttpResponse, Write, event, json_response, result_response, send_response
 from toolcrib.http.response import EVENTS
 from toolcrib.model import Result
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_two_messages_and_no_more() -> None:
     sender = Client()
-    await send_answer(request(sender=sender), json_answer({"a": 1}, 201, (b"x-more", b"1")))
+    await send_response(request(sender=sender), json_response({"a": 1}, 201, (b"x-more", b"1")))
     assert len(sender.sent) == 2
     reply = sender.reply()
     assert (reply.status, reply.json) == (201, {"a": 1})
@@ -29,7 +29,7 @@ async def test_two_messages_and_no_more() -> None:
 
 async def test_a_head_has_the_length_and_no_body() -> None:
     sender = Client()
-    await send_answer(request("HEAD", sender=sender), json_answer([1, 2]))
+    await send_response(request("HEAD", sender=sender), json_response([1, 2]))
     assert sender.reply().headers["content-length"] == "5"
     assert sender.reply().body == b""
 
@@ -40,7 +40,7 @@ async def test_a_stream_writes_itself() -> None:
         await write(event("result", b"[]"))
 
     sender = Client()
-    await send_answer(request(sender=sender), Answer(200, b"", EVENTS, tell))
+    await send_response(request(sender=sender), HttpResponse(200, b"", EVENTS, tell))
     reply = sender.reply()
     assert reply.body == b"event: progress\ndata: {}\n\nevent: result\ndata: []\n\n"
     assert "content-length" not in reply.headers
@@ -51,7 +51,7 @@ async def test_a_stream_writes_itself() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_every_code_has_its_status_and_its_headers(code: str) -> None:
     more = {"details": {"allow": ["GET"]}} if code == "METHOD_NOT_ALLOWED" else {}
-    answer = result_answer(Result(problem=problem(code, "said", retry_after=1.2, **more)))
+    answer = result_response(Result(problem=problem(code, "said", retry_after=1.2, **more)))
     headers = dict(answer.headers)
     assert answer.status == CODES[code].status
     assert headers[b"retry-after"] == b"2"
@@ -61,4 +61,4 @@ def test_every_code_has_its_status_and_its_headers(code: str) -> None:
 
 
 def test_a_success_is_plain() -> None:
-    assert result_answer(Result(data=1)).status == 200
+    assert result_response(Result(data=1)).status == 200

@@ -4,12 +4,12 @@ import pytest
 
 from tests.http.requests import request
 from toolcrib.errors import Refused
-from toolcrib.http import Answer, Request, Route, Router
+from toolcrib.http import HttpResponse, Request, Route, Router
 
 
-async def nothing(request: Request) -> Answer:
+async def nothing(request: Request) -> HttpResponse:
     del request
-    return Answer(200, b"")
+    return HttpResponse(200, b"")
 
 
 def route(method: str, path: str, *, stays: bool = False) -> Route:

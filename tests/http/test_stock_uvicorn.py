@@ -15,7 +15,7 @@ from tests.doors import ADMIN, doors
 from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
 from tests.frontends.rest.bench import add
 from toolcrib.http.listen import address_of, listen
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I5")]
 
@@ -39,7 +39,7 @@ class Stock(uvicorn.Server):
 
 
 @asynccontextmanager
-async def stock(app: Server, http: Any) -> AsyncGenerator[str]:
+async def stock(app: GatewayApp, http: Any) -> AsyncGenerator[str]:
     config = uvicorn.Config(app, http=http, ws="none", lifespan="off", log_config=None)
     server = Stock(config)
     with listen("127.0.0.1", 0) as listening:

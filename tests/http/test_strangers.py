@@ -9,8 +9,8 @@ from tests.http.test_connection_limits import ADDRESS, Transport, wire
 from tests.http.test_protocol import everything
 from tests.waiting import until
 from toolcrib.errors import Refused
-from toolcrib.http import Clients, Request
-from toolcrib.http.connection_limits import ClientConnection, Intake
+from toolcrib.http import ClientAddresses, Request
+from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits
 from toolcrib.model import Caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I10")]
@@ -22,13 +22,13 @@ def of_key(name: str) -> Request:
     return asked
 
 
-def opened(shared: Intake, *peers: str) -> tuple[list[Any], list[ClientConnection]]:
+def opened(shared: ConnectionLimits, *peers: str) -> tuple[list[Any], list[ClientConnection]]:
     transports: list[Any] = [Transport() for _ in peers]
     pairs = zip(transports, peers, strict=True)
     return transports, [shared.opened(transport, peer) for transport, peer in pairs]
 
 
-def close(shared: Intake, connections: list[ClientConnection]) -> None:
+def close(shared: ConnectionLimits, connections: list[ClientConnection]) -> None:
     for each in connections:
         shared.ended(each)
     assert shared.connections.used == 0
@@ -36,7 +36,7 @@ def close(shared: Intake, connections: list[ClientConnection]) -> None:
 
 
 async def test_addresses_of_one_ipv6_network_share_one_part() -> None:
-    shared = Intake(connections=8)
+    shared = ConnectionLimits(connections=8)
     _, connections = opened(shared, *(f"2001:db8:1:2::{number:x}" for number in range(8)))
     assert shared.connections.by_principal == {"address 2001:db8:1:2::/64": 6}
     _, others = opened(shared, "2001:db8:1:3::1", "::ffff:192.0.2.1")
@@ -46,7 +46,7 @@ async def test_addresses_of_one_ipv6_network_share_one_part() -> None:
 
 
 async def test_oldest_connection_without_a_credential_makes_way() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     transports, connections = opened(shared, *["192.0.2.1"] * 3, "192.0.2.2")
     for name in ("one", "two"):
         more, others = opened(shared, "192.0.2.3")
@@ -64,7 +64,7 @@ async def test_oldest_connection_without_a_credential_makes_way() -> None:
 
 
 async def test_known_connections_never_make_way() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     transports, connections = opened(shared, *["192.0.2.1"] * 3, "192.0.2.2", "192.0.2.3")
     for number, name in enumerate(("one", "one", "two", "two")):
         shared.assign(connections[number], of_key(name))
@@ -76,7 +76,7 @@ async def test_known_connections_never_make_way() -> None:
 
 
 async def test_nobody_makes_way_for_who_holds_its_share() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     transports, connections = opened(shared, *["192.0.2.1"] * 3)
     for each in connections:
         shared.assign(each, of_key("one"))
@@ -89,7 +89,7 @@ async def test_nobody_makes_way_for_who_holds_its_share() -> None:
 
 
 async def test_clients_of_a_proxy_make_way_and_are_not_made_way_for() -> None:
-    shared = Intake(Clients(["127.0.0.1"]), connections=4)
+    shared = ConnectionLimits(ClientAddresses(["127.0.0.1"]), connections=4)
     transports, connections = opened(shared, *["127.0.0.1"] * 6)
     for number, each in enumerate(connections[:4]):
         shared.assign(each, request(headers={"x-forwarded-for": f"192.0.2.{number}"}))
@@ -102,7 +102,7 @@ async def test_clients_of_a_proxy_make_way_and_are_not_made_way_for() -> None:
 
 
 async def test_request_that_outlives_its_connection_takes_no_place() -> None:
-    shared = Intake(connections=4)
+    shared = ConnectionLimits(connections=4)
     _, connections = opened(shared, "192.0.2.1")
     shared.ended(connections[0])
     shared.assign(connections[0], of_key("one"))

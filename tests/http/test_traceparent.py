@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from toolcrib.http.traceparent import Joined, joined
+from toolcrib.http.traceparent import TraceParent, joined
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
@@ -22,7 +22,7 @@ PARENT = "00f067aa0ba902b7"
     ],
 )
 def test_a_traceparent_is_read(header: str, sampled: bool) -> None:
-    assert joined(header) == Joined(str(UUID(TRACE)), PARENT, sampled)
+    assert joined(header) == TraceParent(str(UUID(TRACE)), PARENT, sampled)
 
 
 @pytest.mark.parametrize(

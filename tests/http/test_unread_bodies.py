@@ -8,8 +8,8 @@ from tests.http.test_connection_limits import CALL, Wire, head, wire
 from tests.http.test_protocol import refusal
 from tests.http.test_request_cycle import App, connected, settle
 from toolcrib.errors import Refused
-from toolcrib.http import Request, connection_limits, json_answer, send_answer
-from toolcrib.http.connection_limits import Intake
+from toolcrib.http import Request, connection_limits, json_response, send_response
+from toolcrib.http.connection_limits import ConnectionLimits
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -46,7 +46,7 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.read, self.heard = anyio.Event(), list[str]()
-        self.intake = Intake()
+        self.intake = ConnectionLimits()
         self.intake.waiting_blocks.total = 0
         app = App(self._behave)
         monkeypatch.setattr(app, "intake", self.intake, raising=False)
@@ -59,7 +59,7 @@ class Held:
             self.heard.append(str(len(await request.body())))
         except Refused as refused:
             self.heard.append(refused.problem.code)
-        await send_answer(request, json_answer("done"))
+        await send_response(request, json_response("done"))
 
     @property
     def body(self) -> int:
@@ -134,7 +134,7 @@ async def test_client_that_leaves_before_the_decision_holds_nothing(monkeypatch:
 
 async def test_body_nobody_asked_for_ends_with_the_answer() -> None:
     async def refuse(request: Request) -> None:
-        await send_answer(request, json_answer("no", 401))
+        await send_response(request, json_response("no", 401))
 
     protocol, line, state = connected(App(refuse))
     protocol.data_received(HEAD % (2 * SIZE) + b"x" * SIZE)

@@ -21,7 +21,7 @@ from tests.http.sockets import (
 )
 from tests.waiting import until
 from toolcrib.http import protocol, runner, websocket
-from toolcrib.http.websocket_upgrade import Socket
+from toolcrib.http.websocket_upgrade import OpenWebSocket
 
 pytestmark = pytest.mark.anyio
 
@@ -29,13 +29,13 @@ MIB = 1 << 20
 GOOD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-async def echo(socket: Socket) -> None:
+async def echo(socket: OpenWebSocket) -> None:
     """Say back what is heard."""
     while (heard := await socket.receive()) is not None:
         await socket.send(heard if isinstance(heard, str) else f"{len(heard)} bytes")
 
 
-async def listen(socket: Socket) -> None:
+async def listen(socket: OpenWebSocket) -> None:
     """Hear everything and say nothing."""
     while await socket.receive() is not None:
         pass
@@ -168,7 +168,7 @@ GARBAGE = (
 async def test_garbage_ends_the_socket_and_nothing_else() -> None:
     heard: list[str | bytes | None] = []
 
-    async def note(socket: Socket) -> None:
+    async def note(socket: OpenWebSocket) -> None:
         while (message := await socket.receive()) is not None:
             heard.append(message)
         heard.append(None)
@@ -193,7 +193,7 @@ async def test_what_was_said_before_the_end_is_heard() -> None:
     heard: list[str | bytes | None] = []
     go = anyio.Event()
 
-    async def late(socket: Socket) -> None:
+    async def late(socket: OpenWebSocket) -> None:
         await go.wait()
         heard.extend([await socket.receive() for _ in range(4)])
         await socket.send("into the void")
@@ -213,7 +213,7 @@ async def test_what_was_said_before_the_end_is_heard() -> None:
 async def test_the_heartbeat_finds_who_is_gone(*, answers: bool) -> None:
     ended = anyio.Event()
 
-    async def note(socket: Socket) -> None:
+    async def note(socket: OpenWebSocket) -> None:
         await listen(socket)
         ended.set()
 
@@ -236,7 +236,7 @@ async def test_the_heartbeat_finds_who_is_gone(*, answers: bool) -> None:
 async def test_a_client_that_does_not_read_is_hung_up_on() -> None:
     said: list[int] = []
 
-    async def talk(socket: Socket) -> None:
+    async def talk(socket: OpenWebSocket) -> None:
         while not said or said[-1] < 64:
             said.append(len(said))
             await socket.send("x" * MIB)
@@ -265,11 +265,11 @@ async def test_pings_that_nobody_waits_for_are_not_answered_without_end() -> Non
 
 @pytest.mark.slow
 async def test_what_nobody_takes_is_not_read_on() -> None:
-    seen: list[Socket] = []
+    seen: list[OpenWebSocket] = []
     go = anyio.Event()
     count = 0
 
-    async def late(socket: Socket) -> None:
+    async def late(socket: OpenWebSocket) -> None:
         nonlocal count
         seen.append(socket)
         await go.wait()
@@ -297,16 +297,16 @@ async def test_what_nobody_takes_is_not_read_on() -> None:
     await until(lambda: count == 64)
 
 
-async def fail(socket: Socket) -> None:
+async def fail(socket: OpenWebSocket) -> None:
     await socket.receive()
     raise ValueError("on purpose")
 
 
-async def leave(socket: Socket) -> None:
+async def leave(socket: OpenWebSocket) -> None:
     await socket.receive()
 
 
-async def refuse(socket: Socket) -> None:
+async def refuse(socket: OpenWebSocket) -> None:
     await socket.receive()
     await socket.close(1008, "ä" * 100)
     await socket.close(1000)
@@ -315,7 +315,9 @@ async def refuse(socket: Socket) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("use, code, reason", [(leave, 1000, ""), (fail, 1011, ""), (refuse, 1008, "ä" * 61)])
-async def test_how_a_socket_ends(use: Callable[[Socket], Awaitable[None]], code: int, reason: str) -> None:
+async def test_how_a_socket_ends(
+    use: Callable[[OpenWebSocket], Awaitable[None]], code: int, reason: str
+) -> None:
     async with sockets(use) as place, connect(place.socket_url) as client:
         await client.send("go")
         with pytest.raises(ConnectionClosed) as closed:

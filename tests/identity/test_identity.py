@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from toolcrib.errors import Refused
-from toolcrib.identity import Anonymous, Identity, KeyRing, TrustHeader, admin_key, digest, new_key
+from toolcrib.identity import (
+    AnonymousIdentity,
+    Identity,
+    KeyRing,
+    TrustHeaderIdentity,
+    admin_key,
+    digest,
+    new_key,
+)
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import Credential
 
@@ -83,7 +91,7 @@ def test_a_user_that_cannot_be_one_is_refused(user: str) -> None:
 
 @pytest.mark.requirement("I1")
 def test_anonymous_callers_get_one_context_and_only_from_this_machine() -> None:
-    identity = Identity(ring(), ADMIN_KEY, anonymous=Anonymous("open"))
+    identity = Identity(ring(), ADMIN_KEY, anonymous=AnonymousIdentity("open"))
     caller = identity.caller(Credential(loopback=True))
     assert (caller.id, caller.context, caller.permissions) == ("anonymous", "open", frozenset())
     assert not caller.may_enter("default")
@@ -94,7 +102,7 @@ def test_anonymous_callers_get_one_context_and_only_from_this_machine() -> None:
 
 @pytest.mark.requirement("I1")
 def test_trust_header_believes_the_header_from_this_machine() -> None:
-    identity = Identity(ring(), ADMIN_KEY, trust_header=TrustHeader())
+    identity = Identity(ring(), ADMIN_KEY, trust_header=TrustHeaderIdentity())
     assert identity.caller(Credential(user="u1", loopback=True)).user == "u1"
     assert code(identity, Credential(user="u1", loopback=False)) == "UNAUTHENTICATED"
     assert code(identity, Credential(loopback=True)) == "UNAUTHENTICATED"

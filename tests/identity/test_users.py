@@ -7,9 +7,9 @@ import anyio.lowlevel
 import pytest
 
 from toolcrib.errors import Unavailable
-from toolcrib.identity import ADMIN, People
+from toolcrib.identity import ADMIN, UserCache
 from toolcrib.identity.users import FRESH_SECONDS
-from toolcrib.interfaces import Install, SessionRecord, UserRecord
+from toolcrib.interfaces import InstallRecord, SessionRecord, UserRecord
 from toolcrib.model import Caller
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +20,10 @@ RECORD = UserRecord(
     id="u1",
     language="fr",
     time_zone="Europe/Paris",
-    installs=(Install(package="com.example.one", at=1.0), Install(package="com.example.two", at=2.0)),
+    installs=(
+        InstallRecord(package="com.example.one", at=1.0),
+        InstallRecord(package="com.example.two", at=2.0),
+    ),
     disabled=frozenset({"com.example.one:add"}),
     session=SESSION,
 )
@@ -40,7 +43,7 @@ class _Shelf:
 
 @pytest.mark.requirement("D3", "D13")
 async def test_a_user_with_a_session_is_filled_in() -> None:
-    caller = await People(_Shelf(RECORD).read).present(ACTING)
+    caller = await UserCache(_Shelf(RECORD).read).present(ACTING)
     assert (caller.id, caller.session, caller.language, caller.time_zone) == (
         "user:u1",
         "s1",
@@ -55,19 +58,21 @@ async def test_a_user_with_a_session_is_filled_in() -> None:
 
 @pytest.mark.requirement("D3")
 async def test_without_a_session_there_are_no_apps_and_no_device() -> None:
-    caller = await People(_Shelf(replace(RECORD, session=None)).read).present(ACTING)
+    caller = await UserCache(_Shelf(replace(RECORD, session=None)).read).present(ACTING)
     assert (caller.session, caller.apps, caller.device, caller.language) == ("", frozenset(), None, "fr")
     assert caller.disabled == RECORD.disabled
 
 
 async def test_without_a_device_there_is_a_session_all_the_same() -> None:
-    caller = await People(_Shelf(replace(RECORD, session=replace(SESSION, device=None))).read).present(ACTING)
+    caller = await UserCache(_Shelf(replace(RECORD, session=replace(SESSION, device=None))).read).present(
+        ACTING
+    )
     assert (caller.session, caller.device, len(caller.apps)) == ("s1", None, 2)
 
 
 async def test_one_reading_serves_every_call_and_gives_the_same_caller() -> None:
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
     assert people.known(ACTING) is None
     first = await people.present(ACTING)
     assert people.known(replace(ADMIN, id="user:u1", user="u1")) is first
@@ -77,7 +82,7 @@ async def test_one_reading_serves_every_call_and_gives_the_same_caller() -> None
 
 async def test_what_is_known_of_a_user_is_read_no_more_often_than_callers_are() -> None:
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
     assert await people.record("u1") == RECORD
     await people.present(ACTING)
     assert await people.record("u1") == RECORD
@@ -88,7 +93,7 @@ async def test_what_is_known_of_a_user_is_read_no_more_often_than_callers_are() 
 
 
 async def test_two_keys_that_act_for_one_user_keep_their_own_permissions() -> None:
-    people = People(_Shelf(RECORD).read)
+    people = UserCache(_Shelf(RECORD).read)
     other = Caller(id="user:u1", user="u1", key="other", permissions=frozenset({"a:b"}))
     assert (await people.present(ACTING)).permissions == {"*"}
     assert (await people.present(other)).permissions == {"a:b"}
@@ -98,7 +103,7 @@ async def test_two_keys_that_act_for_one_user_keep_their_own_permissions() -> No
 @pytest.mark.requirement("D2")
 async def test_a_change_is_seen_by_the_next_call() -> None:
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
     await people.present(ACTING)
     shelf.record = replace(RECORD, installs=())
     people.forget("u1")
@@ -110,7 +115,7 @@ async def test_a_change_is_seen_by_the_next_call() -> None:
 
 async def test_a_change_while_it_is_read_is_not_missed() -> None:
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
 
     async def read(user: str) -> UserRecord | None:
         found = await shelf.read(user)
@@ -119,7 +124,7 @@ async def test_a_change_while_it_is_read_is_not_missed() -> None:
             people.forget("u1")
         return found
 
-    people = People(read)
+    people = UserCache(read)
     assert (await people.present(ACTING)).apps == frozenset()
     assert shelf.reads == 2
 
@@ -131,14 +136,14 @@ async def test_changes_of_others_keep_nobody_waiting() -> None:
         people.forget(f"u{2 + shelf.reads}")
         return await shelf.read(user)
 
-    people = People(read)
+    people = UserCache(read)
     assert (await people.present(ACTING)).session == "s1"
     assert shelf.reads == 1
 
 
 async def test_many_who_ask_at_once_all_see_the_change_and_none_asks_for_ever() -> None:
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
     seen: list[int] = []
 
     async def ask() -> None:
@@ -159,7 +164,7 @@ async def test_many_who_ask_at_once_all_see_the_change_and_none_asks_for_ever() 
 async def test_what_nobody_told_us_of_is_seen_after_a_while() -> None:
     now = [0.0]
     shelf = _Shelf(RECORD)
-    people = People(shelf.read, clock=lambda: now[0])
+    people = UserCache(shelf.read, clock=lambda: now[0])
     await people.present(ACTING)
     now[0] = FRESH_SECONDS + 1
     assert people.known(ACTING) is None
@@ -169,14 +174,14 @@ async def test_what_nobody_told_us_of_is_seen_after_a_while() -> None:
 
 async def test_who_acts_for_nobody_is_left_alone() -> None:
     shelf = _Shelf(RECORD)
-    assert await People(shelf.read).present(ADMIN) is ADMIN
+    assert await UserCache(shelf.read).present(ADMIN) is ADMIN
     assert shelf.reads == 0
 
 
 async def test_the_longest_known_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.identity.users._MOST", 2)
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
     callers = [replace(ADMIN, id=f"user:{name}", user=name) for name in ("u1", "u2", "u3")]
     for each in callers:
         await people.present(each)
@@ -186,7 +191,7 @@ async def test_the_longest_known_make_room(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.requirement("C4")
 async def test_requests_at_once_for_one_user_read_it_once() -> None:
     shelf = _Shelf(RECORD)
-    people = People(shelf.read)
+    people = UserCache(shelf.read)
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(people.present, ACTING)
@@ -204,7 +209,7 @@ async def test_requests_that_wait_for_a_read_that_fails_try_it_themselves() -> N
         await anyio.lowlevel.checkpoint()
         raise Unavailable("SOURCE_DOWN", "the store is away")
 
-    people = People(fail)
+    people = UserCache(fail)
 
     async def ask() -> None:
         with pytest.raises(Unavailable):
@@ -224,14 +229,14 @@ async def test_reading_a_user_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
         await anyio.sleep_forever()
 
     with pytest.raises(Unavailable) as error:
-        await People(hang).present(ACTING)
+        await UserCache(hang).present(ACTING)
     assert error.value.problem.code == "SOURCE_DOWN"
 
 
 @pytest.mark.requirement("I1")
 async def test_users_are_accepted_for_a_minute_while_the_store_is_away() -> None:
     now, shelf = 0.0, _Shelf(RECORD)
-    people = People(shelf.read, clock=lambda: now)
+    people = UserCache(shelf.read, clock=lambda: now)
     await people.present(ACTING)
 
     async def away(_user: str) -> UserRecord | None:

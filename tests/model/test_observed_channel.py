@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.model import JsonObject, Overheard, Unanswered
+from toolcrib.model import JsonObject, ObservedChannel, Unanswered
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ class Line:
 
 async def test_questions_at_the_same_time_count_as_one_wait() -> None:
     line, heard, said = Line(), list[str](), list[JsonObject]()
-    overheard = Overheard(line, lambda: heard.append("asked"), lambda: heard.append("over"))
+    overheard = ObservedChannel(line, lambda: heard.append("asked"), lambda: heard.append("over"))
 
     async def ask(method: str) -> None:
         said.append(await overheard.ask(method, {}))
@@ -49,7 +49,7 @@ async def test_questions_at_the_same_time_count_as_one_wait() -> None:
 
 async def test_a_question_that_fails_is_over_too_and_the_rest_is_the_channels_own() -> None:
     line, heard = Line(), list[str]()
-    overheard = Overheard(line, lambda: heard.append("asked"))
+    overheard = ObservedChannel(line, lambda: heard.append("asked"))
     line.going["a"].set()
     with pytest.raises(Unanswered):
         await overheard.ask("a", {"no": True})

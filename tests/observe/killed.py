@@ -5,14 +5,14 @@ import sys
 import anyio
 
 from toolcrib.model import Result
-from toolcrib.observe import Journal, Metrics, RecentCalls, UsageTally
+from toolcrib.observe import CallRecorder, Metrics, RecentCalls, UsageTally
 from toolcrib.store import open_store
 from toolcrib.testing import a_call
 
 
 async def main(url: str) -> None:
     store = await open_store(url)
-    journal = Journal(Metrics(), [UsageTally(store.usage), RecentCalls(store.calls)])
+    journal = CallRecorder(Metrics(), [UsageTally(store.usage), RecentCalls(store.calls)])
     call, count = a_call(), 0
     async with anyio.create_task_group() as tasks:
         await tasks.start(journal.run)

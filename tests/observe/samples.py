@@ -4,7 +4,7 @@ from typing import Any
 
 from toolcrib.errors import problem
 from toolcrib.model import Call, Problem, Result
-from toolcrib.observe import Entry
+from toolcrib.observe import CallEntry
 from toolcrib.testing import a_call
 
 NOON = 1_780_000_000.25
@@ -19,7 +19,7 @@ def a_failure(code: str = "TOOL_FAILED") -> Result:
     return Result(problem=a_problem(code))
 
 
-def an_entry(call: Call | None = None, **fields: Any) -> Entry:
+def an_entry(call: Call | None = None, **fields: Any) -> CallEntry:
     call = call or a_call()
     plain: dict[str, Any] = {
         "id": call.id,
@@ -31,4 +31,4 @@ def an_entry(call: Call | None = None, **fields: Any) -> Entry:
         "seconds": 0.004,
         "at": NOON,
     }
-    return Entry(**(plain | fields))
+    return CallEntry(**(plain | fields))

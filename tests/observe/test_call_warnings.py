@@ -7,8 +7,8 @@ import pytest
 
 from tests.observe.samples import NOON, a_problem, an_entry
 from toolcrib.model import Deprecation, Result, Tool
-from toolcrib.observe import Entry, Journal, Metrics
-from toolcrib.observe.call_warnings import PAUSE, Remarks
+from toolcrib.observe import CallEntry, CallRecorder, Metrics
+from toolcrib.observe.call_warnings import PAUSE, CallWarnings
 from toolcrib.testing import a_call, a_tool
 
 LEAVING = Deprecation(since="2.0.0", replacement="cards:create-v2", removal_date="2027-01-01")
@@ -18,7 +18,7 @@ MEDIUM = a_tool("cards:list", response_time="medium")
 SLOW = a_tool("cards:draw", response_time="slow")
 
 
-def used(tool: Tool, **fields: Any) -> Entry:
+def used(tool: Tool, **fields: Any) -> CallEntry:
     return an_entry(a_call(tool), **fields)
 
 
@@ -30,7 +30,7 @@ def late_count(metrics: Metrics, name: str, tool: Tool) -> str | None:
 
 @pytest.mark.requirement("E13")
 def test_a_deprecated_tool_is_warned_of_with_what_replaces_it(caplog: pytest.LogCaptureFixture) -> None:
-    Remarks().take([used(OLD)])
+    CallWarnings().take([used(OLD)])
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "deprecated since 2.0.0 and will be removed on 2027-01-01" in record.getMessage()
@@ -40,16 +40,16 @@ def test_a_deprecated_tool_is_warned_of_with_what_replaces_it(caplog: pytest.Log
 
 @pytest.mark.requirement("E13")
 def test_without_date_or_replacement_neither_is_made_up(caplog: pytest.LogCaptureFixture) -> None:
-    Remarks().take([used(a_tool(deprecated=Deprecation(since="2")))])
+    CallWarnings().take([used(a_tool(deprecated=Deprecation(since="2")))])
     assert caplog.messages == ["A call used fake:echo, which is deprecated since 2."]
 
 
 @pytest.mark.requirement("E12", "E13")
 @pytest.mark.parametrize("entry", [used(OLD), used(FAST, seconds=0.2)])
 def test_a_tool_is_spoken_of_once_a_minute_and_the_rest_is_counted(
-    entry: Entry, caplog: pytest.LogCaptureFixture
+    entry: CallEntry, caplog: pytest.LogCaptureFixture
 ) -> None:
-    remarks = Remarks()
+    remarks = CallWarnings()
     remarks.take([entry._replace(at=NOON + second) for second in range(10)])
     assert len(caplog.messages) == 1
     remarks.take([entry._replace(at=NOON + PAUSE), entry._replace(at=NOON + PAUSE + 1)])
@@ -60,7 +60,7 @@ def test_a_tool_is_spoken_of_once_a_minute_and_the_rest_is_counted(
 @pytest.mark.requirement("E13")
 def test_one_that_is_gone_was_not_used(caplog: pytest.LogCaptureFixture) -> None:
     metrics, entry = Metrics(), used(OLD, problem=a_problem("TOOL_REMOVED"))
-    Remarks().take([entry])
+    CallWarnings().take([entry])
     metrics.take([entry])
     assert caplog.messages == []
     assert late_count(metrics, "tool_deprecated_total", OLD) is None
@@ -82,17 +82,19 @@ def test_one_that_is_gone_was_not_used(caplog: pytest.LogCaptureFixture) -> None
         (used(FAST, seconds=9.0, problem=a_problem("RATE_LIMITED")), False),
     ],
 )
-def test_a_broken_promise_is_reported(entry: Entry, is_late: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_promise_is_reported(
+    entry: CallEntry, is_late: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     metrics = Metrics()
     metrics.take([entry])
-    Remarks().take([entry])
+    CallWarnings().take([entry])
     assert late_count(metrics, "tool_late_total", entry.tool) == ("1" if is_late else None)
     assert bool(caplog.messages) is is_late
 
 
 @pytest.mark.requirement("E12")
 def test_a_broken_promise_is_told_in_numbers(caplog: pytest.LogCaptureFixture) -> None:
-    Remarks().take([used(FAST, seconds=0.25)])
+    CallWarnings().take([used(FAST, seconds=0.25)])
     said = "A call to cards:get took 250 ms; its response time is 'fast', which promises 100 ms at most."
     assert caplog.messages == [said]
 
@@ -106,7 +108,7 @@ def test_every_use_of_a_deprecated_tool_is_counted() -> None:
 
 
 def test_what_is_remembered_does_not_pile_up(caplog: pytest.LogCaptureFixture) -> None:
-    remarks = Remarks(limit=2)
+    remarks = CallWarnings(limit=2)
     tools = [a_tool(f"a:{number}", deprecated=LEAVING) for number in range(3)]
     remarks.take([used(tool) for tool in tools])
     remarks.take([used(tools[2]), used(tools[0])])
@@ -114,7 +116,7 @@ def test_what_is_remembered_does_not_pile_up(caplog: pytest.LogCaptureFixture) -
 
 
 def test_the_journal_passes_finished_calls_on(caplog: pytest.LogCaptureFixture) -> None:
-    journal = Journal(Metrics())
+    journal = CallRecorder(Metrics())
     journal.record(a_call(OLD), Result(data=1), 0.001)
     assert caplog.messages == []
     journal.drain()

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tests.observe.samples import a_problem, an_entry
 from toolcrib.model import Origin
-from toolcrib.observe import MASK, Entry, Redactor
-from toolcrib.observe.call_entry import Start
-from toolcrib.observe.fast_lines import QuickLines
+from toolcrib.observe import MASK, CallEntry, Redactor
+from toolcrib.observe.call_entry import CallStart
+from toolcrib.observe.fast_lines import FastLines
 from toolcrib.observe.lines import call_event, json_line, start_event
-from toolcrib.observe.logged_arguments import Arguments
+from toolcrib.observe.logged_arguments import LoggedArguments
 from toolcrib.testing import a_call, a_caller
 
 sizes = st.integers(0, 9_000_000)
@@ -26,7 +26,7 @@ ids = st.uuids().map(str) | st.text(max_size=20)
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> Entry:
+def entries(draw: st.DrawFn) -> CallEntry:
     trace, who, agent = draw(ids), draw(st.text(max_size=8)), draw(st.text(max_size=8))
     code = draw(st.none() | st.sampled_from(["TIMEOUT", "TOOL_FAILED"]))
     return an_entry(
@@ -40,8 +40,8 @@ def entries(draw: st.DrawFn) -> Entry:
 
 
 @given(st.lists(entries(), min_size=1, max_size=5))
-def test_both_lines_say_the_same(some: list[Entry]) -> None:
-    quick = QuickLines(Redactor())
+def test_both_lines_say_the_same(some: list[CallEntry]) -> None:
+    quick = FastLines(Redactor())
     for entry in some:
         told = json.loads(quick.line(entry))
         plain = json.loads(json_line(call_event(entry, Redactor())))
@@ -51,12 +51,12 @@ def test_both_lines_say_the_same(some: list[Entry]) -> None:
 
 
 @given(st.lists(entries(), min_size=1, max_size=3), st.dictionaries(st.text(max_size=8), JSON, max_size=3))
-def test_both_lines_of_a_beginning_say_the_same(some: list[Entry], asked: dict[str, Any]) -> None:
+def test_both_lines_of_a_beginning_say_the_same(some: list[CallEntry], asked: dict[str, Any]) -> None:
     redactor = Redactor(["hunter2-and-more"])
-    arguments = Arguments(redactor)
-    quick = QuickLines(redactor, arguments)
+    arguments = LoggedArguments(redactor)
+    quick = FastLines(redactor, arguments)
     for entry in some:
-        start = Start(entry.id, entry.tool, entry.caller, entry.origin, asked, entry.at)
+        start = CallStart(entry.id, entry.tool, entry.caller, entry.origin, asked, entry.at)
         told = json.loads(quick.start(start))
         plain = json.loads(
             json_line(start_event(start, redactor) | {"arguments": redactor.clean(asked, room=2_048)})
@@ -67,7 +67,7 @@ def test_both_lines_of_a_beginning_say_the_same(some: list[Entry], asked: dict[s
 
 def test_a_secret_learned_later_is_hidden_from_then_on() -> None:
     redactor = Redactor()
-    quick = QuickLines(redactor)
+    quick = FastLines(redactor)
     entry = an_entry(a_call(caller=a_caller(id="key:hunter2-and-more")))
     assert b"hunter2-and-more" in quick.line(entry)
     redactor.learn("hunter2-and-more")

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from tests.observe.reading import CANARY, Lines
 from tests.observe.samples import a_failure, a_problem, an_entry
 from toolcrib.model import Ask, Deprecation, Origin, Result
-from toolcrib.observe import MASK, Entry, Journal, Log, Metrics, Redactor, setup
+from toolcrib.observe import MASK, CallEntry, CallRecorder, Log, Metrics, Redactor, setup
 from toolcrib.observe.lines import json_line, text_line
 from toolcrib.observe.log import Level
-from toolcrib.observe.writer import Writer
+from toolcrib.observe.writer import LineWriterThread
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +143,7 @@ async def test_a_secret_never_stands_in_a_call_line(place: str, before: str, aft
         lines.log.close()
 
 
-def _with(place: str, value: str) -> Entry:
+def _with(place: str, value: str) -> CallEntry:
     entry = an_entry()
     if place in ("trace_id", "correlation_id", "agent_id", "provider"):
         return entry._replace(origin=replace(entry.origin, **{place: value}))
@@ -233,7 +233,7 @@ def test_an_error_that_cannot_be_put_into_words_is_logged_with_its_stack(lines: 
 async def test_the_end_of_a_call_is_summed_up_and_not_told(
     lines: Lines, result: Result, told: tuple[str | None, int | None, int | None]
 ) -> None:
-    journal = Journal(Metrics(), [lines.log])
+    journal = CallRecorder(Metrics(), [lines.log])
     journal.record(a_call(), result, 0.01)
     await journal.flush()
     (line,) = lines.read()
@@ -387,7 +387,7 @@ def test_text_lines_show_an_audit_record_by_its_hash() -> None:
 async def test_a_full_log_counts_what_it_drops() -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb", buffering=0) as stream:
-        log = Log(Writer(stream, limit=50_000), Redactor())
+        log = Log(LineWriterThread(stream, limit=50_000), Redactor())
         for _ in range(30):
             log.take([an_entry()] * 1_000)
         assert log.dropped == 10_000  # no more than 20,000 wait for their line

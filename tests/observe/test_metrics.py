@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.observe.samples import a_failure, a_problem, an_entry
 from toolcrib.interfaces import SourceState
 from toolcrib.model import Result
-from toolcrib.observe import Journal, Metrics
+from toolcrib.observe import CallRecorder, Metrics
 from toolcrib.testing import a_call, a_caller, a_tool
 from toolcrib.version import VERSION
 
@@ -211,7 +211,7 @@ def test_odd_names_are_escaped() -> None:
 
 @pytest.mark.check(44)
 def test_ten_thousand_unknown_tools_and_users_add_no_label() -> None:
-    journal = Journal(Metrics())
+    journal = CallRecorder(Metrics())
     call = a_call(a_tool("a:b"))
     journal.record(call, Result(), 0.001)
     journal.refused("TOOL_NOT_FOUND")
@@ -238,7 +238,7 @@ def test_a_catalog_that_keeps_changing_does_not_fill_the_memory() -> None:
 
 
 def test_a_scrape_is_up_to_the_moment() -> None:
-    journal = Journal(Metrics(), limit=2)
+    journal = CallRecorder(Metrics(), limit=2)
     for _ in range(3):
         journal.record(a_call(a_tool("a:b")), a_failure(), 0.001)
     found = samples(journal.metrics())

@@ -13,8 +13,8 @@ from tests.observe.samples import an_entry
 from tests.observe.test_recent_calls import Shelf
 from toolcrib.model import Result
 from toolcrib.observe import (
-    Entry,
-    Journal,
+    CallEntry,
+    CallRecorder,
     Metrics,
     MutationRows,
     RecentCalls,
@@ -22,7 +22,7 @@ from toolcrib.observe import (
     mutation_rows,
     setup,
 )
-from toolcrib.observe.writer import Writer
+from toolcrib.observe.writer import LineWriterThread
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
 from toolcrib.store import open_store
@@ -34,7 +34,7 @@ QUERY, CHANGE = a_tool("a:look", category="query"), a_tool("a:pay", declared_mut
 FLOOD_SECONDS = 3.0
 
 
-def of(number: int, *, declared: bool = True) -> Entry:
+def of(number: int, *, declared: bool = True) -> CallEntry:
     return an_entry(a_call(CHANGE if declared else QUERY, id=str(number)))
 
 
@@ -95,7 +95,7 @@ async def test_rows_of_mutations_are_pruned_now_and_then(monkeypatch: pytest.Mon
 async def test_a_full_journal_takes_mutations_first_and_logs_the_gap(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    journal = Journal(Metrics(), limit=2)
+    journal = CallRecorder(Metrics(), limit=2)
     for number in range(5):
         for tool in (QUERY, CHANGE):
             journal.record(a_call(tool, id=str(number)), Result(data=1), 0.0)
@@ -122,7 +122,7 @@ def test_a_log_that_can_write_again_says_how_many_lines_are_missing(tmp_path: Pa
             """Nothing to close."""
 
     with (tmp_path / "log").open("wb", buffering=0) as file:
-        writer = Writer(file, notice=lambda missing: f"{missing} missing\n".encode())
+        writer = LineWriterThread(file, notice=lambda missing: f"{missing} missing\n".encode())
     way = Broken()
     writer._way = way  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     writer.put(b"lost\nlost\n", 2)
@@ -138,7 +138,7 @@ def test_a_log_that_can_write_again_says_how_many_lines_are_missing(tmp_path: Pa
 
 def test_a_line_that_may_not_wait_is_in_the_file_at_once(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb", buffering=0) as file:
-        writer = Writer(file)
+        writer = LineWriterThread(file)
     writer.put_now(b"first\n")
     assert (tmp_path / "log").read_bytes() == b"first\n"
     writer.close()
@@ -148,7 +148,7 @@ def test_a_line_that_may_not_wait_is_in_the_file_at_once(tmp_path: Path) -> None
 
 def test_a_line_that_may_not_wait_is_counted_where_it_fails() -> None:
     with Path("/dev/full").open("wb", buffering=0) as full:
-        writer = Writer(full)
+        writer = LineWriterThread(full)
     writer._way.is_file = True  # pyright: ignore[reportPrivateUsage]
     writer.put_now(b"lost\n")
     assert writer.dropped == 1
@@ -160,7 +160,7 @@ async def test_flood_gives_every_mutation_a_row_and_every_call_a_line(tmp_path: 
     store = await open_store(f"sqlite:///{tmp_path}/toolcrib.db")
     log = setup("info", tmp_path / "log", Redactor(), style="json")
     rows = MutationRows(store.calls)
-    journal = Journal(Metrics(), [log, RecentCalls(store.calls), rows])
+    journal = CallRecorder(Metrics(), [log, RecentCalls(store.calls), rows])
     steps = (Record(journal, None, journal.running, journal.begun),)
     chains = {tool.name: compose(steps, tool, echo) for tool in (QUERY, CHANGE)}
     made = changed = 0

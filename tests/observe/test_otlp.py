@@ -9,8 +9,8 @@ from tests.observe.samples import NOON, a_problem, an_entry
 from tests.parts.ports import free_port
 from tests.waiting import until
 from toolcrib.model import Origin
-from toolcrib.observe import Entry, Redactor, Sampling, Spans
-from toolcrib.observe.otlp import Otlp, Target
+from toolcrib.observe import CallEntry, Redactor, Sampling, Spans
+from toolcrib.observe.otlp import OtlpExporter, OtlpTarget
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I3")]
@@ -30,16 +30,16 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Generator[Collector]:
         yield running
 
 
-def exported(collector: Collector, *entries: Entry, target: Target | None = None) -> Spans:
+def exported(collector: Collector, *entries: CallEntry, target: OtlpTarget | None = None) -> Spans:
     """Send these, and return when they have arrived."""
-    target = target or Target(endpoint=f"{collector.url}/v1/traces")
-    spans = Spans(Otlp(target, Redactor(["hunter2-hunter2"])), Sampling())
+    target = target or OtlpTarget(endpoint=f"{collector.url}/v1/traces")
+    spans = Spans(OtlpExporter(target, Redactor(["hunter2-hunter2"])), Sampling())
     spans.take(entries)
     spans.close()
     return spans
 
 
-def a_traced(face: str = "mcp", **fields: object) -> Entry:
+def a_traced(face: str = "mcp", **fields: object) -> CallEntry:
     call = a_call(
         a_tool("files:read"),
         id=ID,
@@ -125,7 +125,7 @@ def test_secrets_do_not_leave(collector: Collector) -> None:
 
 
 def test_headers_and_name_are_the_operators(collector: Collector) -> None:
-    target = Target(
+    target = OtlpTarget(
         endpoint=f"{collector.url}/elsewhere", headers={"X-Key": "open sesame"}, service_name="front desk"
     )
     exported(collector, a_traced(), target=target)
@@ -152,7 +152,7 @@ async def test_a_collector_that_fails_costs_a_line_and_is_counted(
 ) -> None:
     collector.status = 403
     endpoint = f"http://127.0.0.1:{free_port()}/v1/traces" if gone else f"{collector.url}/v1/traces"
-    spans = Spans(Otlp(Target(endpoint=endpoint), Redactor()), Sampling())
+    spans = Spans(OtlpExporter(OtlpTarget(endpoint=endpoint), Redactor()), Sampling())
     spans.take([a_traced()])
     if not gone:
         await until(lambda: spans.dropped == 1)

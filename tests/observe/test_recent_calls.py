@@ -9,7 +9,7 @@ import pytest
 from tests.observe.samples import NOON, a_problem, an_entry
 from toolcrib.interfaces import CallRow
 from toolcrib.model import Origin
-from toolcrib.observe import Entry, RecentCalls
+from toolcrib.observe import CallEntry, RecentCalls
 from toolcrib.observe.recent_calls import KEPT_MUTATIONS
 from toolcrib.testing import a_call, a_caller, a_tool
 
@@ -39,7 +39,7 @@ class Shelf:
         return 0
 
 
-def numbered(number: int, **fields: Any) -> Entry:
+def numbered(number: int, **fields: Any) -> CallEntry:
     return an_entry(id=str(number), at=NOON + number, **fields)
 
 

@@ -14,9 +14,9 @@ import pytest
 from tests.observe.samples import a_failure
 from toolcrib.interfaces import Recorder
 from toolcrib.model import Call, Result
-from toolcrib.observe import Entry, Journal, Log, Metrics, RecentCalls, Redactor, UsageTally
+from toolcrib.observe import CallEntry, CallRecorder, Log, Metrics, RecentCalls, Redactor, UsageTally
 from toolcrib.observe import recorder as journal_module
-from toolcrib.observe.writer import Writer
+from toolcrib.observe.writer import LineWriterThread
 from toolcrib.store import open_store
 from toolcrib.testing import a_call, a_caller, a_tool
 
@@ -31,14 +31,14 @@ class Basket:
     def __init__(self, name: str = "basket") -> None:
         self.name = name
         self.dropped = 0
-        self.taken: list[Entry] = []
+        self.taken: list[CallEntry] = []
         self.flushed: list[int] = []
         self.entered = anyio.Event()
         self.moved = anyio.Event()
         self.gate = anyio.Event()
         self.gate.set()
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         self.taken += batch
 
     async def flush(self) -> None:
@@ -50,7 +50,7 @@ class Basket:
 
 
 @asynccontextmanager
-async def running(journal: Journal) -> AsyncGenerator[None]:
+async def running(journal: CallRecorder) -> AsyncGenerator[None]:
     async with anyio.create_task_group() as tasks:
         await tasks.start(journal.run)
         yield
@@ -65,10 +65,10 @@ async def until_flushed(basket: Basket, count: int) -> None:
 
 async def test_every_call_reaches_every_sink_once_and_in_order() -> None:
     one, two = Basket("one"), Basket("two")
-    journal: Recorder = Journal(Metrics(), [one, two])
+    journal: Recorder = CallRecorder(Metrics(), [one, two])
     for number in range(100):
         journal.record(a_call(id=str(number)), FINE, 0.001)
-    assert isinstance(journal, Journal)
+    assert isinstance(journal, CallRecorder)
     assert journal.status() == {"waiting": 100, "dropped": {"journal": 0, "one": 0, "two": 0}}
     await journal.flush()
     await journal.flush()
@@ -79,7 +79,7 @@ async def test_every_call_reaches_every_sink_once_and_in_order() -> None:
 
 async def test_an_entry_holds_neither_arguments_nor_results() -> None:
     basket = Basket()
-    journal = Journal(Metrics(), [basket])
+    journal = CallRecorder(Metrics(), [basket])
     call = a_call(arguments={"a": "argument"})
     journal.record(call, Result(data="data", cached=True), 0.5)
     journal.drain()
@@ -91,7 +91,7 @@ async def test_an_entry_holds_neither_arguments_nor_results() -> None:
 
 async def test_it_drains_by_itself_a_few_times_a_second() -> None:
     basket = Basket()
-    journal = Journal(Metrics(), [basket])
+    journal = CallRecorder(Metrics(), [basket])
     async with running(journal):
         for count in (1, 2, 3):
             journal.record(a_call(), FINE, 0.001)
@@ -103,7 +103,7 @@ async def test_it_drains_by_itself_a_few_times_a_second() -> None:
 async def test_a_slow_sink_holds_up_nobody_else() -> None:
     slow, quick = Basket("slow"), Basket("quick")
     slow.gate = anyio.Event()
-    journal = Journal(Metrics(), [slow, quick])
+    journal = CallRecorder(Metrics(), [slow, quick])
     async with running(journal):
         for count in (1, 2, 3):
             journal.record(a_call(), FINE, 0.001)
@@ -115,7 +115,7 @@ async def test_a_slow_sink_holds_up_nobody_else() -> None:
 
 async def test_the_end_flushes_what_is_left() -> None:
     basket = Basket()
-    journal = Journal(Metrics(), [basket])
+    journal = CallRecorder(Metrics(), [basket])
     async with running(journal):
         journal.record(a_call(), FINE, 0.001)
     assert basket.flushed == [1]
@@ -123,7 +123,7 @@ async def test_the_end_flushes_what_is_left() -> None:
 
 async def test_an_end_before_the_beginning_flushes_too() -> None:
     basket = Basket()
-    journal = Journal(Metrics(), [basket])
+    journal = CallRecorder(Metrics(), [basket])
     journal.record(a_call(), FINE, 0.001)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(journal.run)
@@ -134,7 +134,7 @@ async def test_an_end_before_the_beginning_flushes_too() -> None:
 
 async def test_a_journal_that_is_cancelled_at_once_flushes_too() -> None:
     basket = Basket()
-    journal = Journal(Metrics(), [basket])
+    journal = CallRecorder(Metrics(), [basket])
     journal.record(a_call(), FINE, 0.001)
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -145,7 +145,7 @@ async def test_a_journal_that_is_cancelled_at_once_flushes_too() -> None:
 async def test_the_end_waits_for_a_running_write_and_then_flushes_the_rest() -> None:
     basket = Basket()
     basket.gate = anyio.Event()
-    journal = Journal(Metrics(), [basket])
+    journal = CallRecorder(Metrics(), [basket])
 
     async def open_the_gate() -> None:
         await anyio.wait_all_tasks_blocked()
@@ -163,7 +163,7 @@ async def test_a_stuck_sink_holds_up_the_end_for_the_grace_alone(monkeypatch: py
     monkeypatch.setattr(journal_module, "GRACE", 0.05)
     stuck = Basket()
     stuck.gate = anyio.Event()
-    journal = Journal(Metrics(), [stuck])
+    journal = CallRecorder(Metrics(), [stuck])
     with anyio.fail_after(5):
         async with running(journal):
             journal.record(a_call(), FINE, 0.001)
@@ -172,7 +172,7 @@ async def test_a_stuck_sink_holds_up_the_end_for_the_grace_alone(monkeypatch: py
 
 async def test_what_does_not_fit_is_dropped_and_counted() -> None:
     basket = Basket()
-    journal = Journal(Metrics(), [basket], limit=10)
+    journal = CallRecorder(Metrics(), [basket], limit=10)
     for _ in range(25):
         journal.record(a_call(), FINE, 0.001)
     assert journal.dropped() == {"journal": 15, "basket": 0}
@@ -182,7 +182,7 @@ async def test_what_does_not_fit_is_dropped_and_counted() -> None:
 
 
 async def test_history_learns_what_the_tool_itself_did() -> None:
-    journal = Journal(Metrics())
+    journal = CallRecorder(Metrics())
     call = a_call(a_tool("a:b"))
     for result in (FINE, FINE, FINE, a_failure("TOOL_FAILED")):
         journal.record(call, result, 0.2)
@@ -199,8 +199,8 @@ async def test_a_blocked_pipe_slows_no_call_and_is_counted() -> None:
     """A hundred thousand calls while nobody reads the log."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb", buffering=0) as pipe:
-        log = Log(Writer(pipe, limit=1_000_000), Redactor())
-        journal = Journal(Metrics(), [log])
+        log = Log(LineWriterThread(pipe, limit=1_000_000), Redactor())
+        journal = CallRecorder(Metrics(), [log])
         call = a_call()
         slowest, total = 0, 0
         with anyio.fail_after(60):
@@ -220,7 +220,7 @@ async def test_a_blocked_pipe_slows_no_call_and_is_counted() -> None:
     assert 'toolcrib_tool_seconds_count{tool="fake:echo"} 100000' in text
 
 
-def _record_many(journal: Journal, call: Call, count: int) -> int:
+def _record_many(journal: CallRecorder, call: Call, count: int) -> int:
     started = perf_counter_ns()
     for _ in range(count):
         journal.record(call, FINE, 0.001)
@@ -232,7 +232,7 @@ def _record_many(journal: Journal, call: Call, count: int) -> int:
 async def test_a_locked_database_slows_no_call_and_loses_no_count(tmp_path: Path) -> None:
     store = await open_store(f"sqlite:///{tmp_path}/toolcrib.db")
     basket = Basket()
-    journal = Journal(Metrics(), [UsageTally(store.usage), RecentCalls(store.calls), basket])
+    journal = CallRecorder(Metrics(), [UsageTally(store.usage), RecentCalls(store.calls), basket])
     lock = sqlite3.connect(tmp_path / "toolcrib.db", isolation_level=None)
     async with running(journal):
         lock.execute("BEGIN IMMEDIATE")

@@ -4,14 +4,14 @@ import pytest
 
 from toolcrib.errors import problem
 from toolcrib.model import Origin
-from toolcrib.observe import Entry, Sequences
+from toolcrib.observe import CallEntry, Sequences
 from toolcrib.testing import a_caller, a_tool
 
 
 def _entry(
     name: str, who: str = "key:a", at: float = 0.0, *, session: str = "", failed: bool = False
-) -> Entry:
-    return Entry(
+) -> CallEntry:
+    return CallEntry(
         id="1",
         tool=a_tool(name),
         caller=a_caller(id=who),

@@ -3,12 +3,12 @@
 import pytest
 
 from toolcrib.model import Origin
-from toolcrib.observe import Entry, Sequences
+from toolcrib.observe import CallEntry, Sequences
 from toolcrib.testing import a_caller, a_tool
 
 
-def _entry(name: str, who: str, at: float) -> Entry:
-    return Entry(
+def _entry(name: str, who: str, at: float) -> CallEntry:
+    return CallEntry(
         id="1",
         tool=a_tool(name),
         caller=a_caller(id=who),

@@ -9,7 +9,7 @@ import pytest
 from tests.observe.samples import an_entry
 from tests.waiting import until
 from toolcrib.model import Origin
-from toolcrib.observe import Entry, Sampling, Sink, Spans, new_id
+from toolcrib.observe import CallEntry, Sampling, Sink, Spans, new_id
 from toolcrib.observe.spans import SPANS_AT_ONCE
 
 pytestmark = pytest.mark.anyio
@@ -22,14 +22,14 @@ class Post:
     """Takes spans, unless it is told to fail or to wait."""
 
     def __init__(self) -> None:
-        self.batches: list[Sequence[Entry]] = []
+        self.batches: list[Sequence[CallEntry]] = []
         self.failure: str | None = None
         self.gate = threading.Event()
         self.gate.set()
         self.asked = 0
         self.closed = False
 
-    def send(self, batch: Sequence[Entry]) -> str | None:
+    def send(self, batch: Sequence[CallEntry]) -> str | None:
         self.asked += 1
         self.gate.wait()
         if self.failure == "raise":
@@ -46,7 +46,7 @@ class Post:
         return sum(map(len, self.batches))
 
 
-def entries(count: int) -> list[Entry]:
+def entries(count: int) -> list[CallEntry]:
     return [an_entry(id=new_id(), origin=Origin(trace_id=new_id())) for _ in range(count)]
 
 

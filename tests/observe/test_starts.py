@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from tests.observe.reading import CANARY, Lines
 from tests.waiting import until
-from toolcrib.cli.running_gateway import running_house
+from toolcrib.cli.running_gateway import running_gateway
 from toolcrib.config import parse
 from toolcrib.errors import Broken
 from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Origin, Result, Tool
-from toolcrib.observe import MASK, Journal, Metrics, Redactor
-from toolcrib.observe.call_entry import Start
+from toolcrib.observe import MASK, CallRecorder, Metrics, Redactor
+from toolcrib.observe.call_entry import CallStart
 from toolcrib.observe.log import Level, Style
-from toolcrib.observe.logged_arguments import LONGEST, Arguments
+from toolcrib.observe.logged_arguments import LONGEST, LoggedArguments
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
@@ -44,9 +44,9 @@ PASSWORDS = {
 @asynccontextmanager
 async def logged(
     lines: Lines, last: Handler = echo, **tool: Any
-) -> AsyncGenerator[tuple[Journal, Handler], None]:
+) -> AsyncGenerator[tuple[CallRecorder, Handler], None]:
     """The outermost steps over something to call, with a journal that runs by itself."""
-    journal = Journal(Metrics(), [lines.log])
+    journal = CallRecorder(Metrics(), [lines.log])
     chain = compose((Record(journal, None, journal.running, journal.begun), Recover()), a_tool(**tool), last)
     async with anyio.create_task_group() as tasks:
         await tasks.start(journal.run)
@@ -59,12 +59,12 @@ async def logged(
 
 def told(arguments: Any, *secrets: str, **tool: Any) -> Any:
     """What the log says a call was asked."""
-    return json.loads(Arguments(Redactor(secrets)).spell(begun(arguments, a_tool(**tool))))
+    return json.loads(LoggedArguments(Redactor(secrets)).spell(begun(arguments, a_tool(**tool))))
 
 
-def begun(arguments: Any, tool: Tool | None = None) -> Start:
+def begun(arguments: Any, tool: Tool | None = None) -> CallStart:
     call = a_call(tool, arguments=arguments)
-    return Start(call.id, call.tool, call.caller, call.origin, call.arguments, 0.0)
+    return CallStart(call.id, call.tool, call.caller, call.origin, call.arguments, 0.0)
 
 
 async def test_start_of_a_declared_mutation_has_every_field() -> None:
@@ -202,7 +202,7 @@ def test_what_the_schema_calls_secret_is_hidden_at_any_depth() -> None:
 )
 def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before: str, after: str) -> None:
     secret = 'a "quoted" sécret'
-    spelled = Arguments(Redactor([secret])).spell(
+    spelled = LoggedArguments(Redactor([secret])).spell(
         begun({**more, "text": f"{before}{secret}{after}", "list": [{secret: secret}]})
     )
     assert secret not in str(json.loads(spelled))
@@ -222,7 +222,7 @@ def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before
     ],
 )
 def test_what_is_large_is_cut_and_says_so(asked: Any) -> None:
-    spelled = Arguments(Redactor()).spell(begun(asked))
+    spelled = LoggedArguments(Redactor()).spell(begun(asked))
     assert len(spelled) < 4 * LONGEST
     assert CUT in json.dumps(json.loads(spelled))
 
@@ -269,7 +269,7 @@ async def test_arguments_can_be_left_out() -> None:
 @pytest.mark.parametrize("level", ["warning", "error"])
 def test_a_quiet_log_costs_no_call_its_beginning(level: Level) -> None:
     lines = Lines(level)
-    for journal in (Journal(Metrics(), [lines.log]), Journal(Metrics())):
+    for journal in (CallRecorder(Metrics(), [lines.log]), CallRecorder(Metrics())):
         assert (journal.begun, journal.running) == (None, None)
     lines.log.close()
 
@@ -293,7 +293,7 @@ async def test_a_served_gateway_writes_beginnings_as_its_config_says(
         text = json.dumps(
             {"store": f"sqlite:///{tmp_path}/crib.db", "log": {"file": str(file), "arguments": arguments}}
         )
-        async with running_house(parse(text, "crib.yaml", env={}), demo=False) as house:
+        async with running_gateway(parse(text, "crib.yaml", env={}), demo=False) as house:
             await house.gateway.call("local:get-datetime", {"timezone": "UTC"}, a_caller())
         found = [json.loads(line) for line in file.read_text().splitlines()]
         assert [line["arguments"] for line in found if line["event"] == "call"] == [shown]

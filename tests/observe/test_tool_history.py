@@ -2,15 +2,15 @@
 
 import pytest
 
-from toolcrib.observe import History
+from toolcrib.observe import ToolHistory
 
 
 def test_nothing_is_known_at_first() -> None:
-    assert History().rate("a:b") == (1.0, 0.0, 0)
+    assert ToolHistory().rate("a:b") == (1.0, 0.0, 0)
 
 
 def test_few_calls_give_their_mean() -> None:
-    history = History()
+    history = ToolHistory()
     for ok, seconds in ((True, 1.0), (True, 2.0), (False, 3.0), (True, 2.0)):
         history.note("a:b", ok, seconds)
     assert history.rate("a:b") == (pytest.approx(0.75), pytest.approx(2.0), 4)
@@ -18,7 +18,7 @@ def test_few_calls_give_their_mean() -> None:
 
 
 def test_what_happened_lately_counts_most() -> None:
-    history = History()
+    history = ToolHistory()
     for _ in range(1_000):
         history.note("a:b", True, 0.01)
     for _ in range(45):
@@ -30,7 +30,7 @@ def test_what_happened_lately_counts_most() -> None:
 
 
 def test_the_oldest_tool_makes_room() -> None:
-    history = History(limit=100)
+    history = ToolHistory(limit=100)
     for number in range(10_000):
         history.note(f"a:{number}", True, 0.1)
     assert history.rate("a:9899")[2] == 0

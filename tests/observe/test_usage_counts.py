@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.observe.samples import NOON, a_problem, an_entry
 from toolcrib.interfaces import LATENCY_BOUNDS, UsageRow
-from toolcrib.observe import Entry, UsageTally, quantile, summary
+from toolcrib.observe import CallEntry, UsageTally, quantile, summary
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F9")]
@@ -45,7 +45,7 @@ class Shelf:
         return self.rows
 
 
-def entry_of(tool: str = "a:b", caller: str = "u1", **fields: Any) -> Entry:
+def entry_of(tool: str = "a:b", caller: str = "u1", **fields: Any) -> CallEntry:
     return an_entry(a_call(a_tool(tool), caller=a_caller(id=caller)), **fields)
 
 

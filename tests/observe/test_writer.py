@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from toolcrib.observe.writer import Writer
+from toolcrib.observe.writer import LineWriterThread
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def pipe() -> Iterator[tuple[int, IO[bytes]]]:
 
 def test_lines_arrive_in_order() -> None:
     with tempfile.TemporaryFile() as file:
-        writer = Writer(file)
+        writer = LineWriterThread(file)
         for number in range(1_000):
             writer.put(f"{number}\n".encode())
         writer.close()
@@ -35,7 +35,7 @@ def test_lines_arrive_in_order() -> None:
 
 def test_a_stream_without_a_descriptor_is_written_to_as_text() -> None:
     stream = io.StringIO()
-    writer = Writer(stream)
+    writer = LineWriterThread(stream)
     writer.put("ä\n".encode())
     writer.close()
     assert stream.getvalue() == "ä\n"
@@ -43,7 +43,7 @@ def test_a_stream_without_a_descriptor_is_written_to_as_text() -> None:
 
 def test_a_blocked_pipe_fills_the_queue_and_then_counts(pipe: tuple[int, IO[bytes]]) -> None:
     _, stream = pipe
-    writer = Writer(stream, limit=100_000)
+    writer = LineWriterThread(stream, limit=100_000)
     for _ in range(1_000):
         writer.put(b"x" * 999 + b"\n")
     assert writer.full
@@ -57,7 +57,7 @@ def test_a_blocked_pipe_fills_the_queue_and_then_counts(pipe: tuple[int, IO[byte
 def test_a_pipe_that_is_read_again_gets_everything_that_was_kept(pipe: tuple[int, IO[bytes]]) -> None:
     reading, stream = pipe
     os.set_blocking(stream.fileno(), False)  # as another program that shares the pipe may do
-    writer = Writer(stream, limit=1_000_000)
+    writer = LineWriterThread(stream, limit=1_000_000)
     for _ in range(500):
         writer.put(b"x" * 999 + b"\n")
     received = 0
@@ -72,7 +72,7 @@ def test_a_reader_that_is_gone_is_counted_not_raised() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb", buffering=0) as stream:
-        writer = Writer(stream)
+        writer = LineWriterThread(stream)
         writer.put(b"a\nb\n", lines=2)
         assert writer.sync(5)
         assert writer.dropped == 2
@@ -82,12 +82,12 @@ def test_a_reader_that_is_gone_is_counted_not_raised() -> None:
 
 
 def test_closing_what_was_never_used_is_quick() -> None:
-    Writer(sys.stderr).close()
+    LineWriterThread(sys.stderr).close()
 
 
 def test_the_stream_of_others_may_be_closed_by_them(tmp_path: Path) -> None:
     with (tmp_path / "log").open("ab", buffering=0) as stream:
-        writer = Writer(stream)
+        writer = LineWriterThread(stream)
     writer.put(b"still here\n")
     writer.close()
     writer.close()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from toolcrib.model import Tool
 from toolcrib.policy.contexts import Context, Contexts
-from toolcrib.policy.energy import AWAIT, Energy, band_of
+from toolcrib.policy.energy import AWAIT, EnergyRule, band_of
 from toolcrib.testing import a_caller, a_tool
 
 pytestmark = pytest.mark.requirement("F5")
@@ -21,7 +21,7 @@ WAITING = a_tool(AWAIT, source="crib", family="core")
 
 
 def _seen(context: str, level: float) -> set[str]:
-    rule = Energy(Contexts(CONTEXTS), lambda _: level, 1.0)
+    rule = EnergyRule(Contexts(CONTEXTS), lambda _: level, 1.0)
     caller = a_caller(context=context)
     tools: tuple[Tool, ...] = (FREE, CHEAP, DEAR, DEARER, WAITING)
     return {tool.local for tool in tools if rule.why_not(tool, caller) is None}
@@ -62,7 +62,7 @@ def test_where_it_does_not_count_nobody_looks() -> None:
 
 @given(st.sampled_from(sorted(CONTEXTS)), st.floats(-50, 100), st.floats(-50, 100))
 def test_equal_audiences_see_equal_lists(context: str, one: float, other: float) -> None:
-    rules = [Energy(Contexts(CONTEXTS), lambda _, level=level: level, 1.0) for level in (one, other)]
+    rules = [EnergyRule(Contexts(CONTEXTS), lambda _, level=level: level, 1.0) for level in (one, other)]
     caller = a_caller(context=context)
     if rules[0].audience(caller) == rules[1].audience(caller):
         assert _seen(context, one) == _seen(context, other)

@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.apps.hardware import device
 from toolcrib.model import Level, Requirement, Tool
-from toolcrib.policy import Hardware
+from toolcrib.policy import HardwareRule
 from toolcrib.testing import a_caller, a_tool
 
 G1, LIVE, Z100 = (device(model) for model in ("Even Realities G1", "Mentra Live", "Vuzix Z100"))
@@ -17,7 +17,7 @@ def of_an_app(*kinds: str, level: Level = "REQUIRED") -> Tool:
 
 @pytest.mark.requirement("D3", "D4")
 def test_what_the_device_lacks_hides_the_tool_and_says_what_is_missing() -> None:
-    rule = Hardware()
+    rule = HardwareRule()
     reason = rule.why_not(of_an_app("CAMERA"), a_caller(device=G1))
     assert reason is not None
     assert reason.effect == "hide"
@@ -27,7 +27,7 @@ def test_what_the_device_lacks_hides_the_tool_and_says_what_is_missing() -> None
 
 @pytest.mark.requirement("D4")
 def test_no_device_no_requirement_and_optional_ones_are_no_reason() -> None:
-    rule = Hardware()
+    rule = HardwareRule()
     assert rule.why_not(of_an_app("CAMERA", "GPS"), a_caller()) is None
     assert rule.why_not(a_tool(), a_caller(device=Z100)) is None
     assert rule.why_not(of_an_app("CAMERA", level="OPTIONAL"), a_caller(device=Z100)) is None
@@ -36,11 +36,11 @@ def test_no_device_no_requirement_and_optional_ones_are_no_reason() -> None:
 @pytest.mark.requirement("D4")
 def test_the_phones_microphone_can_be_left_out() -> None:
     hears = of_an_app("MICROPHONE")
-    assert Hardware().why_not(hears, a_caller(device=Z100)) is None
-    assert Hardware(phone_microphone=False).why_not(hears, a_caller(device=Z100)) is not None
+    assert HardwareRule().why_not(hears, a_caller(device=Z100)) is None
+    assert HardwareRule(phone_microphone=False).why_not(hears, a_caller(device=Z100)) is not None
 
 
 def test_the_list_depends_on_what_the_device_has_not_on_which_it_is() -> None:
-    rule = Hardware()
+    rule = HardwareRule()
     assert rule.audience(a_caller(device=Z100)) == rule.audience(a_caller(device=device("Mentra Mach1")))
     assert len({rule.audience(a_caller(device=each)) for each in (None, device("None"), G1)}) == 3

@@ -2,10 +2,10 @@
 
 import pytest
 
-from toolcrib.policy import Installed
+from toolcrib.policy import InstalledRule
 from toolcrib.testing import a_caller, a_tool
 
-RULE = Installed()
+RULE = InstalledRule()
 TOOL = a_tool("com.example.reminder:add_reminder", source="com.example.reminder", family="app")
 
 

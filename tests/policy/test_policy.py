@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.model import Deprecation, permits
-from toolcrib.policy import Context, Contexts, Disabled, Permissions, Policy, Removed
+from toolcrib.policy import Context, Contexts, DisabledRule, PermissionsRule, Policy, RemovedRule
 from toolcrib.testing import a_caller, a_tool
 
 
@@ -61,7 +61,7 @@ def test_entries_that_match_nothing_are_reported() -> None:
 
 def test_a_missing_permission_is_denied_by_name() -> None:
     tool = a_tool(permissions=frozenset({"cards:read", "cards:write"}))
-    reason = Permissions().why_not(tool, a_caller(permissions=frozenset({"cards:read"})))
+    reason = PermissionsRule().why_not(tool, a_caller(permissions=frozenset({"cards:read"})))
     assert reason is not None
     assert (reason.effect, reason.code) == ("deny", "PERMISSION_DENIED")
     assert "cards:write" in reason.message
@@ -71,24 +71,24 @@ def test_a_missing_permission_is_denied_by_name() -> None:
 @pytest.mark.parametrize("held", [{"cards:read"}, {"cards:*"}, {"*"}])
 def test_a_permission_is_held_exactly_or_by_a_wildcard(held: set[str]) -> None:
     tool = a_tool(permissions=frozenset({"cards:read"}))
-    assert Permissions().why_not(tool, a_caller(permissions=frozenset(held))) is None
+    assert PermissionsRule().why_not(tool, a_caller(permissions=frozenset(held))) is None
 
 
 @pytest.mark.parametrize("held", [{"cards"}, {"card:*"}, {"cards:rea"}, set[str]()])
 def test_nothing_else_grants_a_permission(held: set[str]) -> None:
     tool = a_tool(permissions=frozenset({"cards:read"}))
-    assert Permissions().why_not(tool, a_caller(permissions=frozenset(held))) is not None
+    assert PermissionsRule().why_not(tool, a_caller(permissions=frozenset(held))) is not None
 
 
 @pytest.mark.parametrize("off", ["fake:echo", "fake"])
 def test_a_user_switches_off_a_tool_or_a_whole_source(off: str) -> None:
-    assert Disabled().why_not(a_tool(), a_caller(disabled=frozenset({off}))) is not None
-    assert Disabled().why_not(a_tool("other:echo"), a_caller(disabled=frozenset({off}))) is None
+    assert DisabledRule().why_not(a_tool(), a_caller(disabled=frozenset({off}))) is not None
+    assert DisabledRule().why_not(a_tool("other:echo"), a_caller(disabled=frozenset({off}))) is None
 
 
 @pytest.mark.requirement("I7")
 def test_an_operator_hides_a_tool_from_everyone() -> None:
-    reason = Disabled().why_not(a_tool(hidden=True), a_caller(permissions=frozenset({"*"})))
+    reason = DisabledRule().why_not(a_tool(hidden=True), a_caller(permissions=frozenset({"*"})))
     assert reason is not None
     assert reason.effect == "hide"
 
@@ -97,8 +97,8 @@ def test_an_operator_hides_a_tool_from_everyone() -> None:
 def test_a_deprecated_tool_is_there_until_its_removal_date() -> None:
     gone = Deprecation(since="1.0.0", replacement="fake:better", removal_date="2030-01-01")
     tool = a_tool(deprecated=gone)
-    assert Removed(today=lambda: "2029-12-31").why_not(tool, a_caller()) is None
-    reason = Removed(today=lambda: "2030-01-01").why_not(tool, a_caller())
+    assert RemovedRule(today=lambda: "2029-12-31").why_not(tool, a_caller()) is None
+    reason = RemovedRule(today=lambda: "2030-01-01").why_not(tool, a_caller())
     assert reason is not None
     assert reason.code == "TOOL_REMOVED"
     assert "fake:better" in reason.message
@@ -106,7 +106,7 @@ def test_a_deprecated_tool_is_there_until_its_removal_date() -> None:
 
 def test_what_hides_goes_before_what_denies() -> None:
     tool = a_tool(permissions=frozenset({"a:b"}), hidden=True)
-    reason = Policy([Permissions(), Disabled()]).why_not(tool, a_caller())
+    reason = Policy([PermissionsRule(), DisabledRule()]).why_not(tool, a_caller())
     assert reason is not None
     assert reason.rule == "disabled"
 
@@ -124,8 +124,8 @@ def test_the_policy_agrees_with_a_plain_model(
     policy = Policy(
         [
             Contexts({"narrow": Context(tools=("fake:*",)), "shut": Context(tools=())}),
-            Disabled(),
-            Permissions(),
+            DisabledRule(),
+            PermissionsRule(),
         ]
     )
     tool = a_tool(permissions=needed, hidden=hidden)
@@ -136,7 +136,9 @@ def test_the_policy_agrees_with_a_plain_model(
 
 @given(st.sampled_from(["default", "narrow"]), st.frozensets(st.sampled_from(["a:b", "fake"])))
 def test_callers_of_one_audience_see_the_same(context: str, some: frozenset[str]) -> None:
-    policy = Policy([Contexts({"narrow": Context(tools=("x",))}), Disabled(), Permissions(), Removed()])
+    policy = Policy(
+        [Contexts({"narrow": Context(tools=("x",))}), DisabledRule(), PermissionsRule(), RemovedRule()]
+    )
     one = a_caller(id="1", context=context, permissions=some, disabled=some)
     two = a_caller(id="2", context=context, permissions=some, disabled=some)
     assert policy.audience(one) == policy.audience(two)

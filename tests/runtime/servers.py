@@ -10,7 +10,7 @@ from typing import Any
 from toolcrib.config import load
 from toolcrib.model import Caller, Result
 from toolcrib.observe import Redactor
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATOR = Caller(id="operator", permissions=frozenset({"*"}))
@@ -39,7 +39,7 @@ def put(path: Path, text: str) -> None:
 
 
 @asynccontextmanager
-async def running(path: Path, redactor: Redactor | None = None) -> AsyncGenerator[House]:
+async def running(path: Path, redactor: Redactor | None = None) -> AsyncGenerator[Runtime]:
     """Run the gateway of a config file, with its store beside it, once its servers have settled."""
     env = {"TOOLCRIB_HOME": str(path.parent / "home")}
     async with build(load(path, env=env), env=env, redactor=redactor) as house:
@@ -47,11 +47,11 @@ async def running(path: Path, redactor: Redactor | None = None) -> AsyncGenerato
         yield house
 
 
-async def call(house: House, name: str, **arguments: Any) -> Result:
+async def call(house: Runtime, name: str, **arguments: Any) -> Result:
     """Call a tool as the operator."""
     return await house.gateway.call(name, arguments, OPERATOR)
 
 
-def listed(house: House, source: str) -> dict[str, bool]:
+def listed(house: Runtime, source: str) -> dict[str, bool]:
     """The tools of a source on the operator's list, and whether each is degraded."""
     return {tool.local: tool.degraded for tool in house.gateway.tools(OPERATOR) if tool.source == source}

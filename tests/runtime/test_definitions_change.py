@@ -13,7 +13,7 @@ import pytest
 from tests.runtime.servers import OPERATOR, ROOT, call, running, write
 from tests.servers.changing import Changing
 from tests.servers.web import Web
-from toolcrib.runtime import House
+from toolcrib.runtime import Runtime
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -60,12 +60,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "toolcrib.yaml"
 
 
-def served(house: House, source: str) -> bool:
+def served(house: Runtime, source: str) -> bool:
     """Whether callers are shown the tool of a server."""
     return any(tool.name == f"{source}:read" for tool in house.gateway.tools(OPERATOR))
 
 
-async def works(house: House, source: str) -> bool:
+async def works(house: Runtime, source: str) -> bool:
     outcome = await call(house, f"{source}:read")
     return outcome.problem is None
 

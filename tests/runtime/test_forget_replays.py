@@ -11,7 +11,7 @@ from tests.clocks import Machine
 from tests.contracts.stores import a_replay, opened
 from tests.waiting import until
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Replays
+from toolcrib.interfaces import StoredReplays
 from toolcrib.quotas import KEPT_SECONDS, BoundedReplays, ReplayQuota
 from toolcrib.runtime.store_sync import forget_replays
 
@@ -19,7 +19,7 @@ from toolcrib.runtime.store_sync import forget_replays
 class Counted:
     """A store that fails at first, and tells what went."""
 
-    def __init__(self, replays: Replays) -> None:
+    def __init__(self, replays: StoredReplays) -> None:
         self._replays = replays
         self.asked, self.gone = 0, 0
 
@@ -43,7 +43,9 @@ async def test_old_answers_go_and_a_store_that_is_away_is_asked_again(
         for key, age in (("old", KEPT_SECONDS + 60), ("young", KEPT_SECONDS - 60)):
             await store.replays.claim(a_replay(key, at=now - age), since=0.0)
         counted = Counted(store.replays)
-        bounded = BoundedReplays(cast("Replays", counted), ReplayQuota(), short_answer="{}", clock=clock.now)
+        bounded = BoundedReplays(
+            cast("StoredReplays", counted), ReplayQuota(), short_answer="{}", clock=clock.now
+        )
         with caplog.at_level(logging.WARNING):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(forget_replays, bounded, 0.001)

@@ -11,7 +11,7 @@ from tests.clocks import DAY, Machine
 from tests.contracts.stores import a_key
 from toolcrib.config import default_document
 from toolcrib.errors import Refused
-from toolcrib.identity import Identity, KeyRing, People, digest
+from toolcrib.identity import Identity, KeyRing, UserCache, digest
 from toolcrib.interfaces import Store
 from toolcrib.observe import Redactor
 from toolcrib.runtime.identity import make_identity, purge_keys
@@ -34,7 +34,7 @@ async def identity_of(store: Store) -> AsyncGenerator[Identity]:
     """Make what a gateway that starts now on this store knows callers by."""
     async with anyio.create_task_group() as tasks:
         identity, _ = await make_identity(
-            default_document(ENV), ENV, store, people=People(nobody), redactor=Redactor(), tasks=tasks
+            default_document(ENV), ENV, store, people=UserCache(nobody), redactor=Redactor(), tasks=tasks
         )
         yield identity
         tasks.cancel_scope.cancel()

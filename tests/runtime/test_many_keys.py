@@ -14,7 +14,7 @@ from sqlalchemy import insert, update
 
 from tests.contracts.stores import a_key, opened
 from toolcrib.identity import KeyRing, digest
-from toolcrib.interfaces import KeyChanges, KeyPosition, Keys, Store
+from toolcrib.interfaces import KeyChanges, KeyPosition, Store, StoredKeys
 from toolcrib.runtime.identity import KeyReader, purge_keys
 from toolcrib.store.sql.keys import FIELDS, SqlKeys
 from toolcrib.store.sql.store import SqlStore
@@ -72,7 +72,7 @@ async def stalls() -> AsyncGenerator[Stalls]:
 class Counting:
     """Keys that count how many were read."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: StoredKeys) -> None:
         self._keys, self.read = keys, 0
 
     async def changes(self, after: KeyPosition, limit: int) -> KeyChanges:
@@ -142,7 +142,7 @@ async def test_a_store_that_was_replaced_is_read_anew() -> None:
         for name in ("a", "b", "c"):
             await first.keys.add(a_key(name, digest=name))
         await second.keys.add(a_key("b", digest="other b"))
-        stores: list[Keys] = [first.keys]
+        stores: list[StoredKeys] = [first.keys]
 
         class Current:
             async def changes(self, after: KeyPosition, limit: int) -> KeyChanges:

@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.servers import OPERATOR, call, ledger, listed, missing, put, running, write
 from tests.waiting import until
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Plan
+from toolcrib.interfaces import ReloadPlan
 from toolcrib.model import Actor, JsonObject
 from toolcrib.observe import Redactor
 from toolcrib.testing import a_caller
@@ -29,7 +29,7 @@ async def test_nothing_changed_is_nothing_done(path: Path) -> None:
         version = house.gateway.version
         pid = (await call(house, "books:pid")).data
         plan = await house.console.servers.config.reload()
-        assert plan == Plan(untouched=("books",))
+        assert plan == ReloadPlan(untouched=("books",))
         assert house.console.catalog.snapshot.version == version
         assert (await call(house, "books:pid")).data == pid
 
@@ -117,7 +117,7 @@ async def test_two_reloads_at_once_wait_for_each_other(path: Path) -> None:
     write(path, {})
     async with running(path) as house, anyio.create_task_group() as tasks:
         write(path, {"books": ledger(path.parent)})
-        plans = list[Plan]()
+        plans = list[ReloadPlan]()
 
         async def reload() -> None:
             plans.append(await house.console.servers.config.reload())

@@ -11,10 +11,10 @@ from tests.runtime.servers import call, ledger, listed, put, running, write
 from tests.runtime.test_reload import state
 from tests.waiting import until
 from toolcrib.config import again, default_document, load
-from toolcrib.config.mcp import Mcp, McpServer
-from toolcrib.config.sections import Context, Override
+from toolcrib.config.mcp import McpSection, McpServer
+from toolcrib.config.sections import ContextSection, OverrideSection
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.interfaces import Definition, Plan
+from toolcrib.interfaces import ReloadPlan, StoredDefinition
 from toolcrib.runtime.config_watch import EVERY, watch
 from toolcrib.server import hung_up
 from toolcrib.store.sql.definitions import SqlDefinitions
@@ -53,7 +53,7 @@ async def test_what_needs_a_restart_is_named_until_it_has_come_or_is_taken_back(
 async def test_a_store_that_fails_keeps_no_server_from_the_next_reload(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(_: SqlDefinitions) -> tuple[Definition, ...]:
+    async def fail(_: SqlDefinitions) -> tuple[StoredDefinition, ...]:
         raise Unavailable("SOURCE_DOWN", "the store does not answer")
 
     write(path, {})
@@ -167,7 +167,7 @@ async def test_another_pin_is_part_of_the_plan(path: Path) -> None:
     async with running(path) as house:
         write(path, {"books": ledger(path.parent, pin="strict")})
         plan = await house.console.servers.config.reload()
-        assert plan == Plan(untouched=("books",), applied=("pins",))
+        assert plan == ReloadPlan(untouched=("books",), applied=("pins",))
 
 
 async def test_a_file_that_is_being_written_is_waited_for_and_one_that_changed_early_is_read(
@@ -226,10 +226,10 @@ async def test_a_reload_that_fails_as_nobody_foresaw_does_not_end_the_gateway(
 def test_a_document_made_by_hand_stays_as_it_was_made_under_an_overlay() -> None:
     made = replace(
         default_document({}),
-        contexts={"default": Context(tools=("local:*",))},
-        overrides={"local:*": Override(permissions=frozenset({"a:b"}))},
+        contexts={"default": ContextSection(tools=("local:*",))},
+        overrides={"local:*": OverrideSection(permissions=frozenset({"a:b"}))},
         pins={"x:y": "0" * 64},
-        mcp=Mcp(allow_stdio=True, servers={"first": McpServer(transport="http", url="http://h/mcp")}),
+        mcp=McpSection(allow_stdio=True, servers={"first": McpServer(transport="http", url="http://h/mcp")}),
     )
     read = again(made, env={}, overlay={"mcp": {"servers": {"web": WEB}}, "contexts": {"default": {}}})
     assert (read.contexts, read.overrides, read.pins) == (made.contexts, made.overrides, made.pins)

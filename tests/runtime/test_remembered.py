@@ -1,17 +1,17 @@
 """What a server offered last is shown while it starts, and what it offered once is not."""
 
-from toolcrib.interfaces import Definition
+from toolcrib.interfaces import StoredDefinition
 from toolcrib.runtime.server_sources import remembered
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 
-FILES = McpSource(McpSettings(id="files"), Stdio(command=("true",)).dial)
+FILES = McpSource(McpSettings(id="files"), StdioTransport(command=("true",)).dial)
 
 
-def kept(name: str, *, gone: bool = False) -> Definition:
+def kept(name: str, *, gone: bool = False) -> StoredDefinition:
     definition = {} if gone else {"name": name.partition(":")[2]}
-    return Definition(name=name, definition=definition, seal="a", trusted="a", seen=1.0)
+    return StoredDefinition(name=name, definition=definition, seal="a", trusted="a", seen=1.0)
 
 
 def test_only_what_was_offered_last_is_remembered() -> None:

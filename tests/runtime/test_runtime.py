@@ -12,7 +12,7 @@ import pytest
 from toolcrib.config import ConfigError, load, parse
 from toolcrib.errors import Refused
 from toolcrib.model import Credential
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 from toolcrib.sdk import AnyTool, create_tool
 from toolcrib.sources.functions import ModuleProblem
 from toolcrib.store import open_store
@@ -28,7 +28,7 @@ async def repeat(text: str) -> dict[str, str]:
 @asynccontextmanager
 async def house(
     home: Path, text: str = "", tools: tuple[AnyTool, ...] = (repeat,)
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[Runtime, None]:
     env = {"TOOLCRIB_HOME": str(home)}
     async with build(parse(text, "toolcrib.yaml", env), env=env, tools=tools) as running:
         yield running
@@ -152,7 +152,7 @@ async def test_the_admin_key_is_the_given_one_or_the_kept_one(tmp_path: Path) ->
 @pytest.mark.requirement("I1")
 @pytest.mark.check(7)
 async def test_a_key_made_or_ended_by_another_process_counts_within_moments(tmp_path: Path) -> None:
-    def known(running: House, key: str) -> bool:
+    def known(running: Runtime, key: str) -> bool:
         try:
             running.identity.caller(Credential(authorization=f"Bearer {key}"))
         except Refused:

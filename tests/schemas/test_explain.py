@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schemas.refused import DRAFT_7
-from toolcrib.schemas import Fault, check, compile_schema
+from toolcrib.schemas import ValidationFault, check, compile_schema
 from toolcrib.schemas.explain import excerpt, spell
 
 
-def faults(schema: dict[str, Any], value: Any, prefix: str = "arguments") -> tuple[Fault, ...]:
+def faults(schema: dict[str, Any], value: Any, prefix: str = "arguments") -> tuple[ValidationFault, ...]:
     return compile_schema(check(schema, root=None).schema).faults(value, prefix)
 
 
@@ -69,14 +69,16 @@ def test_a_fault_says_where_and_what_was_expected() -> None:
     schema = {"properties": {"items": {"items": {"properties": {"name": {"type": "string"}}}}}}
     value = {"items": [{}, {}, {"name": 5}]}
     assert faults(schema, value) == (
-        Fault("arguments.items[2].name", "a string", "arguments.items[2].name: must be a string, got 5"),
+        ValidationFault(
+            "arguments.items[2].name", "a string", "arguments.items[2].name: must be a string, got 5"
+        ),
     )
     assert faults(schema, value, "data")[0].path == "data.items[2].name"
 
 
 def test_what_is_missing_is_pointed_at() -> None:
     (fault,) = faults({"properties": {"a": {"required": ["when"]}}}, {"a": {}})
-    assert fault == Fault("arguments.a.when", "a value", "arguments.a.when: is required")
+    assert fault == ValidationFault("arguments.a.when", "a value", "arguments.a.when: is required")
     assert told({"dependentRequired": {"a": ["b"]}}, {"a": 1}) == [".b: is required"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schemas.refused import DRAFT_7, DRAFT_2019, DRAFT_2020, refused
-from toolcrib.schemas import BadSchema, check, compile_schema
+from toolcrib.schemas import InvalidSchema, check, compile_schema
 
 # --- let in and mended
 
@@ -204,7 +204,7 @@ json = st.recursive(
 def test_a_schema_is_refused_or_works(schema: Any, instance: Any) -> None:
     try:
         guarded = check(schema, root=None)
-    except BadSchema:
+    except InvalidSchema:
         return
     assert check(guarded.schema, root=None).schema == guarded.schema
     validator = compile_schema(guarded.schema)

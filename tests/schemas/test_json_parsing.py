@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.schemas.bounds import DEPTH, NODES
-from toolcrib.schemas.json_parsing import BadJson, parse
+from toolcrib.schemas.json_parsing import InvalidJson, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
@@ -25,7 +25,7 @@ def test_anything_else_is_refused_and_nothing_worse(data: bytes) -> None:
     try:
         expected = orjson.loads(data)
     except orjson.JSONDecodeError:
-        with pytest.raises(BadJson, match="is not JSON"):
+        with pytest.raises(InvalidJson, match="is not JSON"):
             parse(data)
     else:
         assert parse(data) == expected
@@ -40,7 +40,7 @@ def test_anything_else_is_refused_and_nothing_worse(data: bytes) -> None:
     ],
 )
 def test_bounds_are_named(data: bytes, words: str) -> None:
-    with pytest.raises(BadJson, match=words):
+    with pytest.raises(InvalidJson, match=words):
         parse(data)
 
 

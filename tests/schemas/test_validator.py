@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.schemas.refused import DRAFT_7, DRAFT_2019
-from toolcrib.schemas import BadSchema, Validator, check, compile_schema
+from toolcrib.schemas import InvalidSchema, Validator, check, compile_schema
 from toolcrib.schemas.bounds import DEPTH
 
 
@@ -63,10 +63,10 @@ def test_at_most_ten_faults_are_told() -> None:
 
 def test_a_schema_that_was_not_checked_is_still_refused() -> None:
     for schema in ({"$ref": "http://127.0.0.1/"}, {"$ref": "#"}, {"type": "nonsense"}):
-        with pytest.raises(BadSchema):
+        with pytest.raises(InvalidSchema):
             compile_schema(schema)
     assert compile_schema({"$id": ": no address :", "type": "object"}).ok({})
-    with pytest.raises(BadSchema, match="it is not JSON"):
+    with pytest.raises(InvalidSchema, match="it is not JSON"):
         compile_schema({"default": object()})
 
 

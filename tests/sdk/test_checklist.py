@@ -10,7 +10,7 @@ from toolcrib.model import Ask, Deprecation, Evidence, Example, Hints, Metadata,
 from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, beside, judge, tally
 from toolcrib.sdk.checklist_rules import Judgement, Verdict
 from toolcrib.sdk.contradictions import CONTRADICTIONS
-from toolcrib.sdk.evidence import Seen, Trial, misfit
+from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, misfit
 from toolcrib.sdk.shortfalls import ADVICE, SHORTFALLS
 from toolcrib.testing import a_tool
 
@@ -38,8 +38,8 @@ META = Metadata(
 HINTS = Hints(confidence=0.9, source_quality="high", reasoning="It was looked up.", evidence=Evidence())
 DONE = Result(data={"title": "One"}, hints=HINTS, metadata=META)
 REFUSAL = Result(problem=problem("INVALID_ARGUMENTS", "card_id is missing"), hints=HINTS, metadata=META)
-SEEN = Seen(
-    trials=(Trial(example=1, result=DONE),),
+SEEN = ToolEvidence(
+    trials=(ExampleRun(example=1, result=DONE),),
     same_again=True,
     refusal=REFUSAL,
     logged=True,
@@ -61,18 +61,18 @@ HINTED = (
 )
 
 
-def verdicts(tool: Tool = GOOD, seen: Seen = SEEN) -> dict[str, Verdict]:
+def verdicts(tool: Tool = GOOD, seen: ToolEvidence = SEEN) -> dict[str, Verdict]:
     return {item: each.verdict for item, each in judge(tool, seen).items()}
 
 
-def but(verdict: str, tool: Tool = GOOD, seen: Seen = SEEN) -> set[str]:
+def but(verdict: str, tool: Tool = GOOD, seen: ToolEvidence = SEEN) -> set[str]:
     return {item for item, each in verdicts(tool, seen).items() if each == verdict}
 
 
-def with_result(*results: Result, claimed: tuple[float | None, ...] = ()) -> Seen:
+def with_result(*results: Result, claimed: tuple[float | None, ...] = ()) -> ToolEvidence:
     claims = claimed or (None,) * len(results)
     pairs = zip(results, claims, strict=True)
-    trials = tuple(Trial(example=1, result=result, claimed=claim) for result, claim in pairs)
+    trials = tuple(ExampleRun(example=1, result=result, claimed=claim) for result, claim in pairs)
     return replace(SEEN, trials=trials)
 
 
@@ -123,7 +123,7 @@ def test_every_rule_of_a_definition_has_its_item_or_is_told_beside_the_list() ->
     ],
 )
 def test_what_a_definition_lacks_stands_under_its_item(fields: dict[str, Any], item: str) -> None:
-    assert item in but("short", replace(GOOD, **fields), Seen(listed=True))
+    assert item in but("short", replace(GOOD, **fields), ToolEvidence(listed=True))
 
 
 def test_a_tool_of_another_maker_keeps_its_name() -> None:
@@ -134,7 +134,7 @@ def test_a_tool_of_another_maker_keeps_its_name() -> None:
 
 @pytest.mark.requirement("E15", "E1a")
 def test_what_only_a_person_can_judge_is_asked() -> None:
-    asked = but("person", replace(GOOD, category="mutation", idempotent=False), Seen(listed=True))
+    asked = but("person", replace(GOOD, category="mutation", idempotent=False), ToolEvidence(listed=True))
     assert asked == {"description", "permissions", "idempotent", "result", "confidence", "tests"}
     assert "cacheable" in but("person", replace(GOOD, cache_ttl=60.0))
     assert verdicts(replace(GOOD, cache_ttl=60.0))["cache-ttl"] == "pass"
@@ -163,11 +163,11 @@ def test_a_promise_that_is_broken_over_many_calls_is_short() -> None:
     "result,verdict,said",
     [
         (DONE, "pass", "gave what they say"),
-        (DONE.but(data={"title": None, "due": 7}), "pass", ""),
-        (DONE.but(data={"name": "One"}), "short", "data.title is not there"),
-        (DONE.but(data="One"), "short", "data is text, and the example says an object"),
+        (DONE.replace(data={"title": None, "due": 7}), "pass", ""),
+        (DONE.replace(data={"name": "One"}), "short", "data.title is not there"),
+        (DONE.replace(data="One"), "short", "data is text, and the example says an object"),
         (REFUSAL, "short", "ended in INVALID_ARGUMENTS: card_id is missing"),
-        (DONE.but(data=None, ask=Ask(questions={"sure": {}})), "person", "asks something first"),
+        (DONE.replace(data=None, ask=Ask(questions={"sure": {}})), "person", "asks something first"),
     ],
 )
 def test_an_example_must_give_what_it_says(result: Result, verdict: str, said: str) -> None:
@@ -196,27 +196,27 @@ def test_confidence_that_never_changes_and_rests_on_nothing_is_short(
 
 @pytest.mark.requirement("E15", "E7")
 def test_hints_that_lack_or_break_a_rule_are_short() -> None:
-    assert but("short", seen=with_result(DONE.but(hints=None))) == set(HINTED)
+    assert but("short", seen=with_result(DONE.replace(hints=None))) == set(HINTED)
     wrong = replace(HINTS, confidence=1.7, evidence=None)
-    assert but("short", seen=with_result(DONE.but(hints=wrong))) == {"hints"}
-    assert but("short", seen=with_result(DONE.but(hints=replace(HINTS, reasoning=None)))) == {"reasoning"}
+    assert but("short", seen=with_result(DONE.replace(hints=wrong))) == {"hints"}
+    assert but("short", seen=with_result(DONE.replace(hints=replace(HINTS, reasoning=None)))) == {"reasoning"}
     said = "cards:get-card: agentHints.riskFactors[0].impact is 7: give a number from 0 to 1"
-    refused = DONE.but(data=None, problem=problem("CONTRACT_VIOLATION", said))
+    refused = DONE.replace(data=None, problem=problem("CONTRACT_VIOLATION", said))
     assert but("short", seen=with_result(refused)) == {"result", "hints", "risks"}
 
 
 @pytest.mark.requirement("E15", "E6")
 @pytest.mark.parametrize("metadata", [None, Metadata.of({**META.__dict__, "trace_id": ""})])
 def test_metadata_must_be_complete(metadata: Metadata | None) -> None:
-    assert but("short", seen=with_result(DONE.but(metadata=metadata))) == {"metadata"}
+    assert but("short", seen=with_result(DONE.replace(metadata=metadata))) == {"metadata"}
 
 
 @pytest.mark.requirement("E15", "E11")
 def test_what_raises_is_short_and_so_is_what_refuses_nothing() -> None:
-    raised = DONE.but(data=None, problem=problem("HANDLER_ERROR", "the tool raised"))
+    raised = DONE.replace(data=None, problem=problem("HANDLER_ERROR", "the tool raised"))
     assert but("short", seen=with_result(raised)) == {"result", "errors"}
     assert but("short", seen=replace(SEEN, refusal=DONE)) == {"errors"}
-    assert but("short", seen=replace(SEEN, refusal=REFUSAL.but(hints=None))) == {"errors"}
+    assert but("short", seen=replace(SEEN, refusal=REFUSAL.replace(hints=None))) == {"errors"}
 
 
 @pytest.mark.requirement("E15", "E14")
@@ -227,12 +227,12 @@ def test_the_log_the_counters_the_tests_and_the_list_are_looked_at() -> None:
 
 
 def test_what_was_not_run_is_the_gateways_to_see_to() -> None:
-    judged = judge(replace(GOOD, category="mutation"), Seen())
+    judged = judge(replace(GOOD, category="mutation"), ToolEvidence())
     for item in (*HINTED, "metadata", "errors", "logging", "metrics"):
         assert judged[item].message.endswith("not run")
     assert judged["registered"].verdict == "n/a"
     assert "--run-mutations" in judged["result"].message
-    assert "--run-mutations" not in judge(GOOD, Seen())["result"].message
+    assert "--run-mutations" not in judge(GOOD, ToolEvidence())["result"].message
 
 
 @pytest.mark.parametrize(

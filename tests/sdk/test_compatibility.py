@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import compile_schema
-from toolcrib.sdk.compatibility import Change, answers, changes
+from toolcrib.sdk.compatibility import SchemaChange, answers, changes
 
 FEW = settings(max_examples=20)
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -78,11 +78,11 @@ PAIRS = st.one_of(
 )
 
 
-def grades(found: tuple[Change, ...]) -> set[str]:
+def grades(found: tuple[SchemaChange, ...]) -> set[str]:
     return {each.grade for each in found}
 
 
-def breaks(found: tuple[Change, ...]) -> bool:
+def breaks(found: tuple[SchemaChange, ...]) -> bool:
     return bool(grades(found) - {"wider"})
 
 

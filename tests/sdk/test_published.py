@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolcrib.model import Deprecation, JsonObject, Tool
-from toolcrib.sdk.published import BadPublished, Breach, compare, publish, read, write
+from toolcrib.sdk.published import CompatibilityBreach, InvalidPublishedFile, compare, publish, read, write
 from toolcrib.testing import a_tool
 
 TODAY = date(2030, 1, 31)
@@ -30,7 +30,7 @@ CARD = a_tool(
 KEPT = publish({}, [CARD])
 
 
-def found(*tools: Tool, kept: JsonObject = KEPT) -> list[Breach]:
+def found(*tools: Tool, kept: JsonObject = KEPT) -> list[CompatibilityBreach]:
     return compare(kept, tools, TODAY)
 
 
@@ -70,7 +70,7 @@ SOUND = write(KEPT)
     ],
 )
 def test_what_cannot_be_read_says_what_to_do(text: str) -> None:
-    with pytest.raises(BadPublished, match="from your history"):
+    with pytest.raises(InvalidPublishedFile, match="from your history"):
         read(text)
 
 

@@ -15,11 +15,11 @@ from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import device
 from toolcrib.apps.signature import digest, signing
-from toolcrib.egress.json_post import Reply
+from toolcrib.egress.json_post import PostResponse
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
+from toolcrib.interfaces import AppRecord, InstallRecord, SessionRecord, UserRecord
 from toolcrib.model import AddressGiver, Call
-from toolcrib.sessions import Event, Sessions, Settings
+from toolcrib.sessions import AppTimeouts, UserEvent, UserSessions
 from toolcrib.testing import a_call, a_caller, a_tool
 
 NOW = 1_800_000_000.0
@@ -97,13 +97,13 @@ class Posted(NamedTuple):
 class Stage:
     """The sessions, and every app there is. An app connects when it is asked to, unless told otherwise."""
 
-    def __init__(self, tasks: TaskGroup, settings: Settings) -> None:
+    def __init__(self, tasks: TaskGroup, settings: AppTimeouts) -> None:
         self.tasks = tasks
         self.apps: dict[str, AppRecord] = {}
         self.users: dict[str, UserRecord] = {}
         self.posted: list[Posted] = []
         self.sockets: list[MemorySocket] = []
-        self.events: list[Event] = []
+        self.events: list[UserEvent] = []
         self.refused: list[Unavailable] = []
         self.answer: Answer = self.connects
         self.farewell: Answer = self.stays_away
@@ -112,7 +112,9 @@ class Stage:
         """What happens before a user is read."""
         self.after_user: Callable[[], Awaitable[object]] = checkpoint
         """What happens once a user has been read, and before anybody has what was."""
-        self.sessions = Sessions(settings, find=self.apps.get, user=self.user, post=self, clock=lambda: NOW)
+        self.sessions = UserSessions(
+            settings, find=self.apps.get, user=self.user, post=self, clock=lambda: NOW
+        )
         self.sessions.address = "http://gateway.example:8080"
         self.add(PACKAGE)
 
@@ -132,12 +134,12 @@ class Stage:
         *,
         most_bytes: int,
         giver: AddressGiver | None = "other",
-    ) -> Reply:
+    ) -> PostResponse:
         message = orjson.loads(body)
         self.posted.append(Posted(url, body, headers, message))
         come = message["type"] == messages.SESSION_REQUEST
         status = await (self.answer if come else self.farewell)(message)
-        return Reply(status, "application/json", b'{"status":"success"}')
+        return PostResponse(status, "application/json", b'{"status":"success"}')
 
     # --- what there is ---
 
@@ -150,7 +152,7 @@ class Stage:
         glasses = dict(device(GLASSES).capabilities)
         fresh = UserRecord(id=user, session=SessionRecord(user=user, id="s1", device=glasses))
         known = self.users.get(user, fresh)
-        install = Install(package=package, at=0.0, settings={"size": 3})
+        install = InstallRecord(package=package, at=0.0, settings={"size": 3})
         self.users[user] = replace(known, installs=(*known.installs, install))
         return self.apps[package]
 
@@ -234,7 +236,7 @@ class Stage:
 async def stage(*, device: bool = True, **settings: Any) -> AsyncGenerator[Stage]:
     """Run sessions, with a device that listens unless told otherwise."""
     async with anyio.create_task_group() as apps:
-        made = Stage(apps, Settings(**settings))
+        made = Stage(apps, AppTimeouts(**settings))
         if device:
             apps.start_soon(made.listen)
             await until(lambda: made.sessions.hears(USER))

@@ -13,8 +13,8 @@ from toolcrib.apps.layouts import text_wall
 from toolcrib.apps.parse import speech_url
 from toolcrib.model import Progress
 from toolcrib.sessions import app_messages, message_rate
-from toolcrib.sessions.app_calls import Calls
-from toolcrib.sessions.user_events import Hub
+from toolcrib.sessions.app_calls import AppCalls
+from toolcrib.sessions.user_events import EventHub
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio
@@ -99,7 +99,7 @@ async def test_progress_reaches_the_caller_and_the_device_while_the_call_runs() 
 
     async with stage() as here:
         app = await running(here)
-        with here.sessions.following(here.call().but(report=report)):
+        with here.sessions.following(here.call().replace(report=report)):
             app.says(working("call-1"))
             app.says(working("another"))
             await anyio.sleep(0.1)
@@ -130,8 +130,8 @@ async def test_an_app_can_speak_of_its_own_calls_of_its_own_user_alone() -> None
         here.add(other)
         here.add(PACKAGE, user="eve@example.com")
         with (
-            here.sessions.following(here.call(other).but(report=report)),
-            here.sessions.following(here.call(user="eve@example.com").but(report=report)),
+            here.sessions.following(here.call(other).replace(report=report)),
+            here.sessions.following(here.call(user="eve@example.com").replace(report=report)),
         ):
             app.says(working("call-1"))
             await anyio.sleep(0.1)
@@ -153,8 +153,8 @@ async def test_a_caller_that_cannot_hear_holds_nobody_up_for_long() -> None:
     async with stage() as here:
         app = await running(here)
         with (
-            here.sessions.following(here.call(id="a").but(report=stuck)),
-            here.sessions.following(here.call(id="b").but(report=broken)),
+            here.sessions.following(here.call(id="a").replace(report=stuck)),
+            here.sessions.following(here.call(id="b").replace(report=broken)),
         ):
             for call in ("a", "a", "b", "b"):
                 app.says(working(call))
@@ -164,12 +164,12 @@ async def test_a_caller_that_cannot_hear_holds_nobody_up_for_long() -> None:
 
 
 async def test_two_calls_of_one_id_do_not_end_each_other() -> None:
-    calls = Calls(Hub())
+    calls = AppCalls(EventHub())
     call = a_call(a_tool(f"{PACKAGE}:add"), caller=a_caller(user=USER))
     with calls.following(call):
         with calls.following(call):
             assert calls.busy(USER, PACKAGE)
-        with calls.following(call.but(id="c")):
+        with calls.following(call.replace(id="c")):
             assert calls.busy(USER, PACKAGE)
     assert not calls.busy(USER, PACKAGE)
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.sessions.stage import MemorySocket
 from toolcrib.errors import Unavailable
-from toolcrib.sessions.app_state import WAYS, Life
-from toolcrib.sessions.app_states import Lives
+from toolcrib.sessions.app_state import WAYS, AppStateMachine
+from toolcrib.sessions.app_states import AppStates
 from toolcrib.sessions.start_attempt import refusal
 
 pytestmark = pytest.mark.anyio
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.anyio
 PROBLEM = refusal("webhook", "it was not there", retryable=True)
 
 
-def a_life(told: list[tuple[str, str | None]] | None = None) -> Life:
+def a_life(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine:
     """Make an app whose changes are kept."""
     heard = [] if told is None else told
-    return Life("u", "p", lambda life, reason: heard.append((life.state, reason)), lambda: 7.0)
+    return AppStateMachine("u", "p", lambda life, reason: heard.append((life.state, reason)), lambda: 7.0)
 
 
 @pytest.mark.requirement("D9")
@@ -115,8 +115,8 @@ async def test_there_is_no_way_but_those() -> None:
 
 
 async def test_a_user_without_apps_is_not_kept() -> None:
-    lives = Lives()
-    life = Life("u", "p", lambda life, _: lives.changed(life), lambda: 0.0)
+    lives = AppStates()
+    life = AppStateMachine("u", "p", lambda life, _: lives.changed(life), lambda: 0.0)
     lives.add(life)
     attempt = life.begin(activated=False)
     assert (lives.users(), lives.of("u"), list(lives), lives.expected) == (1, (life,), [life], {life})

@@ -8,8 +8,8 @@ import pytest
 
 from tests.sessions.stage import PACKAGE, USER, Answer, Stage, stage
 from tests.waiting import until
-from toolcrib.egress.json_post import Forbidden, TooLarge
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.egress.json_post import PostResponseTooLarge, UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.model import Problem, Requirement
 
@@ -88,7 +88,7 @@ async def test_a_webhook_that_cannot_be_reached_twice_is_a_failure() -> None:
     assert len(here.requests()) == 2
 
 
-@pytest.mark.parametrize("error", [HungUp("gone"), NotHttp("what")])
+@pytest.mark.parametrize("error", [ConnectionClosed("gone"), NotHttp("what")])
 async def test_a_webhook_that_breaks_off_is_not_called_twice(error: Exception) -> None:
     async with stage() as here:
         problem = await failure(here, raising(error))
@@ -98,7 +98,7 @@ async def test_a_webhook_that_breaks_off_is_not_called_twice(error: Exception) -
 
 async def test_an_address_that_may_not_be_called_is_not_tried_again_and_not_shown() -> None:
     async with stage() as here:
-        problem = await failure(here, raising(Forbidden("10.0.0.7 is private")))
+        problem = await failure(here, raising(UrlForbidden("10.0.0.7 is private")))
     assert (problem.stage, problem.retryable) == ("webhook", False)
     assert "10.0.0.7" not in problem.message
     assert len(here.requests()) == 1
@@ -119,7 +119,7 @@ async def test_a_webhook_with_too_much_to_say_has_been_taken() -> None:
 
         async def wordy(request: dict[str, Any]) -> int:
             await here.connects(request)
-            raise TooLarge("a novel")
+            raise PostResponseTooLarge("a novel")
 
         here.answer = wordy
         assert await here.ready()

@@ -5,42 +5,42 @@ from contextlib import AsyncExitStack
 import pytest
 
 from toolcrib.errors import Refused
-from toolcrib.sessions import Event
-from toolcrib.sessions.user_events import MOST_BYTES, MOST_LISTENERS, MOST_WAITING, Hub
+from toolcrib.sessions import UserEvent
+from toolcrib.sessions.user_events import MOST_BYTES, MOST_LISTENERS, MOST_WAITING, EventHub
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_all_who_listen_hear_what_comes_from_then_on() -> None:
-    hub = Hub()
-    hub.tell("u", Event("app", {"n": 0}))
+    hub = EventHub()
+    hub.tell("u", UserEvent("app", {"n": 0}))
     async with hub.listen("u", "key") as first:
-        hub.tell("u", Event("app", {"n": 1}))
+        hub.tell("u", UserEvent("app", {"n": 1}))
         async with hub.listen("u", "key") as second:
-            hub.tell("u", Event("speak", {"n": 2}))
-            hub.tell("v", Event("speak", {"n": 3}))
-            assert await anext(second) == Event("speak", {"n": 2})
+            hub.tell("u", UserEvent("speak", {"n": 2}))
+            hub.tell("v", UserEvent("speak", {"n": 3}))
+            assert await anext(second) == UserEvent("speak", {"n": 2})
         assert [await anext(first), await anext(first)] == [
-            Event("app", {"n": 1}),
-            Event("speak", {"n": 2}),
+            UserEvent("app", {"n": 1}),
+            UserEvent("speak", {"n": 2}),
         ]
 
 
 async def test_a_slow_one_loses_the_oldest_and_is_told_how_many() -> None:
-    hub = Hub()
+    hub = EventHub()
     async with hub.listen("u", "key") as events:
         for n in range(MOST_WAITING + 3):
-            hub.tell("u", Event("display", {"n": n}))
-        assert await anext(events) == Event("app", {"lost": 3})
+            hub.tell("u", UserEvent("display", {"n": n}))
+        assert await anext(events) == UserEvent("app", {"lost": 3})
         heard = [(await anext(events)).data["n"] for _ in range(MOST_WAITING)]
         assert heard == list(range(3, MOST_WAITING + 3))
-        hub.tell("u", Event("display", {"n": "next"}))
+        hub.tell("u", UserEvent("display", {"n": "next"}))
         assert (await anext(events)).data == {"n": "next"}
 
 
 @pytest.mark.requirement("D16")
 async def test_who_has_left_is_forgotten() -> None:
-    hub = Hub()
+    hub = EventHub()
     async with hub.listen("u", "key"), hub.listen("u", "key"):
         assert hub.hears("u")
     assert not hub.hears("u")
@@ -48,7 +48,7 @@ async def test_who_has_left_is_forgotten() -> None:
 
 
 async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
-    hub = Hub()
+    hub = EventHub()
     async with AsyncExitStack() as stack:
         for _ in range(MOST_LISTENERS * 3 // 4):
             await stack.enter_async_context(hub.listen("u", "key"))
@@ -64,13 +64,13 @@ async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
 
 
 async def test_pictures_do_not_gather_for_one_who_does_not_look() -> None:
-    hub, picture, sent = Hub(), "x" * (1 << 19), 100
+    hub, picture, sent = EventHub(), "x" * (1 << 19), 100
     async with hub.listen("u", "key") as events:
         for n in range(sent):
-            hub.tell("u", Event("display", {"n": n, "data": picture}))
+            hub.tell("u", UserEvent("display", {"n": n, "data": picture}))
         lost = (await anext(events)).data["lost"]
         assert lost >= sent - MOST_BYTES // len(picture)
         heard = [(await anext(events)).data["n"] for _ in range(sent - lost)]
         assert heard == list(range(lost, sent))
-        hub.tell("u", Event("display", {"n": "next", "data": picture}))
+        hub.tell("u", UserEvent("display", {"n": "next", "data": picture}))
         assert (await anext(events)).data["n"] == "next"

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from toolcrib.clock import Clock
-from toolcrib.interfaces import Handler, Replays, Step
+from toolcrib.interfaces import Handler, Step, StoredReplays
 from toolcrib.model import Call, Result, Tool
 from toolcrib.pipeline import compose
 from toolcrib.quotas import ReplayQuota
@@ -39,7 +39,7 @@ class Counter:
 
     def __init__(
         self,
-        replays: Replays,
+        replays: StoredReplays,
         mark: str = "here",
         clock: Clock | None = None,
         quota: ReplayQuota | None = None,

@@ -37,7 +37,7 @@ async def _run(ear: _Ear | None, *, step: Announce | None = None, call: Call | N
         return Result(data=1)
 
     plain = call or a_call(SLOW)
-    asked = plain if ear is None else plain.but(report=ear.report)
+    asked = plain if ear is None else plain.replace(report=ear.report)
     result = await stage(asked, proceed)
     assert passed == [asked]
     return result
@@ -58,7 +58,7 @@ async def test_an_answer_in_time_is_all_there_is() -> None:
         del call
         return Result(data=1)
 
-    assert (await stage(a_call(SLOW).but(report=ear.report), proceed)).data == 1
+    assert (await stage(a_call(SLOW).replace(report=ear.report), proceed)).data == 1
     assert not ear.heard
 
 
@@ -90,7 +90,7 @@ async def test_a_listener_that_raises_changes_nothing(caplog: pytest.LogCaptureF
         await until(lambda: bool(heard))
         return Result(data=1)
 
-    assert (await stage(a_call(SLOW).but(report=report), proceed)).data == 1
+    assert (await stage(a_call(SLOW).replace(report=report), proceed)).data == 1
     await until(lambda: bool(caplog.messages))
     assert caplog.messages == ["a caller could not be told that its call takes a while"]
 

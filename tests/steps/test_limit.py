@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Demand
+from toolcrib.interfaces import RateDemand
 from toolcrib.model import RateLimit
 from toolcrib.steps.limit import Limit
 from toolcrib.store.shared.memory import MemoryShared
@@ -60,10 +60,10 @@ async def test_the_operators_limit_goes_by_glob() -> None:
 
 
 async def test_all_demands_are_asked_for_at_once() -> None:
-    asked: list[Sequence[Demand]] = []
+    asked: list[Sequence[RateDemand]] = []
 
     class Asked(MemoryShared):
-        async def take(self, demands: Sequence[Demand]) -> float:
+        async def take(self, demands: Sequence[RateDemand]) -> float:
             asked.append(demands)
             return 0.0
 

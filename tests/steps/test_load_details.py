@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable
-from toolcrib.interfaces import Demand, Stage
+from toolcrib.interfaces import RateDemand, Stage
 from toolcrib.model import Call, RateLimit, Result
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.bulkhead import Bulkhead
@@ -30,7 +30,7 @@ class Busy(MemoryShared):
         super().__init__()
         self.wait = wait
 
-    async def take(self, demands: Sequence[Demand]) -> float:
+    async def take(self, demands: Sequence[RateDemand]) -> float:
         return self.wait
 
 

@@ -47,7 +47,7 @@ async def test_everything_a_tool_said_is_told_again() -> None:
         chain = desk.chain(Doer(said))
         await chain(keyed())
         again = await chain(keyed())
-    assert again.but(made=0.0) == said.but(meta={"vendor/x": [1], REPLAYED: True})
+    assert again.replace(made=0.0) == said.replace(meta={"vendor/x": [1], REPLAYED: True})
     assert again.encoded == said.encoded
 
 

@@ -13,7 +13,7 @@ from tests.clocks import Machine
 from tests.steps.keyed import CHANGE, Counter, Doer, code, counter, keyed
 from tests.waiting import until
 from toolcrib.errors import Lost, Unavailable
-from toolcrib.interfaces import ReplayRow, Replays, Step
+from toolcrib.interfaces import ReplayRow, Step, StoredReplays
 from toolcrib.model import REPLAYED, Call, Result, Tool
 from toolcrib.quotas import KEPT_SECONDS
 from toolcrib.steps import replay
@@ -206,7 +206,7 @@ async def test_an_answer_is_kept_for_a_day() -> None:
 class Moody:
     """A store that works until it is told to fail at something."""
 
-    def __init__(self, replays: Replays) -> None:
+    def __init__(self, replays: StoredReplays) -> None:
         self._replays = replays
         self.failing: dict[str, Exception] = {}
 
@@ -302,7 +302,7 @@ async def test_an_ending_past_its_time_is_given_up(monkeypatch: pytest.MonkeyPat
 class Stuck:
     """A store that claims, and then never says so."""
 
-    def __init__(self, replays: Replays) -> None:
+    def __init__(self, replays: StoredReplays) -> None:
         self._replays = replays
         self.claimed = anyio.Event()
 

@@ -19,7 +19,7 @@ from tests.supervisor.subjects import Subject, Trouble
 from toolcrib.model import Tool
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes and open files are counted under /proc")
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,9 @@ class ServerSubject:
             kind,
             *(tool.local for tool in tools),
         )
-        stdio = Stdio(command=(sys.executable, *words), env=self._census.env, cwd=ROOT, patience=patience)
+        stdio = StdioTransport(
+            command=(sys.executable, *words), env=self._census.env, cwd=ROOT, patience=patience
+        )
         self.source = McpSource(McpSettings(id=tools[0].source, start_timeout=0.8), stdio.dial)
         self._killed_guard = False
 

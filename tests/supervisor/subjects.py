@@ -8,7 +8,7 @@ import anyio
 from anyio.abc import Process
 
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Link, Offer, Source
+from toolcrib.interfaces import Offer, Source, SourceLink
 from toolcrib.model import Call, Family, Result, Tool
 from toolcrib.testing import FakeSource
 
@@ -48,7 +48,7 @@ class Watched:
         self.running = self.most = 0
         self.served: list[str] = []
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -123,7 +123,7 @@ class ChildSource:
         self.started: list[Process] = []
         self._answered: dict[str, anyio.Event] = {}
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         command = ("/no/such/program",) if self.trouble == "fails" else ECHO
         # asyncio loses a process whose start is cancelled more than once, as anyio does.
         with anyio.CancelScope(shield=True) as start:
@@ -131,7 +131,7 @@ class ChildSource:
             start.shield = False
             await self._serve(process, link)
 
-    async def _serve(self, process: Process, link: Link) -> None:
+    async def _serve(self, process: Process, link: SourceLink) -> None:
         self.started.append(process)
         try:
             while self.trouble == "hangs":  # noqa: ASYNC110 - nobody tells a process to go on

@@ -8,7 +8,7 @@ import pytest
 
 from tests.supervisor.running import TOOL, Noted, reaches, running, state_of, until
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Link, Offer, ServerUnreachable, Upkeep
+from toolcrib.interfaces import Offer, ServerUnreachable, SourceLink, Upkeep
 from toolcrib.supervisor import Supervisor
 from toolcrib.supervisor.reconnect import MAX_PROBES_PER_SECOND, Reconnect
 from toolcrib.testing import FakeSource, a_call, a_tool
@@ -40,7 +40,7 @@ class Remote(FakeSource):
         if self.away is not None:
             raise ServerUnreachable(self.away)
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         if self.proxied is not None:
             raise ServerUnreachable(self.proxied)
         await super().run(link)

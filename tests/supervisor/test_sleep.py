@@ -17,7 +17,7 @@ from tests.supervisor.running import (
     until,
 )
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Link, Offer, Upkeep
+from toolcrib.interfaces import Offer, SourceLink, Upkeep
 from toolcrib.supervisor import Supervisor
 from toolcrib.testing import FakeSource, a_call
 
@@ -161,7 +161,7 @@ async def test_one_that_fails_while_it_is_put_to_sleep_sleeps_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Clumsy(FakeSource):
-        async def run(self, link: Link) -> None:
+        async def run(self, link: SourceLink) -> None:
             try:
                 await super().run(link)
             finally:

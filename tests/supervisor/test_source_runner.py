@@ -19,7 +19,7 @@ from tests.supervisor.running import (
     until,
 )
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Link, Offer, Upkeep
+from toolcrib.interfaces import Offer, SourceLink, Upkeep
 from toolcrib.model import Call, Result
 from toolcrib.supervisor import Supervisor
 from toolcrib.supervisor.failure_reasons import reason
@@ -35,7 +35,7 @@ class Timed(FakeSource):
         super().__init__([TOOL])
         self.times: list[float] = []
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         self.times.append(anyio.current_time())
         await super().run(link)
 
@@ -230,7 +230,7 @@ async def test_a_test_gives_up_a_run_that_has_lost_its_server() -> None:
 
 async def test_a_try_of_a_crash_loop_that_says_it_is_down_stays_in_it() -> None:
     class Doubtful(FakeSource):
-        async def run(self, link: Link) -> None:
+        async def run(self, link: SourceLink) -> None:
             link.down("not today")
             await super().run(link)
 
@@ -247,9 +247,9 @@ async def test_a_try_of_a_crash_loop_that_says_it_is_down_stays_in_it() -> None:
 
 async def test_a_run_that_is_over_has_no_say_any_more() -> None:
     class Late(FakeSource):
-        link: Link | None = None
+        link: SourceLink | None = None
 
-        async def run(self, link: Link) -> None:
+        async def run(self, link: SourceLink) -> None:
             self.link = self.link or link
             await super().run(link)
 
@@ -269,7 +269,7 @@ async def test_a_run_that_is_over_has_no_say_any_more() -> None:
 
 async def test_one_that_returns_or_breaks_off_is_dead() -> None:
     class Weak(FakeSource):
-        async def run(self, link: Link) -> None:
+        async def run(self, link: SourceLink) -> None:
             if self.runs:
                 raise asyncio.CancelledError
             self.runs += 1

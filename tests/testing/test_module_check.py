@@ -10,7 +10,7 @@ from tests.testing.modules import ACTING, FAULTY, GOOD, SHORT
 from toolcrib import testing
 from toolcrib.sources.functions import ModuleProblem
 from toolcrib.testing import check_tools
-from toolcrib.testing.module_check import Checked, Report, check_module, publish_module
+from toolcrib.testing.module_check import CheckedTool, ModuleReport, check_module, publish_module
 from toolcrib.testing.modules import find_module, named_in_tests
 
 
@@ -31,11 +31,11 @@ def written(folder: Path, name: str, text: str) -> str:
     return name
 
 
-def checked(report: Report, name: str) -> Checked:
+def checked(report: ModuleReport, name: str) -> CheckedTool:
     return next(each for each in report.tools if each.tool.local == name)
 
 
-def short(report: Report, name: str) -> dict[str, str]:
+def short(report: ModuleReport, name: str) -> dict[str, str]:
     return dict(checked(report, name).shortfalls())
 
 

@@ -17,7 +17,7 @@ from tests.doors import ADMIN, HOST, Doors, doors
 from tests.frontends.web.test_sessions import exchanged, signed_in
 from tests.waiting import until
 from tests.walks.test_routes import APP, MCP, TABLE, House, house
-from toolcrib.admin import AppDesk, Console, Servers, UserDesk
+from toolcrib.admin import Admin, AppAdmin, ServerAdmin, UserAdmin
 from toolcrib.config import load
 from toolcrib.crib import Crib
 from toolcrib.model import Actor, Caller, JsonObject
@@ -42,11 +42,11 @@ NOT_ADMINISTRATIVE = {
     "/api/sdk/simple-storage/{user}/{key}": "data of an app, by the app itself",
 }
 READS = {
-    Console: {"calls", "usage", "ready", "audit_records", "status", "explain", "metrics"}
+    Admin: {"calls", "usage", "ready", "audit_records", "status", "explain", "metrics"}
     | {"keys", "keys_after", "key", "reachable", "confined_app"},
-    Servers: {"status", "pins"},
-    AppDesk: {"page", "get", "owned", "holder", "remarks"},
-    UserDesk: {"page", "get", "session", "transcribe", "listen", "use", "end_unused"},
+    ServerAdmin: {"status", "pins"},
+    AppAdmin: {"page", "get", "owned", "holder", "remarks"},
+    UserAdmin: {"page", "get", "session", "transcribe", "listen", "use", "end_unused"},
 }
 LAZY = {"url": "https://mcp.example.com/mcp", "start": "lazy"}
 KNOWN = {"keys", "apps", "users", "servers", "pins", "config", "signin", "store", "auth", "attempts"}

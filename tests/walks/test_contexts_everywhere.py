@@ -16,7 +16,7 @@ from toolcrib.config import parse
 from toolcrib.formats import PROVIDERS
 from toolcrib.model import Category
 from toolcrib.sdk import AnyTool
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F4", "A5")]
 
@@ -165,7 +165,7 @@ async def place(chosen: dict[str, tuple[list[str], set[str]]]) -> AsyncGenerator
     tools = [made(each, ran) for each in THINGS]
     document = parse(json.dumps({**config, "store": "sqlite://"}), "toolcrib.yaml", env)
     async with Crib(tools, document=document, env=env) as crib:
-        server = Server(crib.house)
+        server = GatewayApp(crib.house)
         async with server.running():
             yield Place(crib, Doors(crib.house, server), ran)
 

@@ -17,9 +17,9 @@ from toolcrib import Crib, hints
 from toolcrib.catalog.snapshot import spellings
 from toolcrib.demo.flashcards import flashcards
 from toolcrib.errors import BusinessRuleError
-from toolcrib.gateway.hint_cache import Known
-from toolcrib.gateway.related_tools import NOBODY
-from toolcrib.interfaces import ReplayRow, Replays, ReplayTotals
+from toolcrib.gateway.hint_cache import HintCache
+from toolcrib.gateway.related_tools import NO_RELATED_TOOLS
+from toolcrib.interfaces import ReplayRow, ReplayTotals, StoredReplays
 from toolcrib.model import Call, Caller, Deprecation, Result
 from toolcrib.sdk import AnyTool, BrandedId, DateRange, ToolDefinitionError, ToolResult, create_tool, tool
 from toolcrib.sdk.langchain import langchain_tool
@@ -138,7 +138,7 @@ async def test_what_replaces_a_tool_is_named_to_those_who_see_it(answer: object)
 class Noting:
     """A real store that shows which rows are claimed in it."""
 
-    def __init__(self, replays: Replays) -> None:
+    def __init__(self, replays: StoredReplays) -> None:
         self._replays, self.rows = replays, list[ReplayRow]()
 
     async def claim(self, row: ReplayRow, *, since: float) -> ReplayRow | None:
@@ -221,9 +221,9 @@ async def test_a_call_that_ends_after_its_tool_changed_does_not_bring_the_old_hi
 
 @pytest.mark.requirement("E8")
 def test_a_clock_ahead_of_ours_makes_nothing_fresher_than_fresh() -> None:
-    known = Known(a_tool(category="query", cache_ttl=10.0))
+    known = HintCache(a_tool(category="query", cache_ttl=10.0))
     now, ahead = (
-        known.hints(Result(data=1, cached=True, made=made), (1.0, 0.0, 0), 1000.0, (), NOBODY)
+        known.hints(Result(data=1, cached=True, made=made), (1.0, 0.0, 0), 1000.0, (), NO_RELATED_TOOLS)
         for made in (1000.0, 1500.0)
     )
     assert now.evidence is not None

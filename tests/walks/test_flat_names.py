@@ -21,7 +21,7 @@ from toolcrib.formats import PROVIDERS
 from toolcrib.formats.mirrored_headers import header_value
 from toolcrib.model import Caller
 from toolcrib.sdk import AnyTool
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 pytestmark = [
     pytest.mark.anyio,
@@ -126,7 +126,7 @@ async def running(tmp_path: Path) -> AsyncGenerator[Gateway]:
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = parse(json.dumps(config), "toolcrib.yaml", env)
     async with Crib([_own(name) for name in OWN], document=document, env=env) as crib:
-        server = Server(crib.house)
+        server = GatewayApp(crib.house)
         async with server.running():
             yield Gateway(crib, Doors(crib.house, server), tmp_path)
 

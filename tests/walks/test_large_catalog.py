@@ -8,8 +8,8 @@ from toolcrib.catalog import Catalog
 from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Offer, Reason
 from toolcrib.model import Caller, Tool
-from toolcrib.policy import Context, Contexts, Permissions, Policy
-from toolcrib.testing import Recordings, a_caller, a_tool, echo
+from toolcrib.policy import Context, Contexts, PermissionsRule, Policy
+from toolcrib.testing import FakeRecorder, a_caller, a_tool, echo
 
 
 class Counting:
@@ -35,10 +35,10 @@ def large(size: int, counting: Counting) -> Gateway:
         return echo
 
     gateway = Gateway(
-        Policy((contexts, Permissions(), counting)),
+        Policy((contexts, PermissionsRule(), counting)),
         chain,
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        Recordings(),
+        FakeRecorder(),
         new_id=lambda: "id",
         contexts=lambda: contexts.contexts,
     )

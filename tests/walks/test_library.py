@@ -27,10 +27,10 @@ from tests.frontends.mcp.served import listening
 from tests.runtime.servers import ROOT, running, write
 from tests.servers.twelve import npm
 from tests.waiting import until
-from toolcrib.frontends.mcp import McpFace
-from toolcrib.http import Receive, Request, Scope, Send, send_answer
+from toolcrib.frontends.mcp import StreamableHttpFrontend
+from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.model import Caller
-from toolcrib.runtime import House
+from toolcrib.runtime import Runtime
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -49,7 +49,7 @@ def python(module: str, *arguments: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[House, str]]:
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Runtime, str]]:
     """The reference server (handshake era), one on the official SDK (modern), and our own of either era."""
     path = tmp_path_factory.mktemp("walk") / "toolcrib.yaml"
     servers = {
@@ -60,21 +60,21 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tupl
     }
     write(path, servers, contexts={"flat": {"tools": ["*"], "style": "flat"}})
     async with running(path) as house:
-        face = McpFace(house.gateway, house.conversations, b"0" * 32, house.console.store)
+        face = StreamableHttpFrontend(house.gateway, house.conversations, b"0" * 32, house.console.store)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive, send)
             request.caller = ANYONE
             answer = await face.answer(request)
             if answer is not None:
-                await send_answer(request, answer)
+                await send_response(request, answer)
 
         async with face.run(), listening(app) as port:
             yield house, f"http://127.0.0.1:{port}/mcp"
             face.end()
 
 
-def client(place: tuple[House, str], era: str, **more: Any) -> Client:
+def client(place: tuple[Runtime, str], era: str, **more: Any) -> Client:
     return Client(place[1], mode=era, cache=None, read_timeout_seconds=20, **more)
 
 
@@ -86,7 +86,7 @@ async def text(reader: Client, uri: str) -> str:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_all_is_listed_and_can_be_read(place: tuple[House, str], era: str) -> None:
+async def test_all_is_listed_and_can_be_read(place: tuple[Runtime, str], era: str) -> None:
     async with client(place, era) as reader:
         assert reader.server_capabilities is not None
         assert reader.server_capabilities.resources is not None
@@ -110,7 +110,7 @@ async def test_all_is_listed_and_can_be_read(place: tuple[House, str], era: str)
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_prompts_are_got_and_completed(place: tuple[House, str], era: str) -> None:
+async def test_prompts_are_got_and_completed(place: tuple[Runtime, str], era: str) -> None:
     async def answer(_context: Any, _params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"context": "tests"})
 
@@ -136,7 +136,7 @@ async def test_prompts_are_got_and_completed(place: tuple[House, str], era: str)
 
 @pytest.mark.parametrize("source, uri", [("old", "doc://a/one"), ("new", "doc://b/one")])
 async def test_a_session_hears_of_what_it_subscribed_to(
-    place: tuple[House, str], source: str, uri: str
+    place: tuple[Runtime, str], source: str, uri: str
 ) -> None:
     heard: list[Any] = []
 
@@ -162,7 +162,7 @@ async def test_a_session_hears_of_what_it_subscribed_to(
 
 
 @pytest.mark.parametrize("source, uri", [("old", "doc://a/one"), ("new", "toolcrib://new/doc://b/one")])
-async def test_a_stream_tells_what_was_asked_for(place: tuple[House, str], source: str, uri: str) -> None:
+async def test_a_stream_tells_what_was_asked_for(place: tuple[Runtime, str], source: str, uri: str) -> None:
     own = uri.removeprefix("toolcrib://new/")
     async with client(place, ERAS[1]) as reader:
         uris = [uri, "nowhere://1"]

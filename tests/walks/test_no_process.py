@@ -14,7 +14,7 @@ from tests.runtime.servers import ROOT, put
 from tests.waiting import until
 from toolcrib.config import load
 from toolcrib.runtime import build
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B8", "I1")]
 
@@ -68,7 +68,7 @@ class Yard:
         """Run the gateway, once everything rests."""
         env = {"TOOLCRIB_HOME": str(self.folder / "home"), "TOOLCRIB_ADMIN_KEY": ADMIN}
         async with build(load(self.path, env=env), env=env) as house:
-            server = Server(house)
+            server = GatewayApp(house)
             house.failed_logins.sleep = at_once
             async with server.running():
                 doors = Doors(house, server)

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from time import time
 from typing import Any
 
-from toolcrib.admin.app_admin import AppDesk
-from toolcrib.admin.key_admin import KeyDesk
-from toolcrib.admin.server_admin import Servers
+from toolcrib.admin.app_admin import AppAdmin
+from toolcrib.admin.key_admin import KeyAdmin
+from toolcrib.admin.server_admin import ServerAdmin
 from toolcrib.admin.tool_origin import changes, origin
-from toolcrib.admin.user_admin import UserDesk
+from toolcrib.admin.user_admin import UserAdmin
 from toolcrib.apps.definition import tool_of
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Cutting, Gateway
+from toolcrib.gateway import Gateway, ToolSelection
 from toolcrib.interfaces import AppRecord, Reason, SourceState, Step, Withheld
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.names import near
-from toolcrib.observe import Journal, summary
+from toolcrib.observe import CallRecorder, summary
 from toolcrib.pipeline import fitting
 from toolcrib.policy import Policy
 from toolcrib.supervisor import Supervisor
@@ -25,7 +25,7 @@ from toolcrib.version import VERSION
 
 
 @dataclass(frozen=True, kw_only=True)
-class Console(KeyDesk):
+class Admin(KeyAdmin):
     """Everything an operator may ask or change. Faces decide who is one."""
 
     gateway: Gateway
@@ -33,10 +33,10 @@ class Console(KeyDesk):
     policy: Policy
     steps: Sequence[Step]
     supervisor: Supervisor
-    servers: Servers
-    apps: AppDesk
-    users: UserDesk
-    journal: Journal
+    servers: ServerAdmin
+    apps: AppAdmin
+    users: UserAdmin
+    journal: CallRecorder
     started: float = field(default_factory=time)
 
     def status(self, caller: Caller | None = None) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Console(KeyDesk):
         }
 
     def _cut(self, tool: Tool, caller: Caller) -> str | None:
-        why = Cutting(self.gateway).why_cut(tool, caller)
+        why = ToolSelection(self.gateway).why_cut(tool, caller)
         return None if why is None else f"{tool.name} {why}"
 
     def _state(self, source: str) -> SourceState | None:

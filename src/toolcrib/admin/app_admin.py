@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import anyio
 
-from toolcrib.apps.definition import Fault, app_faults, requirements, stored, tool_faults, warnings
+from toolcrib.apps.definition import DefinitionFault, app_faults, requirements, stored, tool_faults, warnings
 from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused
-from toolcrib.interfaces import AppRecord, Change, Demand, Shared, Store
+from toolcrib.interfaces import AppRecord, ChangeSignal, RateDemand, Shared, Store
 from toolcrib.model import Actor, AddressGiver, Caller, Json, JsonObject
 from toolcrib.observe import Audit
-from toolcrib.sessions import Sessions
+from toolcrib.sessions import UserSessions
 
 ADMIN, APPS = "crib:admin", "crib:apps"
 """`crib:apps` makes a developer, who has apps of their own; those of others are the admin's."""
@@ -32,7 +32,7 @@ _PREFIX = "tcapp_"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppDesk:
+class AppAdmin:
     """Everything that is done about apps. Faces decide who is a developer, and this whose an app is."""
 
     store: Store
@@ -41,7 +41,7 @@ class AppDesk:
     """Reads the apps again, and offers their tools."""
     find: Callable[[str], AppRecord | None]
     """Finds an app among those that are served."""
-    sessions: Sessions
+    sessions: UserSessions
     rules: AddressRules
     """Where apps may be, by who gives their address."""
     taken: Callable[[str], bool]
@@ -115,7 +115,7 @@ class AppDesk:
                 action.applied()
             await self._changed(package, ended=True)
             # Whoever had it must not find it installed should somebody store another one under this name.
-            self.shared.publish(Change("users"))
+            self.shared.publish(ChangeSignal("users"))
 
     async def define(self, package: str, tools: Json, actor: Actor) -> JsonObject:
         """Replace an app's tools whole, or, where any has a fault, none of them."""
@@ -165,7 +165,7 @@ class AppDesk:
             raise Refused("ALREADY_EXISTS", message, path="package")
         if len(self._all_of(caller.key)) >= MOST_APPS and not _is_admin(caller):
             too_many = f"is one too many: a developer has {MOST_APPS} apps at most"
-            _refuse(f"{package} is not stored", [Fault("package", too_many)])
+            _refuse(f"{package} is not stored", [DefinitionFault("package", too_many)])
         key = _PREFIX + token_urlsafe(32)
         hashes = {"digest": digest(key), "signing": signing(key)}
         app = AppRecord(package=package, owner=caller.key, created=said["updated"], **hashes, **said)
@@ -184,13 +184,13 @@ class AppDesk:
         await self.refresh()
         if ended:
             await self.sessions.forget(package)
-        self.shared.publish(Change("apps", package))
+        self.shared.publish(ChangeSignal("apps", package))
 
     async def _wait_their_turn(self, caller: Caller) -> None:
         """Bound how often a developer changes something: each time all apps are read again."""
         if _is_admin(caller):
             return
-        wait = await self.shared.take((Demand(f"key:{caller.key}:apps", *CHANGES),))
+        wait = await self.shared.take((RateDemand(f"key:{caller.key}:apps", *CHANGES),))
         if wait > 0:
             message = f"too many changes of apps with this key; try again in {wait:.1f} s"
             raise Refused("RATE_LIMITED", message, retry_after=wait)
@@ -198,14 +198,20 @@ class AppDesk:
     def _all_of(self, owner: str) -> Sequence[AppRecord]:
         return [app for app in self.served() if app.owner == owner]
 
-    def _crowded(self, app: AppRecord, count: int, caller: Caller) -> Sequence[Fault]:
+    def _crowded(self, app: AppRecord, count: int, caller: Caller) -> Sequence[DefinitionFault]:
         """Say why there is no room for an app's tools: not in the catalog, or not for one developer."""
         more = count - len(app.tools)
         if more > max(0, self.room()):
-            return (Fault("tools", "do not all fit: the catalog is full; the operator must make room"),)
+            return (
+                DefinitionFault("tools", "do not all fit: the catalog is full; the operator must make room"),
+            )
         others = sum(len(each.tools) for each in self._all_of(app.owner) if each.package != app.package)
         if more > 0 and others + count > MOST_TOOLS and not _is_admin(caller):
-            return (Fault("tools", f"are too many: a developer has {MOST_TOOLS:,} at most, in all apps"),)
+            return (
+                DefinitionFault(
+                    "tools", f"are too many: a developer has {MOST_TOOLS:,} at most, in all apps"
+                ),
+            )
         return ()
 
     def _giver(self, url: str | None, caller: Caller, before: AppRecord | None) -> AddressGiver | None:
@@ -218,10 +224,10 @@ class AppDesk:
         # else gave it must not gain by the operator's changing something else about the app.
         return "operator" if caller.operator and self.rules.needs_operator(url) else before.url_giver
 
-    def _address_faults(self, url: str | None, giver: AddressGiver | None) -> Sequence[Fault]:
+    def _address_faults(self, url: str | None, giver: AddressGiver | None) -> Sequence[DefinitionFault]:
         """Say why the gateway must not connect to where an app says it is."""
         reason = None if url is None else self.rules.refusal(url, giver)
-        return () if reason is None else (Fault("publicUrl", f"cannot be used: {reason}"),)
+        return () if reason is None else (DefinitionFault("publicUrl", f"cannot be used: {reason}"),)
 
 
 def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
@@ -278,12 +284,12 @@ def no_app(package: str) -> Refused:
     return Refused("NOT_FOUND", f"there is no app {package[:200]}", path="package")
 
 
-def _undotted(package: str) -> Sequence[Fault]:
+def _undotted(package: str) -> Sequence[DefinitionFault]:
     """Ask for words with dots between them."""
     # In one word operators name their sources; and a dot too many is a name that looks like another's.
     said = "must be a domain turned round, such as com.example.notes"
     words = package.split(".")
-    return () if len(words) > 1 and all(words) else (Fault("package", said),)
+    return () if len(words) > 1 and all(words) else (DefinitionFault("package", said),)
 
 
 def _check_owner(app: AppRecord, caller: Caller) -> None:
@@ -292,7 +298,7 @@ def _check_owner(app: AppRecord, caller: Caller) -> None:
         raise Refused("SCOPE_DENIED", message, path="package")
 
 
-def _refuse(what: str, faults: Sequence[Fault]) -> None:
+def _refuse(what: str, faults: Sequence[DefinitionFault]) -> None:
     if not faults:
         return
     first, more = faults[0], len(faults) - 1

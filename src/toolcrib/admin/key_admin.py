@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.errors import Refused
 from toolcrib.identity import check_user, digest, new_key
-from toolcrib.interfaces import Change, KeyRecord, Shared, Store
+from toolcrib.interfaces import ChangeSignal, KeyRecord, Shared, Store
 from toolcrib.model import EVERY_CONTEXT, LIBRARY, Actor, JsonObject
 from toolcrib.observe import Audit
 from toolcrib.policy import Contexts
@@ -25,7 +25,7 @@ _OURS = frozenset({"admin", "anonymous", "local", "trust_header"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyDesk:
+class KeyAdmin:
     """Everything an operator may do about keys. Faces decide who is one, and which keys are theirs."""
 
     store: Store
@@ -132,7 +132,7 @@ class KeyDesk:
 
     async def _reload_keys(self) -> None:
         await self.read_keys()
-        self.shared.publish(Change("keys"))
+        self.shared.publish(ChangeSignal("keys"))
 
     def _check_key(
         self, name: str, permissions: Sequence[str], contexts: Sequence[str] | None, home: str

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from toolcrib.catalog import Catalog, PinChange
 from toolcrib.errors import Refused
-from toolcrib.interfaces import GIVERS, Plan, Reload, ServerEntry, SourceState, Withheld
+from toolcrib.interfaces import GIVERS, ConfigReload, ReloadPlan, ServerEntry, SourceState, Withheld
 from toolcrib.model import LIBRARY, Actor, AddressGiver, JsonObject
 from toolcrib.names import canonical
 from toolcrib.observe import Audit
@@ -21,13 +21,13 @@ _RECORDED = ("dry_run", "added", "removed", "changed", "applied", "restart")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Servers:
+class ServerAdmin:
     """Everything an operator may ask of MCP servers or change about them. Faces decide who is one."""
 
     catalog: Catalog
     supervisor: Supervisor
     breaker: Breaker
-    config: Reload
+    config: ConfigReload
     audit: Audit
     audited: Callable[[JsonObject], JsonObject]
     """Returns what the audit keeps of a server's settings: no argument, value or path of an address."""
@@ -108,7 +108,7 @@ class Servers:
             if server_id in self.config.servers():
                 raise _exists(server_id)
 
-            def applied(plan: Plan) -> None:
+            def applied(plan: ReloadPlan) -> None:
                 del plan
                 action.after = self.audited(settings)
                 action.applied()
@@ -141,7 +141,7 @@ class Servers:
         """Bring the gateway in line with its config; say what that changes, or would."""
         async with self.audit.action(actor, "config.reload") as action:
 
-            def applied(plan: Plan) -> None:
+            def applied(plan: ReloadPlan) -> None:
                 action.after = _recorded(_spelled(plan, dry_run=dry_run))
                 action.applied()
 
@@ -199,7 +199,7 @@ class Servers:
         return entry.barred or "it is not enabled; set `enabled: true` in the config, then reload"
 
 
-def _spelled(plan: Plan, **more: Any) -> dict[str, Any]:
+def _spelled(plan: ReloadPlan, **more: Any) -> dict[str, Any]:
     return {**more, **asdict(plan)}
 
 

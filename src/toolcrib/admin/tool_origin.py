@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from toolcrib.catalog import Catalog, Override
+from toolcrib.catalog import Catalog, ToolOverride
 from toolcrib.interfaces import SourceState
 from toolcrib.model import JsonObject, Tool
 
@@ -36,7 +36,7 @@ def changes(tool: Tool, catalog: Catalog) -> Iterator[str]:
         yield from _differences(tool, definition)
 
 
-def _set(override: Override) -> list[str]:
+def _set(override: ToolOverride) -> list[str]:
     return [each.name for each in fields(override) if getattr(override, each.name) is not None]
 
 

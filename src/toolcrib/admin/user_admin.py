@@ -11,14 +11,23 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from toolcrib.admin.app_admin import no_app
-from toolcrib.apps.hardware import BadDevice, check_compatibility, device
+from toolcrib.apps.hardware import InvalidDevice, check_compatibility, device
 from toolcrib.errors import Refused
 from toolcrib.identity import LONGEST_USER, check_user
-from toolcrib.interfaces import AppRecord, Change, Demand, Install, SessionRecord, Shared, Store, UserRecord
+from toolcrib.interfaces import (
+    AppRecord,
+    ChangeSignal,
+    InstallRecord,
+    RateDemand,
+    SessionRecord,
+    Shared,
+    Store,
+    UserRecord,
+)
 from toolcrib.model import LIBRARY, SYSTEM, Actor, Caller, Device, Json, JsonObject, Tool
 from toolcrib.observe import Audit
 from toolcrib.policy import Policy
-from toolcrib.sessions import Event, Sessions
+from toolcrib.sessions import UserEvent, UserSessions
 
 SETTINGS_BYTES = 64 << 10
 """The most a user can set in one app."""
@@ -28,12 +37,12 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserDesk:
+class UserAdmin:
     """Everything that is done for a user. Faces decide who may do it."""
 
     store: Store
     shared: Shared
-    sessions: Sessions
+    sessions: UserSessions
     find: Callable[[str], AppRecord | None]
     """Finds an app among those that are served."""
     named: Callable[[str], Sequence[Tool]]
@@ -86,7 +95,9 @@ class UserDesk:
             before = await self._settings(id, package)
             action.before = None if before is None else {"settings": sorted(before)}
             chosen = (before or {}) if settings is None else settings
-            new = await self.store.users.install(id, Install(package=package, at=time(), settings=chosen))
+            new = await self.store.users.install(
+                id, InstallRecord(package=package, at=time(), settings=chosen)
+            )
             if new is None:
                 raise no_app(package)
             action.applied()
@@ -126,7 +137,7 @@ class UserDesk:
 
     async def _wait_their_turn(self, id: str) -> None:
         """Bound how often a user has apps started: each time something is sent to where a developer says."""
-        wait = await self.shared.take((Demand(f"user:{id}:starts", *STARTS),))
+        wait = await self.shared.take((RateDemand(f"user:{id}:starts", *STARTS),))
         if wait > 0:
             message = f"{id[:LONGEST_USER]} has started too many apps; try again in {wait:.1f} s"
             raise Refused("RATE_LIMITED", message, retry_after=wait)
@@ -250,14 +261,14 @@ class UserDesk:
         spoken = language or user.session.language or user.language
         return await self.sessions.transcribe(id, text, final=final, language=spoken)
 
-    def listen(self, id: str, principal: str) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+    def listen(self, id: str, principal: str) -> AbstractAsyncContextManager[AsyncIterator[UserEvent]]:
         """Hear what apps show and say to a user."""
         return self.sessions.listen(id, principal)
 
     # --- in common ---
 
     def _changed(self, id: str) -> None:
-        self.shared.publish(Change("users", id))
+        self.shared.publish(ChangeSignal("users", id))
 
     async def _known(self, id: str) -> UserRecord:
         user = await self.store.users.get(id)
@@ -296,7 +307,7 @@ class UserDesk:
             "usage": f"/api/usage?user={quote(user.id, safe='')}",
         }
 
-    def _app(self, user: UserRecord, install: Install, worn: Device | None) -> JsonObject:
+    def _app(self, user: UserRecord, install: InstallRecord, worn: Device | None) -> JsonObject:
         """Say of an app whether it could run here, whether it does, and what the user has set."""
         app = self.find(install.package)
         needs = () if app is None else app.hardware
@@ -350,7 +361,7 @@ def _worn(user: UserRecord) -> Device | None:
     return None if session is None or session.device is None else device(session.device)
 
 
-def _installed(user: UserRecord, package: str) -> Install:
+def _installed(user: UserRecord, package: str) -> InstallRecord:
     for each in user.installs:
         if each.package == package:
             return each
@@ -360,7 +371,7 @@ def _installed(user: UserRecord, package: str) -> Install:
 def _device(given: Any) -> Device:
     try:
         return device(given)
-    except BadDevice as fault:
+    except InvalidDevice as fault:
         raise Refused("INVALID_REQUEST", f"{fault.path} {fault.message}", path=fault.path) from None
 
 

@@ -5,7 +5,14 @@ from typing import cast
 
 import orjson
 
-from toolcrib.apps.definition_errors import Fault, at, choice_faults, first, text_faults, unknown_fields
+from toolcrib.apps.definition_errors import (
+    DefinitionFault,
+    at,
+    choice_faults,
+    first,
+    text_faults,
+    unknown_fields,
+)
 from toolcrib.apps.migration import ORIGINAL, is_old, migrated, old_faults, original_of
 from toolcrib.apps.naming import name_faults
 from toolcrib.apps.phrases import FIELD, phrase_faults
@@ -17,7 +24,7 @@ from toolcrib.names import fold
 from toolcrib.schemas import too_deep
 
 __all__ = [
-    "Fault",
+    "DefinitionFault",
     "app_faults",
     "faults_of",
     "requirements",
@@ -37,7 +44,7 @@ _FIELDS = ("name", "description", "inputSchema", "mentraExtensions")
 _EXTENSIONS = (FIELD, "category")
 
 
-def tool_faults(tools: Json) -> tuple[Fault, ...]:
+def tool_faults(tools: Json) -> tuple[DefinitionFault, ...]:
     """Name every fault in an app's list of tools; with a single one, none of them is taken."""
     return first(_list_faults(tools))
 
@@ -63,23 +70,25 @@ def tool_of(app: AppRecord, tool: AppTool) -> Tool:
     )
 
 
-def _list_faults(tools: Json) -> Iterator[Fault]:
+def _list_faults(tools: Json) -> Iterator[DefinitionFault]:
     if not isinstance(tools, list):
-        yield Fault("tools", "is required, and must be an array")
+        yield DefinitionFault("tools", "is required, and must be an array")
         return
     given = cast("list[Json]", tools)
     if len(given) > MOST_TOOLS:
-        yield Fault("tools", f"holds {len(given)} tools, at most {MOST_TOOLS} are allowed for one app")
+        yield DefinitionFault(
+            "tools", f"holds {len(given)} tools, at most {MOST_TOOLS} are allowed for one app"
+        )
         return
     for place, each in enumerate(given):
         yield from faults_of(each, at("tools", place))
     yield from twins(given)
 
 
-def faults_of(given: Json, path: str) -> Iterator[Fault]:
+def faults_of(given: Json, path: str) -> Iterator[DefinitionFault]:
     """Name the faults of one definition, of the new shape or the old one."""
     if not isinstance(given, Mapping):
-        yield Fault(path, "must be an object")
+        yield DefinitionFault(path, "must be an object")
         return
     tool = cast("JsonObject", given)
     unfit = (*_size_faults(tool, path), *(old_faults(tool, path) if is_old(tool) else ()))
@@ -88,14 +97,14 @@ def faults_of(given: Json, path: str) -> Iterator[Fault]:
         yield from _new_faults(migrated(tool) if is_old(tool) else tool, path)
 
 
-def twins(tools: Sequence[Json]) -> Iterator[Fault]:
+def twins(tools: Sequence[Json]) -> Iterator[DefinitionFault]:
     """Name the tools that are called what an earlier one is called; case, and - for _, do not tell apart."""
     seen: dict[str, int] = {}
     for place, each in enumerate(tools):
         name = _name(each)
         if isinstance(name, str) and (before := seen.setdefault(fold(name), place)) != place:
             field = "id" if is_old(each) else "name"
-            yield Fault(at("tools", place, field), f"is the name of tools[{before}] too")
+            yield DefinitionFault(at("tools", place, field), f"is the name of tools[{before}] too")
 
 
 def _name(given: Json) -> object:
@@ -104,25 +113,27 @@ def _name(given: Json) -> object:
     return cast("JsonObject", given).get("id" if is_old(given) else "name")
 
 
-def _size_faults(tool: JsonObject, path: str) -> Iterator[Fault]:
+def _size_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Bound a definition, and apart from it the original it may bring, which is as large again."""
     for part in ({name: value for name, value in tool.items() if name != ORIGINAL}, tool.get(ORIGINAL)):
         if excess := too_deep(part, DEPTH):
-            yield Fault(path, f"{excess}; split the tool")
+            yield DefinitionFault(path, f"{excess}; split the tool")
             return
         try:
             size = len(orjson.dumps(part))
         except TypeError as error:
-            yield Fault(path, f"is not JSON that can be kept: {error}")
+            yield DefinitionFault(path, f"is not JSON that can be kept: {error}")
             return
         if size > MOST_BYTES:
-            yield Fault(path, f"takes {size:,} bytes, at most {MOST_BYTES:,} are allowed; split the tool")
+            yield DefinitionFault(
+                path, f"takes {size:,} bytes, at most {MOST_BYTES:,} are allowed; split the tool"
+            )
 
 
-def _new_faults(tool: JsonObject, path: str) -> Iterator[Fault]:
+def _new_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
     yield from unknown_fields({name: None for name in tool if name != ORIGINAL}, _FIELDS, path)
     if ORIGINAL in tool and original_of(tool) is None:
-        yield Fault(
+        yield DefinitionFault(
             at(path, ORIGINAL), "must be the definition it was before it was migrated, or be left out"
         )
     yield from name_faults(tool.get("name"), at(path, "name"))
@@ -134,9 +145,9 @@ def _new_faults(tool: JsonObject, path: str) -> Iterator[Fault]:
         yield from _extension_faults(tool["mentraExtensions"], at(path, "mentraExtensions"))
 
 
-def _extension_faults(given: Json, path: str) -> Iterator[Fault]:
+def _extension_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, Mapping):
-        yield Fault(path, "must be an object")
+        yield DefinitionFault(path, "must be an object")
         return
     extensions = cast("JsonObject", given)
     yield from unknown_fields(extensions, _EXTENSIONS, path)

@@ -14,7 +14,7 @@ MOST_FAULTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class DefinitionFault:
     """One fault. `path` is where, such as `tools[0].inputSchema.properties.when.type`."""
 
     path: str
@@ -33,40 +33,44 @@ def at(path: str, *steps: str | int) -> str:
     return spell(path, steps)
 
 
-def first(found: Iterable[Fault]) -> tuple[Fault, ...]:
+def first(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...]:
     """The faults, and no more of them than anyone reads."""
     return tuple(islice(found, MOST_FAULTS))
 
 
-def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterator[Fault]:
+def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterator[DefinitionFault]:
     """Name what should not be there."""
     names = tuple(known)
     for name in given:
         if name not in names:
-            yield Fault(at(path, name), f"is not allowed here; known: {', '.join(names)}")
+            yield DefinitionFault(at(path, name), f"is not allowed here; known: {', '.join(names)}")
 
 
-def text_faults(value: object, path: str, *, most: int, unit: str = "characters") -> Iterator[Fault]:
+def text_faults(
+    value: object, path: str, *, most: int, unit: str = "characters"
+) -> Iterator[DefinitionFault]:
     """Ask for a text of which something can be seen."""
     if not isinstance(value, str):
-        yield Fault(path, "is required, and must be a string" if value is None else "must be a string")
+        yield DefinitionFault(
+            path, "is required, and must be a string" if value is None else "must be a string"
+        )
     elif not value.strip():
-        yield Fault(path, "must not be empty")
+        yield DefinitionFault(path, "must not be empty")
     elif (size := len(value.encode(errors="replace")) if unit == "bytes" else len(value)) > most:
-        yield Fault(path, f"has {size:,} {unit}, at most {most:,} are allowed")
+        yield DefinitionFault(path, f"has {size:,} {unit}, at most {most:,} are allowed")
 
 
-def word_faults(value: object, path: str, *, most: int) -> Iterator[Fault]:
+def word_faults(value: object, path: str, *, most: int) -> Iterator[DefinitionFault]:
     """Ask for a text on one line, without anything in it that cannot be seen."""
     found = tuple(text_faults(value, path, most=most))
     yield from found
     if not found and isinstance(value, str) and (character := hidden(value)):
-        yield Fault(path, f"holds a character that cannot be seen ({character})")
+        yield DefinitionFault(path, f"holds a character that cannot be seen ({character})")
 
 
-def choice_faults(value: object, path: str, choices: Iterable[str]) -> Iterator[Fault]:
+def choice_faults(value: object, path: str, choices: Iterable[str]) -> Iterator[DefinitionFault]:
     """Ask for one of a few words."""
     known = tuple(choices)
     if value not in known:
         came = "it is missing" if value is None else f"not {excerpt(value)}"
-        yield Fault(path, f"must be one of {', '.join(known)}; {came}")
+        yield DefinitionFault(path, f"must be one of {', '.join(known)}; {came}")

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.definition_errors import Fault, first
+from toolcrib.apps.definition_errors import DefinitionFault, first
 from toolcrib.apps.migration import ORIGINAL, is_old, migrated, original_of
 from toolcrib.model import Json, JsonObject
 
@@ -16,16 +16,16 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _MARK = "\ufeff"
 
 
-class Unfit(ValueError):
+class UnmigratableFile(ValueError):
     """A file that is left as it is; `faults` say why."""
 
-    def __init__(self, *faults: Fault) -> None:
+    def __init__(self, *faults: DefinitionFault) -> None:
         super().__init__("\n".join(map(str, faults)))
         self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ToolMigration:
     """One tool that becomes another one."""
 
     path: str
@@ -34,11 +34,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class MigratedText:
     """A file's text, and what is different in it."""
 
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[ToolMigration, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Part:
         return f"tools[{self.place}]"
 
 
-def migrate(text: str) -> Rewritten:
+def migrate(text: str) -> MigratedText:
     """Put every tool of the old shape into the new one, its own text beside it; the rest stays as it is."""
     parts = list(_tools(text))
     old = [part for part in parts if is_old(part.value)]
@@ -63,21 +63,21 @@ def migrate(text: str) -> Rewritten:
     if old and not faults:
         faults = list(twins([part.value for part in parts]))
     if faults:
-        raise Unfit(*first(faults))
+        raise UnmigratableFile(*first(faults))
     new = {part.place: migrated(part.value) for part in old}
-    changes = tuple(Change(part.path, part.value, new[part.place]) for part in old)
-    return Rewritten(_replaced(text, old, lambda part: _written(text, part, new[part.place])), changes)
+    changes = tuple(ToolMigration(part.path, part.value, new[part.place]) for part in old)
+    return MigratedText(_replaced(text, old, lambda part: _written(text, part, new[part.place])), changes)
 
 
-def undo(text: str) -> Rewritten:
+def undo(text: str) -> MigratedText:
     """Put every migrated tool back to what it was."""
     parts = [part for part in _tools(text) if _is_migrated(part.value)]
     lost = [part for part in parts if not isinstance(part.value[ORIGINAL], str) or _was(part) is None]
     if lost:
         said = "is not what it was before, so it cannot be put back"
-        raise Unfit(*(Fault(f'{part.path}["{ORIGINAL}"]', said) for part in lost))
-    changes = tuple(Change(part.path, _now(part), _was(part) or {}) for part in parts)
-    return Rewritten(_replaced(text, parts, lambda part: part.value[ORIGINAL]), changes)
+        raise UnmigratableFile(*(DefinitionFault(f'{part.path}["{ORIGINAL}"]', said) for part in lost))
+    changes = tuple(ToolMigration(part.path, _now(part), _was(part) or {}) for part in parts)
+    return MigratedText(_replaced(text, parts, lambda part: part.value[ORIGINAL]), changes)
 
 
 def _is_migrated(value: Json) -> bool:
@@ -120,11 +120,13 @@ def _tools(text: str) -> Iterator[_Part]:
     start = _skip(text, 1 if text.startswith(_MARK) else 0)
     _, end = _value(text, start)
     if _skip(text, end) != len(text):
-        raise Unfit(Fault("file", f"is not JSON: something follows its value at character {end}"))
+        raise UnmigratableFile(
+            DefinitionFault("file", f"is not JSON: something follows its value at character {end}")
+        )
     if text[start] == "{":
         start = _member(text, start)
     if text[start] != "[":
-        raise Unfit(Fault("tools", "must be an array of tools"))
+        raise UnmigratableFile(DefinitionFault("tools", "must be an array of tools"))
     for place, (first_character, last, value) in enumerate(_items(text, start)):
         yield _Part(place, first_character, last, value)
 
@@ -140,7 +142,9 @@ def _member(text: str, at: int) -> int:
             found.append(start)
         at = _next(text, _value(text, start)[1])
     if len(found) != 1:
-        raise Unfit(Fault("tools", "is there twice" if found else "is not there: the file holds no tools"))
+        raise UnmigratableFile(
+            DefinitionFault("tools", "is there twice" if found else "is not there: the file holds no tools")
+        )
     return found[0]
 
 
@@ -168,13 +172,13 @@ def _value(text: str, at: int) -> tuple[Json, int]:
         return _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as fault:
         where = f"line {fault.lineno}, column {fault.colno}"
-        raise Unfit(Fault("file", f"is not JSON: {fault.msg} at {where}")) from None
+        raise UnmigratableFile(DefinitionFault("file", f"is not JSON: {fault.msg} at {where}")) from None
     except RecursionError:
-        raise Unfit(Fault("file", "nests too deep to be a file of tools")) from None
+        raise UnmigratableFile(DefinitionFault("file", "nests too deep to be a file of tools")) from None
 
 
 def _no_number(spelled: str) -> NoReturn:
-    raise Unfit(Fault("file", f"is not JSON: {spelled[:20]} is no number there"))
+    raise UnmigratableFile(DefinitionFault("file", f"is not JSON: {spelled[:20]} is no number there"))
 
 
 def _finite(spelled: str) -> Any:

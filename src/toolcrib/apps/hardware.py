@@ -29,7 +29,7 @@ _FLAGS = {kind: "hasIMU" if kind == "IMU" else f"has{kind.capitalize()}" for kin
 _NO_DEVICE = "No device is connected, so it cannot be said whether it has the hardware this app needs."
 
 
-class BadDevice(ValueError):
+class InvalidDevice(ValueError):
     """Something that describes no device; `path` says where."""
 
     def __init__(self, path: str, message: str) -> None:
@@ -114,11 +114,11 @@ def device(given: str | JsonObject) -> Device:
     if isinstance(given, str):
         return _named(given, "device")
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it comes from outside
-        raise BadDevice("device", "must be the name of a model, or an object of capabilities")
+        raise InvalidDevice("device", "must be the name of a model, or an object of capabilities")
     _bounded(given)
     model = given.get("modelName", "")
     if not isinstance(model, str):
-        raise BadDevice("device.modelName", "must be a string")
+        raise InvalidDevice("device.modelName", "must be a string")
     if len(given) == 1 and model:
         return _named(model, "device.modelName")
     return _described(_checked(model, "device.modelName") if model else "", given)
@@ -131,21 +131,21 @@ def _named(model: str, path: str) -> Device:
 
 def _checked(model: str, path: str) -> str:
     if not model.strip() or len(model) > LONGEST_MODEL:
-        raise BadDevice(path, f"must have 1 to {LONGEST_MODEL} characters")
+        raise InvalidDevice(path, f"must have 1 to {LONGEST_MODEL} characters")
     if found := hidden(model):
-        raise BadDevice(path, f"holds a character that cannot be seen ({found})")
+        raise InvalidDevice(path, f"holds a character that cannot be seen ({found})")
     return model.strip()
 
 
 def _bounded(given: JsonObject) -> None:
     if found := too_deep(given, DEPTH):
-        raise BadDevice("device", f"{found}; describe less")
+        raise InvalidDevice("device", f"{found}; describe less")
     try:
         size = len(orjson.dumps(dict(given)))
     except TypeError as fault:
-        raise BadDevice("device", f"is not JSON: {fault}") from None
+        raise InvalidDevice("device", f"is not JSON: {fault}") from None
     if size > MOST_BYTES:
-        raise BadDevice("device", f"has {size:,} bytes of JSON, over {MOST_BYTES:,}; describe less")
+        raise InvalidDevice("device", f"has {size:,} bytes of JSON, over {MOST_BYTES:,}; describe less")
 
 
 def _described(model: str, given: JsonObject) -> Device:
@@ -158,7 +158,7 @@ def _described(model: str, given: JsonObject) -> Device:
 def _flag(given: JsonObject, name: str) -> bool:
     value = given.get(name, False)
     if not isinstance(value, bool):
-        raise BadDevice(f"device.{name}", "must be true or false")
+        raise InvalidDevice(f"device.{name}", "must be true or false")
     return value
 
 
@@ -169,6 +169,6 @@ def _check_detail(given: JsonObject, kind: str, having: frozenset[str]) -> None:
     if detail is None:
         return
     if not isinstance(detail, Mapping):
-        raise BadDevice(f"device.{name}", "must be an object, or null")
+        raise InvalidDevice(f"device.{name}", "must be an object, or null")
     if kind not in having:
-        raise BadDevice(f"device.{name}", f"is described, so device.{_FLAGS[kind]} must be true")
+        raise InvalidDevice(f"device.{name}", f"is described, so device.{_FLAGS[kind]} must be true")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.model import Json, JsonObject
 
 LONGEST_TEXT = 16_384
@@ -61,11 +61,11 @@ def clear_view() -> dict[str, Any]:
 def read_layout(given: Json) -> dict[str, Any]:
     """Take in a layout: of a known kind, whole, and no larger than a device can be told."""
     if not isinstance(given, Mapping):
-        raise BadMessage("layout", "must be an object")
+        raise InvalidMessage("layout", "must be an object")
     layout = cast("JsonObject", given)
     kind = layout.get("layoutType")
     if not isinstance(kind, str) or kind not in _TEXTS:
-        raise BadMessage("layout.layoutType", f"must be one of {', '.join(_TEXTS)}")
+        raise InvalidMessage("layout.layoutType", f"must be one of {', '.join(_TEXTS)}")
     if kind == "bitmap_view":
         return bitmap_view(_text(layout, "data", LARGEST_PICTURE))
     if kind == "bitmap_animation":
@@ -88,21 +88,21 @@ def lines(layout: JsonObject) -> list[str]:
 def _text(layout: JsonObject, name: str, most: int) -> str:
     value = layout.get(name, "")
     if not isinstance(value, str):
-        raise BadMessage(f"layout.{name}", "must be a string")
+        raise InvalidMessage(f"layout.{name}", "must be a string")
     if len(value) > most:
-        raise BadMessage(f"layout.{name}", f"has {len(value):,} characters, over {most:,}")
+        raise InvalidMessage(f"layout.{name}", f"has {len(value):,} characters, over {most:,}")
     return value
 
 
 def _animation(layout: JsonObject) -> dict[str, Any]:
     frames = layout.get("frames")
     if not isinstance(frames, list) or not all(isinstance(each, str) for each in cast("list[Json]", frames)):
-        raise BadMessage("layout.frames", "must be an array of strings")
+        raise InvalidMessage("layout.frames", "must be an array of strings")
     pictures = cast("list[str]", frames)
     if len(pictures) > MOST_PICTURES or sum(map(len, pictures)) > LARGEST_PICTURE:
         bounds = f"{MOST_PICTURES} pictures and {LARGEST_PICTURE:,} characters"
-        raise BadMessage("layout.frames", f"must keep within {bounds}")
+        raise InvalidMessage("layout.frames", f"must keep within {bounds}")
     interval = layout.get("interval", 0)
     if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0 <= interval <= 3_600_000:
-        raise BadMessage("layout.interval", "must be milliseconds, at most an hour")
+        raise InvalidMessage("layout.interval", "must be milliseconds, at most an hour")
     return bitmap_animation(pictures, interval_ms=interval, repeat=layout.get("repeat") is True)

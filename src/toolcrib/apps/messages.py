@@ -6,10 +6,10 @@ from typing import Any, Final, cast
 
 import orjson
 
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.model import Json, JsonObject, Progress
 from toolcrib.schemas.duplicates import duplicate_key
-from toolcrib.schemas.json_parsing import BadJson, parse
+from toolcrib.schemas.json_parsing import InvalidJson, parse
 
 # --- by webhook, to the app
 SESSION_REQUEST: Final = "session_request"
@@ -58,16 +58,16 @@ def read(frame: str | bytes) -> JsonObject:
     data = frame.encode(errors="replace") if isinstance(frame, str) else frame
     try:
         value = parse(data)
-    except BadJson as fault:
-        raise BadMessage("message", str(fault)) from None
+    except InvalidJson as fault:
+        raise InvalidMessage("message", str(fault)) from None
     if not isinstance(value, dict):
-        raise BadMessage("message", "must be an object")
+        raise InvalidMessage("message", "must be an object")
     repeated = duplicate_key(data, value)
     if repeated is not None:
-        raise BadMessage(repeated, "is given twice; give it once")
+        raise InvalidMessage(repeated, "is given twice; give it once")
     message = cast("Message", value)
     if not isinstance(message.get("type"), str):
-        raise BadMessage("type", "must be a string")
+        raise InvalidMessage("type", "must be a string")
     return message
 
 

@@ -5,7 +5,14 @@ from typing import Any, cast
 
 import orjson
 
-from toolcrib.apps.definition_errors import Fault, at, choice_faults, first, text_faults, unknown_fields
+from toolcrib.apps.definition_errors import (
+    DefinitionFault,
+    at,
+    choice_faults,
+    first,
+    text_faults,
+    unknown_fields,
+)
 from toolcrib.apps.naming import name_faults
 from toolcrib.apps.phrases import FIELD, phrase_faults
 from toolcrib.apps.properties import enum_faults
@@ -60,12 +67,12 @@ def original_of(definition: JsonObject) -> JsonObject | None:
     return original if is_old(original) else None
 
 
-def old_faults(definition: JsonObject, path: str) -> tuple[Fault, ...]:
+def old_faults(definition: JsonObject, path: str) -> tuple[DefinitionFault, ...]:
     """Name every fault of a definition of the old shape."""
     return first(_faults(definition, path))
 
 
-def _faults(old: JsonObject, path: str) -> Iterator[Fault]:
+def _faults(old: JsonObject, path: str) -> Iterator[DefinitionFault]:
     yield from unknown_fields(old, _FIELDS, path)
     yield from name_faults(old.get("id"), at(path, "id"))
     yield from text_faults(old.get("description"), at(path, "description"), most=_LONGEST, unit="bytes")
@@ -75,21 +82,21 @@ def _faults(old: JsonObject, path: str) -> Iterator[Fault]:
     if parameters is None:
         return
     if not isinstance(parameters, Mapping):
-        yield Fault(at(path, "parameters"), "must be an object")
+        yield DefinitionFault(at(path, "parameters"), "must be an object")
         return
     for name, each in cast("JsonObject", parameters).items():
         yield from _parameter_faults(each, at(path, "parameters", name))
 
 
-def _parameter_faults(given: Json, path: str) -> Iterator[Fault]:
+def _parameter_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, Mapping):
-        yield Fault(path, "must be an object")
+        yield DefinitionFault(path, "must be an object")
         return
     parameter = cast("JsonObject", given)
     yield from unknown_fields(parameter, _PARAMETER, path)
     yield from choice_faults(parameter.get("type"), at(path, "type"), _TYPES)
     yield from text_faults(parameter.get("description"), at(path, "description"), most=_LONGEST, unit="bytes")
     if not isinstance(parameter.get("required", False), bool):
-        yield Fault(at(path, "required"), "must be true or false")
+        yield DefinitionFault(at(path, "required"), "must be true or false")
     if parameter.get("enum") is not None:
         yield from enum_faults(parameter["enum"], parameter.get("type"), at(path, "enum"))

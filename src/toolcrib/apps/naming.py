@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from toolcrib.apps.definition_errors import Fault
+from toolcrib.apps.definition_errors import DefinitionFault
 from toolcrib.errors import Refused
 from toolcrib.model import APPS
 from toolcrib.names import canonical
@@ -13,24 +13,26 @@ RESERVED = (APPS, "crib", "local")
 _PACKAGE = "a package is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
 
 
-def name_faults(name: object, path: str) -> Iterator[Fault]:
+def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
     """Name what is wrong with the name a developer gives a tool."""
     if not isinstance(name, str):
-        yield Fault(path, "is required, and must be a string")
+        yield DefinitionFault(path, "is required, and must be a string")
     elif not name:
-        yield Fault(path, "must not be empty")
+        yield DefinitionFault(path, "must not be empty")
     elif ":" in name:
-        yield Fault(path, "must hold no colon: it stands between the app's package and the tool's name")
+        yield DefinitionFault(
+            path, "must hold no colon: it stands between the app's package and the tool's name"
+        )
     elif said := _unfit("app", name):
-        yield Fault(path, said)
+        yield DefinitionFault(path, said)
 
 
-def package_faults(package: str, path: str) -> Iterator[Fault]:
+def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
     """Name what is wrong with an app's package."""
     if not package or ":" in package or _unfit(package, "tool"):
-        yield Fault(path, f"is no package: {_PACKAGE}")
+        yield DefinitionFault(path, f"is no package: {_PACKAGE}")
     elif package in RESERVED:
-        yield Fault(path, f"must not be one of {', '.join(RESERVED)}: these are ours")
+        yield DefinitionFault(path, f"must not be one of {', '.join(RESERVED)}: these are ours")
 
 
 def _unfit(source: str, local: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs, quote, urlsplit
 
 from toolcrib.apps import messages as m
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.apps.layouts import read_layout
 from toolcrib.model import Json, JsonObject, Progress
 
@@ -21,7 +21,7 @@ SPEECH = "/api/tts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Init:
+class InitMessage:
     """An app says who it is."""
 
     session: str
@@ -34,14 +34,14 @@ class Init:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
+class SubscribeMessage:
     """From now on it wants these streams, and no others."""
 
     streams: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
+class DisplayMessage:
     """It shows something."""
 
     layout: JsonObject
@@ -50,7 +50,7 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class PlayMessage:
     """It wants something played; where that is speech, `text` says what."""
 
     request: str
@@ -61,19 +61,19 @@ class Play:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class StopAudioMessage:
     """It wants nothing more played."""
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleaseMessage:
     """It gives the session up, so that nobody calls it back."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Working:
+class ProgressMessage:
     """A call it works at has come this far."""
 
     call: str
@@ -81,25 +81,35 @@ class Working:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreground:
+class ForegroundMessage:
     """It asks for the foreground."""
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class UnknownMessage:
     """Something we have no use for. Apps may know more than we do."""
 
     type: str
 
 
-Heard = Init | Subscribe | Show | Play | Silence | Release | Working | Foreground | Other
+Heard = (
+    InitMessage
+    | SubscribeMessage
+    | DisplayMessage
+    | PlayMessage
+    | StopAudioMessage
+    | ReleaseMessage
+    | ProgressMessage
+    | ForegroundMessage
+    | UnknownMessage
+)
 
 
 def heard(message: JsonObject) -> Heard:
     """Understand a message that was read off an app's socket."""
     kind: str = message["type"]
     reader = _READERS.get(kind)
-    return reader(message) if reader else Other(kind[:100])
+    return reader(message) if reader else UnknownMessage(kind[:100])
 
 
 def speech_url(gateway: str, text: str) -> str:
@@ -107,45 +117,45 @@ def speech_url(gateway: str, text: str) -> str:
     return f"{gateway.rstrip('/')}{SPEECH}?text={quote(text)}"
 
 
-def _init(message: JsonObject) -> Init:
-    return Init(
+def _init(message: JsonObject) -> InitMessage:
+    return InitMessage(
         session=_text(message, "sessionId"),
         package=_text(message, "packageName"),
         key=_text(message, "apiKey"),
     )
 
 
-def _subscribe(message: JsonObject) -> Subscribe:
+def _subscribe(message: JsonObject) -> SubscribeMessage:
     given = message.get("subscriptions")
     if not isinstance(given, list):
-        raise BadMessage("subscriptions", "must be an array")
+        raise InvalidMessage("subscriptions", "must be an array")
     asked = cast("list[Json]", given)
     if len(asked) > MOST_STREAMS:
-        raise BadMessage("subscriptions", f"must hold at most {MOST_STREAMS}")
-    return Subscribe(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(asked))))
+        raise InvalidMessage("subscriptions", f"must hold at most {MOST_STREAMS}")
+    return SubscribeMessage(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(asked))))
 
 
 def _stream(given: Json, at: int) -> str:
     name = cast("Mapping[str, Any]", given).get("stream") if isinstance(given, Mapping) else given
     if not isinstance(name, str) or not 0 < len(name) <= 200:
-        raise BadMessage(f"subscriptions[{at}]", "must be the name of a stream")
+        raise InvalidMessage(f"subscriptions[{at}]", "must be the name of a stream")
     return name
 
 
-def _show(message: JsonObject) -> Show:
+def _show(message: JsonObject) -> DisplayMessage:
     duration = message.get("durationMs")
     if duration is not None and not 0 <= _number(message, "durationMs") <= LONGEST_SHOW_MS:
-        raise BadMessage("durationMs", "must be milliseconds, at most a day")
+        raise InvalidMessage("durationMs", "must be milliseconds, at most a day")
     view = message.get("view", "main")
     if view not in ("main", "dashboard"):
-        raise BadMessage("view", "must be main or dashboard")
-    return Show(layout=read_layout(message.get("layout")), view=view, duration_ms=duration)
+        raise InvalidMessage("view", "must be main or dashboard")
+    return DisplayMessage(layout=read_layout(message.get("layout")), view=view, duration_ms=duration)
 
 
-def _play(message: JsonObject) -> Play:
+def _play(message: JsonObject) -> PlayMessage:
     url = _text(message, "audioUrl", LONGEST_SPEECH * 9)
     volume = 1.0 if message.get("volume") is None else _number(message, "volume")
-    return Play(
+    return PlayMessage(
         request=_text(message, "requestId"),
         url=url,
         text=_spoken(url),
@@ -165,27 +175,27 @@ def _spoken(url: str) -> str | None:
     return text[:LONGEST_SPEECH] or None
 
 
-def _working(message: JsonObject) -> Working:
+def _working(message: JsonObject) -> ProgressMessage:
     done, total = (
         None if message.get(name) is None else _number(message, name) for name in ("done", "total")
     )
     said = None if message.get("message") is None else _text(message, "message")
-    return Working(_text(message, "callId"), Progress(done=done, total=total, message=said))
+    return ProgressMessage(_text(message, "callId"), Progress(done=done, total=total, message=said))
 
 
 def _text(message: JsonObject, name: str, most: int = LONGEST) -> str:
     value = message.get(name)
     if not isinstance(value, str) or not value:
-        raise BadMessage(name, "must be a string that is not empty")
+        raise InvalidMessage(name, "must be a string that is not empty")
     if len(value) > most:
-        raise BadMessage(name, f"has {len(value):,} characters, over {most:,}")
+        raise InvalidMessage(name, f"has {len(value):,} characters, over {most:,}")
     return value
 
 
 def _number(message: JsonObject, name: str) -> float:
     value = message.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise BadMessage(name, "must be a number")
+        raise InvalidMessage(name, "must be a number")
     return float(value)
 
 
@@ -194,8 +204,8 @@ _READERS: Mapping[str, Callable[[JsonObject], Heard]] = {
     m.SUBSCRIPTION_UPDATE: _subscribe,
     m.DISPLAY_EVENT: _show,
     m.AUDIO_PLAY_REQUEST: _play,
-    m.AUDIO_STOP_REQUEST: lambda _: Silence(),
-    m.OWNERSHIP_RELEASE: lambda message: Release(str(message.get("reason", ""))[:100]),
+    m.AUDIO_STOP_REQUEST: lambda _: StopAudioMessage(),
+    m.OWNERSHIP_RELEASE: lambda message: ReleaseMessage(str(message.get("reason", ""))[:100]),
     m.TOOL_PROGRESS: _working,
-    m.FOREGROUND_REQUEST: lambda _: Foreground(),
+    m.FOREGROUND_REQUEST: lambda _: ForegroundMessage(),
 }

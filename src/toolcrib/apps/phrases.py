@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.apps.definition_errors import Fault, at, word_faults
+from toolcrib.apps.definition_errors import DefinitionFault, at, word_faults
 from toolcrib.model import JsonObject
 
 FIELD = "activationPhrases"
@@ -41,24 +41,24 @@ def _tag(language: str) -> str:
     return language.replace("_", "-").casefold()
 
 
-def phrase_faults(given: object, path: str) -> Iterator[Fault]:
+def phrase_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     """Name what is wrong with activation phrases: a list, or a list for each language."""
     if not isinstance(given, Mapping):
         yield from _list_faults(given, path)
         return
     for tag, said in cast("Mapping[str, Any]", given).items():
         if not tag or len(tag) > _LONGEST_TAG or not tag.replace("-", "").replace("_", "").isalnum():
-            yield Fault(at(path, tag), "must be the tag of a language, such as en or de-CH")
+            yield DefinitionFault(at(path, tag), "must be the tag of a language, such as en or de-CH")
         yield from _list_faults(said, at(path, tag))
 
 
-def _list_faults(given: object, path: str) -> Iterator[Fault]:
+def _list_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, list):
-        yield Fault(path, "must be an array of strings, or an object of such arrays by language")
+        yield DefinitionFault(path, "must be an array of strings, or an object of such arrays by language")
         return
     said = cast("list[Any]", given)
     if len(said) > MOST:
-        yield Fault(path, f"holds {len(said)} phrases, at most {MOST} are allowed")
+        yield DefinitionFault(path, f"holds {len(said)} phrases, at most {MOST} are allowed")
         return
     for place, each in enumerate(said):
         yield from word_faults(each, at(path, place), most=LONGEST)

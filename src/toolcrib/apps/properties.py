@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.apps.definition_errors import Fault, at, choice_faults, text_faults, unknown_fields
+from toolcrib.apps.definition_errors import DefinitionFault, at, choice_faults, text_faults, unknown_fields
 from toolcrib.model import JsonObject
-from toolcrib.schemas import BadSchema, check
+from toolcrib.schemas import InvalidSchema, check
 from toolcrib.schemas.explain import excerpt
 
 LONGEST_DESCRIPTION = 4 * 1024
@@ -30,10 +30,10 @@ _ROOT = (*_OURS, *_ASIDE, "$schema")
 _NODE = (*_OURS, *_ASIDE)
 
 
-def schema_faults(given: object, path: str) -> Iterator[Fault]:
+def schema_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     """Name what is wrong with an `inputSchema`."""
     if not isinstance(given, Mapping):
-        yield Fault(path, "is required, and must be an object")
+        yield DefinitionFault(path, "is required, and must be an object")
         return
     schema = cast("JsonObject", given)
     found = [*unknown_fields(schema, _ROOT, path), *_root_type(schema, path), *_inside(schema, path)]
@@ -42,9 +42,9 @@ def schema_faults(given: object, path: str) -> Iterator[Fault]:
         yield from _compiled(schema, path)
 
 
-def _root_type(schema: JsonObject, path: str) -> Iterator[Fault]:
+def _root_type(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     if schema.get("type") != "object":
-        yield Fault(at(path, "type"), "must be object: arguments come by name")
+        yield DefinitionFault(at(path, "type"), "must be object: arguments come by name")
     if "description" in schema:
         yield from text_faults(schema["description"], at(path, "description"), **_DESCRIBED)
 
@@ -52,9 +52,9 @@ def _root_type(schema: JsonObject, path: str) -> Iterator[Fault]:
 _DESCRIBED: dict[str, Any] = {"most": LONGEST_DESCRIPTION, "unit": "bytes"}
 
 
-def _property(given: object, path: str, *, described: bool) -> Iterator[Fault]:
+def _property(given: object, path: str, *, described: bool) -> Iterator[DefinitionFault]:
     if not isinstance(given, Mapping):
-        yield Fault(path, "must be an object")
+        yield DefinitionFault(path, "must be an object")
         return
     schema = cast("JsonObject", given)
     yield from unknown_fields(schema, _NODE, path)
@@ -65,7 +65,7 @@ def _property(given: object, path: str, *, described: bool) -> Iterator[Fault]:
     yield from _inside(schema, path)
 
 
-def _values(schema: JsonObject, path: str) -> Iterator[Fault]:
+def _values(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Ask that the values a property names are such as it takes."""
     if "enum" in schema:
         yield from enum_faults(schema["enum"], schema.get("type"), at(path, "enum"))
@@ -73,31 +73,31 @@ def _values(schema: JsonObject, path: str) -> Iterator[Fault]:
         yield from _type_faults(schema["default"], schema.get("type"), at(path, "default"))
 
 
-def enum_faults(values: object, kind: object, path: str) -> Iterator[Fault]:
+def enum_faults(values: object, kind: object, path: str) -> Iterator[DefinitionFault]:
     """Name what is wrong with the values a property may have."""
     if not isinstance(values, list) or not values:
-        yield Fault(path, "must be an array of at least one value")
+        yield DefinitionFault(path, "must be an array of at least one value")
         return
     for place, value in enumerate(cast("list[Any]", values)):
         yield from _type_faults(value, kind, at(path, place))
 
 
-def _type_faults(value: Any, kind: object, path: str) -> Iterator[Fault]:
+def _type_faults(value: Any, kind: object, path: str) -> Iterator[DefinitionFault]:
     if isinstance(kind, str) and kind in _TYPES and not _TYPES[kind](value):
-        yield Fault(path, f"must be of the type {kind}, not {excerpt(value)}")
+        yield DefinitionFault(path, f"must be of the type {kind}, not {excerpt(value)}")
 
 
-def _inside(schema: JsonObject, path: str) -> Iterator[Fault]:
+def _inside(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Ask of what lies inside an array or an object what is asked of the whole."""
     kind = schema.get("type")
     for name, holder in (("items", "array"), ("properties", "object"), ("required", "object")):
         if name in schema and kind in _TYPES and kind != holder:
-            yield Fault(at(path, name), f"belongs to the type {holder}, not {kind}")
+            yield DefinitionFault(at(path, name), f"belongs to the type {holder}, not {kind}")
     if "items" in schema:
         yield from _property(schema["items"], at(path, "items"), described=False)
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
-        yield Fault(at(path, "properties"), "must be an object")
+        yield DefinitionFault(at(path, "properties"), "must be an object")
         return
     named = cast("JsonObject", properties)
     for name, each in named.items():
@@ -105,26 +105,28 @@ def _inside(schema: JsonObject, path: str) -> Iterator[Fault]:
     yield from _required(schema.get("required", []), named, at(path, "required"))
 
 
-def _required(given: object, properties: JsonObject, path: str) -> Iterator[Fault]:
+def _required(given: object, properties: JsonObject, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, list):
-        yield Fault(path, "must be an array of names")
+        yield DefinitionFault(path, "must be an array of names")
         return
     seen: set[Any] = set()
     for place, name in enumerate(cast("list[Any]", given)):
         if not isinstance(name, str) or name not in properties:
-            yield Fault(at(path, place), f"must name a property; there is none called {excerpt(name)}")
+            yield DefinitionFault(
+                at(path, place), f"must name a property; there is none called {excerpt(name)}"
+            )
         elif name in seen:
-            yield Fault(at(path, place), f"names {excerpt(name)} again")
+            yield DefinitionFault(at(path, place), f"names {excerpt(name)} again")
         else:
             seen.add(name)
 
 
-def _compiled(schema: JsonObject, path: str) -> Iterator[Fault]:
+def _compiled(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     try:
         check(schema)
-    except BadSchema as fault:
+    except InvalidSchema as fault:
         steps = [_unescaped(step) for step in fault.path.split("/")[1:]]
-        yield Fault(at(path, *steps), fault.reason)
+        yield DefinitionFault(at(path, *steps), fault.reason)
 
 
 def _unescaped(step: str) -> str | int:

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
-from toolcrib.apps.definition_errors import Fault, at, choice_faults, first, unknown_fields, word_faults
+from toolcrib.apps.definition_errors import (
+    DefinitionFault,
+    at,
+    choice_faults,
+    first,
+    unknown_fields,
+    word_faults,
+)
 from toolcrib.apps.naming import package_faults
 from toolcrib.interfaces import AppType
 from toolcrib.model import HARDWARE, Json, JsonObject, Level, Requirement
@@ -19,7 +26,7 @@ _FIELDS = ("name", "publicUrl", "appType", "hardwareRequirements", "permissions"
 _WORD = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 
-def app_faults(package: str, body: Json) -> tuple[Fault, ...]:
+def app_faults(package: str, body: Json) -> tuple[DefinitionFault, ...]:
     """Name every fault in what is said of an app."""
     return first(_faults(package, body))
 
@@ -44,15 +51,15 @@ def warnings(body: JsonObject) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _faults(package: str, body: Json) -> Iterator[Fault]:
+def _faults(package: str, body: Json) -> Iterator[DefinitionFault]:
     yield from package_faults(package, "package")
     if not isinstance(body, Mapping):
-        yield Fault("body", "must be an object")
+        yield DefinitionFault("body", "must be an object")
         return
     app = cast("JsonObject", body)
     for name in app:
         if name not in _FIELDS:
-            yield Fault(name, f"is not allowed here; known: {', '.join(_FIELDS)}")
+            yield DefinitionFault(name, f"is not allowed here; known: {', '.join(_FIELDS)}")
     yield from word_faults(app.get("name"), "name", most=LONGEST_NAME)
     if app.get("publicUrl") is not None:
         yield from url_faults(app["publicUrl"], "publicUrl")
@@ -62,7 +69,7 @@ def _faults(package: str, body: Json) -> Iterator[Fault]:
     yield from _permission_faults(app.get("permissions", []), "permissions")
 
 
-def url_faults(given: object, path: str) -> Iterator[Fault]:
+def url_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     """Name what is wrong with an address; whether we may go there is another question."""
     found = tuple(word_faults(given, path, most=LONGEST_URL))
     yield from found
@@ -74,41 +81,43 @@ def url_faults(given: object, path: str) -> Iterator[Fault]:
     except ValueError:
         parts, usable = None, False
     if parts is None or not usable or given != given.strip():
-        yield Fault(path, "must be an address such as https://app.example.com")
+        yield DefinitionFault(path, "must be an address such as https://app.example.com")
     elif parts.username is not None or "?" in given or "#" in given:
         # Even with nothing behind them: what we put behind the address would not be its path.
-        yield Fault(path, "must hold no user, no password, no '?' and no '#'")
+        yield DefinitionFault(path, "must hold no user, no password, no '?' and no '#'")
 
 
-def _hardware_faults(given: Json, path: str) -> Iterator[Fault]:
+def _hardware_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, list):
-        yield Fault(path, "must be an array")
+        yield DefinitionFault(path, "must be an array")
         return
     needs = cast("list[Json]", given)
     if len(needs) > MOST_REQUIREMENTS:
-        yield Fault(path, f"holds {len(needs)} requirements, at most {MOST_REQUIREMENTS} are allowed")
+        yield DefinitionFault(
+            path, f"holds {len(needs)} requirements, at most {MOST_REQUIREMENTS} are allowed"
+        )
         return
     for place, each in enumerate(needs):
         yield from _requirement_faults(each, at(path, place))
 
 
-def _requirement_faults(given: Json, path: str) -> Iterator[Fault]:
+def _requirement_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, Mapping):
-        yield Fault(path, "must be an object")
+        yield DefinitionFault(path, "must be an object")
         return
     need = cast("JsonObject", given)
     yield from unknown_fields(need, ("type", "level", "description"), path)
     if not isinstance(need.get("type"), str) or not _WORD.fullmatch(need["type"]):
-        yield Fault(at(path, "type"), f"must be a word in capitals; known: {', '.join(HARDWARE)}")
+        yield DefinitionFault(at(path, "type"), f"must be a word in capitals; known: {', '.join(HARDWARE)}")
     yield from choice_faults(need.get("level"), at(path, "level"), get_args(Level))
     if need.get("description"):
         yield from word_faults(need["description"], at(path, "description"), most=500)
 
 
-def _permission_faults(given: Json, path: str) -> Iterator[Fault]:
+def _permission_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, list) or len(cast("list[Json]", given)) > MOST_PERMISSIONS:
-        yield Fault(path, f"must be an array of at most {MOST_PERMISSIONS} words")
+        yield DefinitionFault(path, f"must be an array of at most {MOST_PERMISSIONS} words")
         return
     for place, each in enumerate(cast("list[Json]", given)):
         if not isinstance(each, str) or not _WORD.fullmatch(each):
-            yield Fault(at(path, place), "must be a word in capitals, such as MICROPHONE")
+            yield DefinitionFault(at(path, place), "must be a word in capitals, such as MICROPHONE")

@@ -20,7 +20,7 @@ _VERSION = "v1"
 _LONGEST = 4_096
 
 
-class BadSignature(ValueError):
+class InvalidSignature(ValueError):
     """A header that was not made by us for this body, or too long ago; `reason` says which."""
 
     def __init__(self, reason: str) -> None:
@@ -29,7 +29,7 @@ class BadSignature(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedRequest:
     """What a signature vouches for. `tool` is empty where the request is no tool call."""
 
     user: str
@@ -63,20 +63,20 @@ def sign(secret: str, *, user: str, tool: str, body: bytes, now: float) -> str:
     return f"{spoken}.{_text(_mac(secret, spoken))}"
 
 
-def verify(secret: str, header: str, *, body: bytes, now: float) -> Signed:
+def verify(secret: str, header: str, *, body: bytes, now: float) -> SignedRequest:
     """Return what a header vouches for; what it says is believed only once it is known to be ours."""
     spoken, _, mac = header.rpartition(".")
     version, _, claims = spoken.partition(".")
     if version != _VERSION or len(header) > _LONGEST or not header.isascii():
-        raise BadSignature("it is not in a form we know")
+        raise InvalidSignature("it is not in a form we know")
     if not compare_digest(mac.encode(), _text(_mac(secret, spoken)).encode()):
-        raise BadSignature("it was made with another key, or changed on its way")
+        raise InvalidSignature("it was made with another key, or changed on its way")
     said = _read(claims)
     if said["expires"] <= now:
-        raise BadSignature("it has expired; compare the clocks of the gateway and this app")
+        raise InvalidSignature("it has expired; compare the clocks of the gateway and this app")
     if said["body"] != sha256(body).hexdigest():
-        raise BadSignature("it was made for another body")
-    return Signed(said["user"], said["tool"])
+        raise InvalidSignature("it was made for another body")
+    return SignedRequest(said["user"], said["tool"])
 
 
 def _mac(secret: str, spoken: str) -> bytes:
@@ -91,4 +91,4 @@ def _read(text: str) -> dict[str, Any]:
     try:
         return cast("dict[str, Any]", orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4))))
     except (NotBase64, orjson.JSONDecodeError):
-        raise BadSignature("it cannot be read") from None
+        raise InvalidSignature("it cannot be read") from None

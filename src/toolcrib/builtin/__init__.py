@@ -1,20 +1,22 @@
 """The gateway's own tools: for agents that look for tools, and for those that operate the gateway."""
 
-from toolcrib.admin import Servers
+from toolcrib.admin import ServerAdmin
 from toolcrib.builtin.admin_tools import AdminTools
 from toolcrib.builtin.energy_tool import await_energy
 from toolcrib.builtin.mcp_server_tools import server_tools
-from toolcrib.builtin.source import Core, current_call
+from toolcrib.builtin.source import BuiltinSource, current_call
 from toolcrib.builtin.tool_search import search_tools
 from toolcrib.gateway import Gateway
-from toolcrib.gateway.energy import Meter
+from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.identity import require_fresh, require_whole
 from toolcrib.model import Actor
 
-__all__ = ["AdminTools", "Core", "core_source"]
+__all__ = ["AdminTools", "BuiltinSource", "builtin_source"]
 
 
-def core_source(servers: Servers, gateway: Gateway, meter: Meter, admin_tools: AdminTools) -> Core:
+def builtin_source(
+    servers: ServerAdmin, gateway: Gateway, meter: EnergyMeter, admin_tools: AdminTools
+) -> BuiltinSource:
     """Make the source `crib` over the operators' door to the servers and the callers' door to the tools."""
 
     def actor() -> Actor:
@@ -26,4 +28,6 @@ def core_source(servers: Servers, gateway: Gateway, meter: Meter, admin_tools: A
     def check_reader() -> None:
         require_whole(current_call().caller)
 
-    return Core((search_tools(gateway), await_energy(meter), *server_tools(servers, actor, check_reader)))
+    return BuiltinSource(
+        (search_tools(gateway), await_energy(meter), *server_tools(servers, actor, check_reader))
+    )

@@ -22,7 +22,7 @@ _MONTHS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class DateTimeInfo:
     """One point in time, in every form an agent may want."""
 
     iso: str
@@ -64,7 +64,7 @@ async def get_datetime(
             max_length=64,
         ),
     ] = None,
-) -> Moment:
+) -> DateTimeInfo:
     """Tell the current date and time in a time zone.
 
     Use it whenever the answer depends on now: what time it is somewhere, which day of the week it is, how
@@ -75,12 +75,12 @@ async def get_datetime(
     return moment(datetime.now(zone))
 
 
-def moment(now: datetime) -> Moment:
+def moment(now: datetime) -> DateTimeInfo:
     """Spell out a moment that knows its time zone."""
     zone = str(now.tzinfo)
     place = zone.rpartition("/")[2].replace("_", " ")
     day = f"{_DAYS[now.weekday()]}, {now.day} {_MONTHS[now.month - 1]} {now.year}"
-    return Moment(
+    return DateTimeInfo(
         iso=now.isoformat(timespec="seconds"),
         date=now.date().isoformat(),
         time=f"{now:%H:%M:%S}",

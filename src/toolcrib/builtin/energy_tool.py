@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 
 from toolcrib.builtin.source import caller
-from toolcrib.gateway.energy import Meter
+from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.model import JsonObject
 from toolcrib.policy.energy import band_of
 from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
@@ -68,7 +68,7 @@ class _Waiting:
                 del self._now[who]
 
 
-def await_energy(meter: Meter) -> AnyTool:
+def await_energy(meter: EnergyMeter) -> AnyTool:
     """Make the tool over what callers have left."""
     waiting = _Waiting()
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from toolcrib.builtin.date_time import get_datetime
 from toolcrib.builtin.volume import Speaker, control_volume
-from toolcrib.builtin.web_search import Backend, SearchSettings, search_web
+from toolcrib.builtin.web_search import SearchEngine, SearchSettings, search_web
 from toolcrib.sdk import AnyTool
 
-__all__ = ["Backend", "LocalTools", "SearchSettings", "local_tools"]
+__all__ = ["LocalTools", "SearchEngine", "SearchSettings", "local_tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class LocalTools:
     aclose: Callable[[], Awaitable[None]]
 
 
-def local_tools(search: SearchSettings | Backend | None = None) -> LocalTools:
+def local_tools(search: SearchSettings | SearchEngine | None = None) -> LocalTools:
     """Make the tools. Without `search`, the web search says that it is not set up."""
     backend = _engine(search) if isinstance(search, SearchSettings) else search
 
@@ -30,7 +30,7 @@ def local_tools(search: SearchSettings | Backend | None = None) -> LocalTools:
     return LocalTools((get_datetime, control_volume(Speaker()), search_web(backend)), aclose)
 
 
-def _engine(settings: SearchSettings) -> Backend:
+def _engine(settings: SearchSettings) -> SearchEngine:
     # Who searches nothing does not pay for loading an HTTP client.
     from toolcrib.builtin.searxng import Searxng
 

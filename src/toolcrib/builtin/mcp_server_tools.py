@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from toolcrib.admin import Servers
+from toolcrib.admin import ServerAdmin
 from toolcrib.errors import Refused
 from toolcrib.model import Actor, JsonObject, Problem
 from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
@@ -145,7 +145,7 @@ _LIST_OPTIONS: Options = {
 
 
 def server_tools(
-    servers: Servers, actor: Callable[[], Actor], check_reader: Callable[[], None]
+    servers: ServerAdmin, actor: Callable[[], Actor], check_reader: Callable[[], None]
 ) -> tuple[AnyTool, ...]:
     """Make the tools over the operators' door to the servers.
 

@@ -17,7 +17,7 @@ _ALSA_CONTROLS = ("Master", "PCM", "Speaker", "Headphone")
 
 
 @dataclass(frozen=True, slots=True)
-class Loudness:
+class VolumeLevel:
     """How loud the speaker is, in percent, and whether it is muted."""
 
     level: int
@@ -30,13 +30,13 @@ class Mixer:
 
     name: str
     read: tuple[Command, ...]
-    parse: Callable[[str], Loudness | None]
+    parse: Callable[[str], VolumeLevel | None]
     level: Command
     """Sets the volume; the percentage follows it, as in `40%`."""
     mute: Command
     unmute: Command
 
-    async def loudness(self) -> Loudness | None:
+    async def loudness(self) -> VolumeLevel | None:
         """How loud it is; None where this sound system does not answer or has no speaker."""
         said = [await _say(command) for command in self.read]
         return self.parse("\n".join(each for each in said if each is not None))
@@ -62,25 +62,25 @@ async def _say(command: Command) -> str | None:
     return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
-def parse_wpctl(said: str) -> Loudness | None:
+def parse_wpctl(said: str) -> VolumeLevel | None:
     """Read `Volume: 0.40 [MUTED]`. Without a speaker wpctl prints nothing, and still ends well."""
     found = re.search(r"^Volume: (\d+(?:\.\d+)?)(.*)$", said, re.MULTILINE)
-    return Loudness(round(float(found[1]) * 100), "MUTED" in found[2]) if found else None
+    return VolumeLevel(round(float(found[1]) * 100), "MUTED" in found[2]) if found else None
 
 
-def parse_pactl(said: str) -> Loudness | None:
+def parse_pactl(said: str) -> VolumeLevel | None:
     """Read `Volume: front-left: 26214 /  40% / -23.88 dB, …` and `Mute: no`; the loudest channel counts."""
     line = re.search(r"^Volume: (.*)$", said, re.MULTILINE)
     levels = re.findall(r"(\d+)%", line[1]) if line else []
-    return Loudness(max(map(int, levels)), "Mute: yes" in said) if levels else None
+    return VolumeLevel(max(map(int, levels)), "Mute: yes" in said) if levels else None
 
 
-def parse_amixer(said: str) -> Loudness | None:
+def parse_amixer(said: str) -> VolumeLevel | None:
     """Read `Front Left: Playback 26214 [40%] [on]`; it is muted where every channel is off."""
     channels = re.findall(r"Playback.*?\[(\d+)%\](.*)", said)
     if not channels:
         return None
-    return Loudness(max(int(level) for level, _ in channels), all("[off]" in rest for _, rest in channels))
+    return VolumeLevel(max(int(level) for level, _ in channels), all("[off]" in rest for _, rest in channels))
 
 
 def _alsa() -> Iterator[Mixer]:

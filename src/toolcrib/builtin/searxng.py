@@ -7,10 +7,10 @@ import anyio
 import orjson
 from yarl import URL
 
-from toolcrib.builtin.web_search import Hit, SearchSettings, text_of
+from toolcrib.builtin.web_search import SearchHit, SearchSettings, text_of
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.errors import Broken, Lost, Unavailable
 from toolcrib.version import VERSION
 
@@ -25,7 +25,7 @@ class Searxng:
         self._seconds = settings.timeout
         self._client: Client | None = None
 
-    async def search(self, query: str, *, limit: int, language: str) -> Sequence[Hit]:
+    async def search(self, query: str, *, limit: int, language: str) -> Sequence[SearchHit]:
         """Return at most `limit` pages, the best first."""
         asked = {"q": query, "format": "json", "language": language}
         try:
@@ -38,7 +38,7 @@ class Searxng:
                     response.close()
         except TimeoutError as error:
             raise Lost("TIMEOUT", f"the search server did not answer within {self._seconds:g} s") from error
-        except (NoConnection, HungUp, NotHttp) as error:
+        except (NoConnection, ConnectionClosed, NotHttp) as error:
             raise Unavailable(
                 "NETWORK_ERROR", "the search server cannot be reached; see `search.url`"
             ) from error
@@ -78,7 +78,7 @@ async def _read(response: Response) -> bytes:
     return bytes(body)
 
 
-def _hits(body: bytes) -> list[Hit]:
+def _hits(body: bytes) -> list[SearchHit]:
     try:
         listed = orjson.loads(body)["results"]
         rows = [cast("dict[str, Any]", row) for row in listed if isinstance(row, dict)]
@@ -88,7 +88,7 @@ def _hits(body: bytes) -> list[Hit]:
     return [hit for hit in map(_hit, rows) if hit.url.startswith(("http://", "https://"))]
 
 
-def _hit(row: dict[str, Any]) -> Hit:
-    return Hit(
+def _hit(row: dict[str, Any]) -> SearchHit:
+    return SearchHit(
         title=text_of(row.get("title")), url=text_of(row.get("url")), snippet=text_of(row.get("content"))
     )

@@ -23,7 +23,7 @@ def current_call() -> Call:
     return _calling.get()
 
 
-class Core(Functions):
+class BuiltinSource(Functions):
     """Functions that know their caller, in the context it asked in."""
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import anyio
 from pydantic import Field
 
-from toolcrib.builtin.mixers import MIXERS, Loudness, Mixer
+from toolcrib.builtin.mixers import MIXERS, Mixer, VolumeLevel
 from toolcrib.errors import BusinessRuleError
 from toolcrib.sdk import AnyTool, ToolResult, tool
 
@@ -53,7 +53,7 @@ class Speaker:
             mixer, now = await self._find()
             return _volume(mixer, now)
 
-    async def _find(self) -> tuple[Mixer, Loudness]:
+    async def _find(self) -> tuple[Mixer, VolumeLevel]:
         for mixer in self._mixers:
             now = await mixer.loudness()
             if now is not None:
@@ -63,7 +63,7 @@ class Speaker:
         raise BusinessRuleError("NO_MIXER", f"{said}; run the gateway in the session of a user with sound")
 
 
-async def _apply(mixer: Mixer, now: Loudness, action: Action, level: int) -> bool:
+async def _apply(mixer: Mixer, now: VolumeLevel, action: Action, level: int) -> bool:
     if action in ("mute", "unmute"):
         return await mixer.set_muted(muted=action == "mute")
     done = await mixer.set_level(level)
@@ -71,14 +71,14 @@ async def _apply(mixer: Mixer, now: Loudness, action: Action, level: int) -> boo
     return done and (not now.muted or await mixer.set_muted(muted=False))
 
 
-def _target(action: Action, now: Loudness, level: int | None, step: int) -> int:
+def _target(action: Action, now: VolumeLevel, level: int | None, step: int) -> int:
     if action == "set" and level is None:
         raise BusinessRuleError("LEVEL_MISSING", "set needs a level from 0 to 100")
     wanted = {"set": level or 0, "up": now.level + step, "down": now.level - step}.get(action, now.level)
     return max(0, min(100, wanted))
 
 
-def _volume(mixer: Mixer, now: Loudness) -> Volume:
+def _volume(mixer: Mixer, now: VolumeLevel) -> Volume:
     return Volume(level=now.level, muted=now.muted, mixer=mixer.name)
 
 

@@ -32,7 +32,7 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SearchHit:
     """One page that was found."""
 
     title: str
@@ -41,17 +41,17 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hits:
+class SearchHits:
     """What was found, the best first."""
 
     query: str
-    results: list[Hit]
+    results: list[SearchHit]
 
 
-class Backend(Protocol):
+class SearchEngine(Protocol):
     """A search engine."""
 
-    async def search(self, query: str, *, limit: int, language: str) -> Sequence[Hit]:
+    async def search(self, query: str, *, limit: int, language: str) -> Sequence[SearchHit]:
         """Return at most `limit` pages, the best first."""
         ...
 
@@ -60,7 +60,7 @@ class Backend(Protocol):
         ...
 
 
-def search_web(backend: Backend | None) -> AnyTool:
+def search_web(backend: SearchEngine | None) -> AnyTool:
     """Make the tool over a search engine; without one it says what to set."""
 
     @tool(
@@ -77,7 +77,7 @@ def search_web(backend: Backend | None) -> AnyTool:
             str, Field(description="What to look for, in a few words.", min_length=1, max_length=256)
         ],
         limit: Annotated[int, Field(description="How many results at most.", ge=1, le=20)] = 5,
-    ) -> ToolResult[Hits]:
+    ) -> ToolResult[SearchHits]:
         """Search the web and return the best pages.
 
         Use it for news, facts that change, or anything not known from the conversation. Returns a list of
@@ -89,12 +89,12 @@ def search_web(backend: Backend | None) -> AnyTool:
             )
             raise BusinessRuleError("NOT_CONFIGURED", said)
         hits = list(await backend.search(query, limit=limit, language=ctx.language))
-        return ToolResult(data=Hits(query=query, results=hits), message=_spoken(hits))
+        return ToolResult(data=SearchHits(query=query, results=hits), message=_spoken(hits))
 
     return search
 
 
-def _spoken(hits: Sequence[Hit]) -> str:
+def _spoken(hits: Sequence[SearchHit]) -> str:
     if not hits:
         return "I found nothing about that."
     number = "one page" if len(hits) == 1 else f"{len(hits)} pages"

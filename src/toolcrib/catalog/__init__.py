@@ -1,7 +1,7 @@
 """What tools there are, now: one immutable snapshot, replaced whole."""
 
 from toolcrib.catalog.catalog import MOST_TOOLS, Catalog
-from toolcrib.catalog.overrides import Override, Overrides
+from toolcrib.catalog.overrides import Overrides, ToolOverride
 from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
 from toolcrib.catalog.pseudo_tools import (
     BESIDE,
@@ -11,10 +11,10 @@ from toolcrib.catalog.pseudo_tools import (
     GET_COMPLETE,
     READ,
     READ_COMPLETE,
-    Holding,
+    SourceExtras,
 )
 from toolcrib.catalog.snapshot import Snapshot
-from toolcrib.catalog.tool_entry import Examined, examine
+from toolcrib.catalog.tool_entry import ExaminedTool, examine
 
 __all__ = [
     "BESIDE",
@@ -26,14 +26,14 @@ __all__ = [
     "READ",
     "READ_COMPLETE",
     "Catalog",
-    "Examined",
-    "Holding",
+    "ExaminedTool",
     "Mode",
-    "Override",
     "Overrides",
     "PinChange",
     "Seen",
     "Snapshot",
+    "SourceExtras",
+    "ToolOverride",
     "examine",
     "seal",
 ]

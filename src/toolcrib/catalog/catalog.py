@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from toolcrib.catalog.change_log import ChangeLog
-from toolcrib.catalog.flat_names import KEY, FlatClaims, shadowed
-from toolcrib.catalog.name_claims import Claimed, Claims
+from toolcrib.catalog.flat_names import KEY, FlatNameClaims, shadowed
+from toolcrib.catalog.name_claims import Claimed, NameClaims
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
 from toolcrib.catalog.snapshot import Snapshot, by_app, spellings
-from toolcrib.catalog.source_entries import Stock, take
-from toolcrib.interfaces import Definition, Offer, Withheld
+from toolcrib.catalog.source_entries import SourceEntries, take
+from toolcrib.interfaces import Offer, StoredDefinition, Withheld
 from toolcrib.model import JsonObject, Tool
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Catalog:
         overrides: Overrides | None = None,
         claims: Mapping[str, str] | None = None,
         claimed: Claimed = _unkept,
-        known: Sequence[Definition] = (),
+        known: Sequence[StoredDefinition] = (),
         seen: Seen = _unkept,
     ) -> None:
         self.snapshot = Snapshot()
@@ -49,11 +49,11 @@ class Catalog:
         self.overrides = overrides or Overrides({})
         kept = claims or {}
         flat = {key: value for key, value in kept.items() if key.startswith(KEY)}
-        self._claims = Claims({key: kept[key] for key in kept if key not in flat}, sources, claimed)
-        self._flat = FlatClaims(flat, sources, claimed, added=added)
+        self._claims = NameClaims({key: kept[key] for key in kept if key not in flat}, sources, claimed)
+        self._flat = FlatNameClaims(flat, sources, claimed, added=added)
         self._pins = Pins(known, sources, seen)
         self._change_log = ChangeLog()
-        self._stock: dict[str, Stock] = {}
+        self._stock: dict[str, SourceEntries] = {}
         self._listeners: list[Callable[[Snapshot], None]] = []
 
     @property
@@ -152,7 +152,7 @@ class Catalog:
         for hear in self._listeners:
             hear(self.snapshot)
 
-    def _settled(self, stock: Sequence[Stock]) -> tuple[list[Tool], tuple[Withheld, ...]]:
+    def _settled(self, stock: Sequence[SourceEntries]) -> tuple[list[Tool], tuple[Withheld, ...]]:
         """Return the tools that are served, and all that are not."""
         offered = [tool for each in stock for tool in each.tools]
         over = _over(offered)

@@ -25,7 +25,7 @@ Contested = Mapping[str, tuple[Tool, ...]]
 """By folded flat name, where several tools claim one: those tools, the owner first."""
 
 
-class FlatClaims:
+class FlatNameClaims:
     """The ranks of the tools that claimed a flat name, kept in the store."""
 
     def __init__(

@@ -10,7 +10,7 @@ Claimed = Callable[[Mapping[str, str], Collection[str]], None]
 """Told what was claimed anew and what was given up, to keep it in the store."""
 
 
-class Claims:
+class NameClaims:
     """Folded exposed name to the canonical name of its owner."""
 
     def __init__(self, kept: Mapping[str, str], known: Sequence[str], claimed: Claimed) -> None:

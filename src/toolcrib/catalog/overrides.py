@@ -9,7 +9,7 @@ from toolcrib.model import Category, Deprecation, JsonObject, RateLimit, Respons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class ToolOverride:
     """The fields an operator may set; None leaves the tool's own."""
 
     description: str | None = None
@@ -66,7 +66,7 @@ class Override:
 class Overrides:
     """Overrides by canonical name or glob; a later one goes over an earlier one."""
 
-    def __init__(self, overrides: Mapping[str, Override]) -> None:
+    def __init__(self, overrides: Mapping[str, ToolOverride]) -> None:
         self.overrides = dict(overrides)
 
     def matching(self, tool: Tool) -> tuple[str, ...]:

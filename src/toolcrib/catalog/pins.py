@@ -11,7 +11,7 @@ from typing import Literal
 import orjson
 
 from toolcrib.catalog.canonical import canonical_form
-from toolcrib.interfaces import Definition
+from toolcrib.interfaces import StoredDefinition
 from toolcrib.model import JsonObject
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ LARGEST = 256 * 1024
 Mode = Literal["strict", "notify", "off"]
 """What becomes of a tool that has changed: hidden until it is approved, served and reported, or served."""
 
-Seen = Callable[[Sequence[Definition], Collection[str]], None]
+Seen = Callable[[Sequence[StoredDefinition], Collection[str]], None]
 """Told which definitions are new or other than before, and which names to forget, to keep it in the store."""
 
 
@@ -67,7 +67,7 @@ class Pins:
     """
 
     def __init__(
-        self, known: Sequence[Definition], sources: Sequence[str], seen: Seen, *, most: int = MOST_KEPT
+        self, known: Sequence[StoredDefinition], sources: Sequence[str], seen: Seen, *, most: int = MOST_KEPT
     ) -> None:
         self._kept = {each.name: each for each in known}
         self._hashed: dict[str, Mapping[str, tuple[JsonObject, str]]] = {}
@@ -117,14 +117,16 @@ class Pins:
         return {name: mark for name, (_, mark) in hashed.items()}
 
     def _remember(self, source: str, definitions: Mapping[str, JsonObject], seals: Mapping[str, str]) -> None:
-        now, fresh, left_out = time(), list[Definition](), 0
+        now, fresh, left_out = time(), list[StoredDefinition](), 0
         room = self._room(source)
         for name, definition in definitions.items():
             kept, mark = self._kept.get(name), seals[name]
             if not mark or (kept is None and len(fresh) >= room):
                 left_out += 1
             elif kept is None:
-                fresh.append(Definition(name=name, definition=definition, seal=mark, trusted=mark, seen=now))
+                fresh.append(
+                    StoredDefinition(name=name, definition=definition, seal=mark, trusted=mark, seen=now)
+                )
             elif kept.seal != mark or not kept.definition:
                 fresh.append(self._again(source, kept, definition, mark, now))
         fresh += self._emptied(source, definitions)
@@ -136,8 +138,8 @@ class Pins:
         self._left_out[source] = left_out
 
     def _again(
-        self, source: str, kept: Definition, definition: JsonObject, mark: str, now: float
-    ) -> Definition:
+        self, source: str, kept: StoredDefinition, definition: JsonObject, mark: str, now: float
+    ) -> StoredDefinition:
         """Return what is remembered of a tool that is not as it was seen last, or that was gone."""
         kept = _renewed(kept)
         if kept.seal == mark and kept.definition:
@@ -145,7 +147,7 @@ class Pins:
         self.changes[source] += kept.seal != mark
         return replace(kept, definition=definition, seal=mark, seen=now)
 
-    def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[Definition]:
+    def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[StoredDefinition]:
         """Of what is no longer offered the hashes will do: renaming its tools, a source could fill us up."""
         return [
             replace(_renewed(kept), definition={})
@@ -167,7 +169,7 @@ class Pins:
         return PinChange(name, good, mark, mode) if good or mode == "strict" else None
 
 
-def _renewed(kept: Definition) -> Definition:
+def _renewed(kept: StoredDefinition) -> StoredDefinition:
     """Return what an older version stored with the hashes of this one, as far as the definition is known."""
     if not kept.definition or seal_as_written(kept.definition) != kept.seal:
         return kept
@@ -175,7 +177,7 @@ def _renewed(kept: Definition) -> Definition:
     return replace(kept, seal=mark, trusted=mark if kept.trusted == kept.seal else kept.trusted)
 
 
-def _is_good_as_written(good: str, definition: JsonObject, mark: str, kept: Definition | None) -> bool:
+def _is_good_as_written(good: str, definition: JsonObject, mark: str, kept: StoredDefinition | None) -> bool:
     """Whether a good hash of an older version is that of this definition, or of one that means the same.
 
     The store keeps a definition as it was written when it was first seen in its canonical form, so the one

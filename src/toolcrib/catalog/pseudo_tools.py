@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from toolcrib.catalog.overrides import Overrides
-from toolcrib.interfaces import Materials
+from toolcrib.interfaces import SourceResources
 from toolcrib.model import Tool, fingerprint
 
 READ, READ_COMPLETE, FOLLOW = "resources/read", "resources/complete", "resources/subscribe"
@@ -19,15 +19,15 @@ _SAID = {READ: "Reads the resources of {}.", GET: "Gets the prompts of {}."}
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class SourceExtras:
     """What one source has besides tools, and the doors to it, by the names they have in their source."""
 
     source: str
-    materials: Materials
+    materials: SourceResources
     doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
 
 
-def hold(source: str, materials: Materials, overrides: Overrides, *, degraded: bool) -> Holding:
+def hold(source: str, materials: SourceResources, overrides: Overrides, *, degraded: bool) -> SourceExtras:
     """Put doors before what a source has; what the operator says of them by name or glob holds."""
     there = {READ: materials.has_resources, GET: materials.has_prompts}
     doors: dict[str, Tool] = {}
@@ -35,7 +35,7 @@ def hold(source: str, materials: Materials, overrides: Overrides, *, degraded: b
         door = doors[name] = _door(source, name, overrides, degraded=degraded)
         for other in BESIDE[name]:
             doors[other] = replace(door, name=f"{source}:{other}", exposed=f"{source}:{other}")
-    return Holding(source, materials, doors)
+    return SourceExtras(source, materials, doors)
 
 
 def _door(source: str, local: str, overrides: Overrides, *, degraded: bool) -> Tool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from toolcrib.catalog.flat_names import Contested, ordered
 from toolcrib.catalog.pins import PinChange
-from toolcrib.catalog.pseudo_tools import Holding
+from toolcrib.catalog.pseudo_tools import SourceExtras
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
 from toolcrib.names import fold
@@ -28,7 +28,7 @@ class Snapshot:
     shadowed: tuple[Withheld, ...] = ()
     """The tools whose flat name leads to another; they are served under their other names."""
     contested: Contested = field(default_factory=dict[str, tuple[Tool, ...]])
-    holdings: Mapping[str, Holding] = field(default_factory=dict[str, Holding])
+    holdings: Mapping[str, SourceExtras] = field(default_factory=dict[str, SourceExtras])
     """What each source has besides tools, in the order of the sources; a source not here was never asked."""
     plain: tuple[Tool, ...] = ()
     """The tools that are of no app, in order."""

@@ -5,37 +5,43 @@ from dataclasses import dataclass, replace
 
 from toolcrib.catalog.overrides import Overrides
 from toolcrib.catalog.pins import PinChange, Pins
-from toolcrib.catalog.pseudo_tools import Holding, hold
-from toolcrib.catalog.tool_entry import Entry, Examined, enter
+from toolcrib.catalog.pseudo_tools import SourceExtras, hold
+from toolcrib.catalog.tool_entry import ExaminedTool, ToolEntry, enter
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
+class SourceEntries:
     """Kept whole, so that all of it can enter again when the operator says something else."""
 
     offer: Offer
     degraded: bool
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ToolEntry]
     tools: tuple[Tool, ...]
     withheld: tuple[Withheld, ...]
     repaired: Mapping[str, tuple[str, ...]]
     changed: Mapping[str, PinChange]
-    holding: Holding | None
+    holding: SourceExtras | None
     """What it has besides tools, where that is known."""
 
 
 def take(
-    source: str, offer: Offer, before: Stock | None, overrides: Overrides, pins: Pins, *, degraded: bool
-) -> Stock:
+    source: str,
+    offer: Offer,
+    before: SourceEntries | None,
+    overrides: Overrides,
+    pins: Pins,
+    *,
+    degraded: bool,
+) -> SourceEntries:
     """Take in what a source offers; `before` spares the work on what is still the same."""
     entries, withheld = _entered(source, offer, before, overrides)
     fit = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
     definitions = {tool.name: offer.definitions[tool.name] for tool in fit if tool.name in offer.definitions}
     changed = pins.look(source, definitions)
     besides = offer.materials
-    return Stock(
+    return SourceEntries(
         offer=offer,
         degraded=degraded,
         entries=entries,
@@ -48,17 +54,17 @@ def take(
 
 
 def _entered(
-    source: str, offer: Offer, before: Stock | None, overrides: Overrides
-) -> tuple[dict[str, Entry], tuple[Withheld, ...]]:
-    known: Mapping[str, Entry] = {} if before is None else before.entries
-    entries: dict[str, Entry] = {}
+    source: str, offer: Offer, before: SourceEntries | None, overrides: Overrides
+) -> tuple[dict[str, ToolEntry], tuple[Withheld, ...]]:
+    known: Mapping[str, ToolEntry] = {} if before is None else before.entries
+    entries: dict[str, ToolEntry] = {}
     withheld = list(offer.withheld)
     for tool in offer.tools:
         if tool.name in entries:
             withheld.append(Withheld(tool.name, source, "it is offered twice; the first one is served"))
             continue
         ready = offer.examined.get(tool.name)
-        examined = ready if isinstance(ready, Examined) else None
+        examined = ready if isinstance(ready, ExaminedTool) else None
         entry = entries[tool.name] = enter(tool, overrides, known.get(tool.name), examined)
         if isinstance(entry.outcome, Withheld):
             withheld.append(entry.outcome)
@@ -72,7 +78,7 @@ def _flagged(tool: Tool, change: PinChange | None, *, degraded: bool) -> Tool:
     return replace(tool, degraded=degraded, changed=changed)
 
 
-def _repaired(offer: Offer, entries: Mapping[str, Entry]) -> dict[str, tuple[str, ...]]:
+def _repaired(offer: Offer, entries: Mapping[str, ToolEntry]) -> dict[str, tuple[str, ...]]:
     repaired = {name: tuple(repairs) for name, repairs in offer.repaired.items()}
     for name, entry in entries.items():
         if entry.repairs:

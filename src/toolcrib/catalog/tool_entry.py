@@ -11,11 +11,11 @@ from toolcrib.errors import Refused
 from toolcrib.interfaces import Withheld
 from toolcrib.model import JsonObject, Tool, fingerprint
 from toolcrib.names import canonical, safe
-from toolcrib.schemas import BadSchema, check, too_deep
+from toolcrib.schemas import InvalidSchema, check, too_deep
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSchemas:
     """The schemas of a tool as they are served, and what had to be changed for it."""
 
     takes: JsonObject
@@ -24,20 +24,20 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ExaminedTool:
     """What a tool is found to be, whatever the operator says of it; for a large one that takes a while."""
 
     offered: Tool
     mark: str
     """Fingerprint of the tool as it was offered; empty where it has none."""
-    checked: Checked | Withheld
+    checked: CheckedSchemas | Withheld
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """What became of a tool, and all it depends on."""
 
-    examined: Examined
+    examined: ExaminedTool
     overrides: Overrides
     outcome: Tool | Withheld
 
@@ -45,45 +45,45 @@ class Entry:
     def repairs(self) -> tuple[str, ...]:
         """What had to be changed for the tool to be usable."""
         checked = self.examined.checked
-        return checked.repairs if isinstance(checked, Checked) else ()
+        return checked.repairs if isinstance(checked, CheckedSchemas) else ()
 
 
-def examine(offered: Tool, before: Examined | None = None) -> Examined:
+def examine(offered: Tool, before: ExaminedTool | None = None) -> ExaminedTool:
     """Look at a tool. What was looked at `before` and is still the same is not again."""
     if before is not None and before.offered is offered:
         return before
     try:
         mark = _mark(offered)
-    except BadSchema as error:
-        return Examined(offered, "", _unusable(offered, error))
+    except InvalidSchema as error:
+        return ExaminedTool(offered, "", _unusable(offered, error))
     if before is not None and before.mark == mark:
-        return Examined(offered, mark, before.checked)
-    return Examined(offered, mark, _check(offered))
+        return ExaminedTool(offered, mark, before.checked)
+    return ExaminedTool(offered, mark, _check(offered))
 
 
 def enter(
-    offered: Tool, overrides: Overrides, before: Entry | None, examined: Examined | None = None
-) -> Entry:
+    offered: Tool, overrides: Overrides, before: ToolEntry | None, examined: ExaminedTool | None = None
+) -> ToolEntry:
     """Let a tool in or say why not; one that was `examined` ahead of time is not looked at again."""
     known = None if before is None else before.examined
     if examined is None or examined.offered is not offered:
         examined = examine(offered, known)
     if before is not None and before.overrides is overrides and before.examined.mark == examined.mark != "":
         return before
-    return Entry(examined, overrides, _outcome(examined, overrides))
+    return ToolEntry(examined, overrides, _outcome(examined, overrides))
 
 
 def _mark(offered: Tool) -> str:
     # The bounds come first: what shares its parts can be small in memory and endless on paper.
     excess = too_deep((offered.input_schema, offered.output_schema, offered.annotations))
     if excess:
-        raise BadSchema("#", f"it {excess}")
+        raise InvalidSchema("#", f"it {excess}")
     try:
         # What cannot be written would be missed by nobody until it is: then the whole list fails with it.
         dumps(offered, default=_plain)
         return fingerprint(offered)
     except TypeError as error:
-        raise BadSchema("#", f"it is not JSON: {error}") from error
+        raise InvalidSchema("#", f"it is not JSON: {error}") from error
 
 
 def _plain(value: object) -> object:
@@ -95,21 +95,21 @@ def _plain(value: object) -> object:
     raise TypeError
 
 
-def _check(offered: Tool) -> Checked | Withheld:
+def _check(offered: Tool) -> CheckedSchemas | Withheld:
     try:
         canonical(offered.source, offered.local)
         takes = check(offered.input_schema)
         gives = None if offered.output_schema is None else check(offered.output_schema, root=None)
     except Refused as error:
         return Withheld(offered.name, offered.source, str(error))
-    except BadSchema as error:
+    except InvalidSchema as error:
         return _unusable(offered, error)
     if gives is None:
-        return Checked(takes.schema, None, takes.repairs)
-    return Checked(takes.schema, gives.schema, takes.repairs + gives.repairs)
+        return CheckedSchemas(takes.schema, None, takes.repairs)
+    return CheckedSchemas(takes.schema, gives.schema, takes.repairs + gives.repairs)
 
 
-def _outcome(examined: Examined, overrides: Overrides) -> Tool | Withheld:
+def _outcome(examined: ExaminedTool, overrides: Overrides) -> Tool | Withheld:
     checked, offered = examined.checked, examined.offered
     if isinstance(checked, Withheld):
         return checked
@@ -123,5 +123,5 @@ def _outcome(examined: Examined, overrides: Overrides) -> Tool | Withheld:
     return replace(tool, fingerprint=examined.mark if same else fingerprint(tool))
 
 
-def _unusable(offered: Tool, error: BadSchema) -> Withheld:
+def _unusable(offered: Tool, error: InvalidSchema) -> Withheld:
     return Withheld(offered.name, offered.source, f"its schema cannot be used: {error}")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.output import complain, hint, say, show_json, show_table
-from toolcrib.cli.target import Place, at_place, json_option
+from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.errors import Refused, spell
 from toolcrib.model import JsonObject, Problem
 
@@ -26,15 +26,15 @@ def command() -> None:
 
 
 @command.command("list")
-@at_place
+@with_target
 @json_option
-def list_(place: Place, *, as_json: bool) -> int:
+def list_(place: Target, *, as_json: bool) -> int:
     """List the apps."""
 
-    async def work(desk: Desk) -> Sequence[JsonObject]:
+    async def work(desk: Backend) -> Sequence[JsonObject]:
         return await desk.apps()
 
-    apps = at_desk(place, work)
+    apps = with_backend(place, work)
     if as_json:
         show_json({"apps": apps})
         return 0
@@ -46,9 +46,9 @@ def list_(place: Place, *, as_json: bool) -> int:
 
 @command.command("publish")
 @click.argument("module", metavar="MODULE[:NAME]")
-@at_place
+@with_target
 @json_option
-def publish(place: Place, *, module: str, as_json: bool) -> int:
+def publish(place: Target, *, module: str, as_json: bool) -> int:
     """Send in the tools of the AppServer in MODULE, called NAME where there are several.
 
     They take the place of the app's tools whole. Where one has a fault, every fault is named by its path and
@@ -56,11 +56,11 @@ def publish(place: Place, *, module: str, as_json: bool) -> int:
     """
     app = _found(module)
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.define_tools(app.package, app.get_tool_definitions())
 
     try:
-        published = at_desk(place, work, lasting=True)
+        published = with_backend(place, work, lasting=True)
     except Refused as refused:
         if not refused.problem.details.get("faults"):
             raise

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.backend import AuditFilters, Desk, at_desk
+from toolcrib.cli.backend import AuditFilters, Backend, with_backend
 from toolcrib.cli.output import complain, hint, say, show_json, show_table
-from toolcrib.cli.target import Place, at_place, json_option
+from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
@@ -36,7 +36,7 @@ def _moment(_context: click.Context, _option: click.Parameter, given: str | None
 
 
 @click.group("audit", invoke_without_command=True)
-@at_place
+@with_target
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_RECORDS),
@@ -50,16 +50,16 @@ def _moment(_context: click.Context, _option: click.Parameter, given: str | None
 @click.option("--since", callback=_moment, metavar="WHEN", help="Not older than this day or moment (UTC).")
 @json_option
 def command(
-    place: Place, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
+    place: Target, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
 ) -> int:
     """List administrative actions and failed authentications, the newest first."""
     if click.get_current_context().invoked_subcommand is not None:
         return 0
 
-    async def work(desk: Desk) -> list[JsonObject]:
+    async def work(desk: Backend) -> list[JsonObject]:
         return await desk.audit(AuditFilters(limit=limit, actor=actor, action=action, since=since))
 
-    records = at_desk(place, work)
+    records = with_backend(place, work)
     if as_json:
         show_json({"records": records})
         return 0
@@ -70,11 +70,11 @@ def command(
 
 
 @command.command("verify")
-@at_place
+@with_target
 @click.option("--head", metavar="HASH", help="A head printed earlier: nothing up to it may be missing.")
 @click.option("--allow-empty", is_flag=True, help="Accept a store that holds no records, as a new one does.")
 @json_option
-def verify(place: Place, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
+def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
     """Check that no record was changed, removed or inserted, and print the newest record's hash.
 
     Keep that hash elsewhere: with --head it proves later that no records were cut off the end. Exits with
@@ -82,13 +82,13 @@ def verify(place: Place, *, head: str | None, allow_empty: bool, as_json: bool) 
     no record in it.
     """
 
-    async def work(desk: Desk) -> "ChainCheck":
+    async def work(desk: Backend) -> "ChainCheck":
         from toolcrib.observe.audit_chain import check_chain
 
         return await check_chain(_all(desk), head)
 
     _check_store(place)
-    found = at_desk(place, work)
+    found = with_backend(place, work)
     faults = _faults(found, head, allow_empty=allow_empty)
     if as_json:
         broken = None if found.intact else {"number": found.broken, "reason": found.reason}
@@ -102,7 +102,7 @@ def verify(place: Place, *, head: str | None, allow_empty: bool, as_json: bool) 
     return 1 if faults else 0
 
 
-def _check_store(place: Place) -> None:
+def _check_store(place: Target) -> None:
     """Refuse to verify a store that is not there: an empty one in its place would be unbroken."""
     from toolcrib.cli.local_backend import missing_store
 
@@ -123,7 +123,7 @@ def _faults(found: "ChainCheck", head: str | None, *, allow_empty: bool) -> list
     return faults
 
 
-async def _all(desk: Desk) -> AsyncGenerator[JsonObject]:
+async def _all(desk: Backend) -> AsyncGenerator[JsonObject]:
     """Go through all records, the newest first, a page at a time."""
     before: int | None = None
     while True:

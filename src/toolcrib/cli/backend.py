@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from toolcrib.cli import startup_gc
-from toolcrib.cli.target import Place, View
+from toolcrib.cli.target import CallerView, Target
 from toolcrib.model import JsonObject, Progress
 
 T = TypeVar("T")
@@ -22,20 +22,25 @@ class AuditFilters(TypedDict, total=False):
     since: float | None
 
 
-class Desk(Protocol):
+class Backend(Protocol):
     """Where requests are handed in. Answers are spelled as REST spells them; a refusal is a ToolcribError."""
 
     async def listing(
-        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+        self,
+        view: CallerView,
+        *,
+        format: str | None = None,
+        style: str | None = None,
+        search: str | None = None,
     ) -> JsonObject:
         """List the tools, and say how many were cut and which are withheld, where some are."""
         ...
 
-    async def tools(self, view: View) -> list[JsonObject]:
+    async def tools(self, view: CallerView) -> list[JsonObject]:
         """Return the tools that are listed."""
         ...
 
-    async def tool(self, name: str, view: View) -> JsonObject | None:
+    async def tool(self, name: str, view: CallerView) -> JsonObject | None:
         """Find one tool by any of its names."""
         ...
 
@@ -43,7 +48,7 @@ class Desk(Protocol):
         self,
         name: str,
         arguments: JsonObject,
-        view: View,
+        view: CallerView,
         *,
         timeout: float | None = None,
         idempotency_key: str | None = None,
@@ -52,7 +57,7 @@ class Desk(Protocol):
         """Call a tool; how it ends is in the answer."""
         ...
 
-    async def explain(self, name: str, view: View) -> JsonObject:
+    async def explain(self, name: str, view: CallerView) -> JsonObject:
         """Say why a tool may be used or not."""
         ...
 
@@ -111,7 +116,7 @@ class Desk(Protocol):
         ...
 
 
-def at_desk(place: Place, work: Callable[[Desk], Awaitable[T]], *, lasting: bool = False) -> T:
+def with_backend(place: Target, work: Callable[[Backend], Awaitable[T]], *, lasting: bool = False) -> T:
     """Open the desk of a place and do some work there; `lasting` work leaves something in the store."""
     import anyio
 
@@ -123,11 +128,11 @@ def at_desk(place: Place, work: Callable[[Desk], Awaitable[T]], *, lasting: bool
     return anyio.run(run)
 
 
-def _desk(place: Place, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
+def _desk(place: Target, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
     if place.url is not None and place.key is not None:
-        from toolcrib.cli.remote_backend import remote_desk
+        from toolcrib.cli.remote_backend import remote_backend
 
-        return remote_desk(place.url, place.key)
-    from toolcrib.cli.local_backend import local_desk
+        return remote_backend(place.url, place.key)
+    from toolcrib.cli.local_backend import local_backend
 
-    return local_desk(place, lasting=lasting)
+    return local_backend(place, lasting=lasting)

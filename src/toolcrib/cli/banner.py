@@ -13,7 +13,7 @@ from toolcrib.config import home
 from toolcrib.config.load import ADMIN_KEY
 from toolcrib.identity.admin import FILE
 from toolcrib.model import JsonObject
-from toolcrib.runtime import House
+from toolcrib.runtime import Runtime
 from toolcrib.version import VERSION
 
 LINK_COMMAND = "toolcrib link"
@@ -21,10 +21,10 @@ _APP = "com.toolcrib.reminder"
 
 
 @dataclass(frozen=True)
-class Welcome:
+class Banner:
     """Shown once, on standard output. It holds no key, only where the key is."""
 
-    house: House
+    house: Runtime
     env: Mapping[str, str]
     demo: bool = False
     """Whether apps of the demonstration may be there to be tried."""

@@ -6,18 +6,18 @@ from typing import Any
 import click
 
 from toolcrib.cli.arguments import fitted, read
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.error_output import DEBUG
 from toolcrib.cli.output import complain, hint, say, show_json, show_value
-from toolcrib.cli.progress_bar import Meter
-from toolcrib.cli.target import Place, View, at_place, json_option, with_view
+from toolcrib.cli.progress_bar import ProgressBar
+from toolcrib.cli.target import CallerView, Target, json_option, with_target, with_view
 from toolcrib.model import JsonObject
 
 
 @click.command("call")
 @click.argument("name")
 @click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE]...")
-@at_place
+@with_target
 @with_view
 @click.option(
     "--timeout",
@@ -32,8 +32,8 @@ from toolcrib.model import JsonObject
 )
 @json_option
 def command(
-    place: Place,
-    view: View,
+    place: Target,
+    view: CallerView,
     *,
     name: str,
     arguments: Sequence[str],
@@ -48,14 +48,14 @@ def command(
     """
     given = read(arguments)
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         ready = given if isinstance(given, Mapping) else await _fitted(desk, name, given, view)
-        with Meter() as meter:
+        with ProgressBar() as meter:
             return await desk.call(
                 name, ready, view, timeout=timeout, idempotency_key=idempotency_key, on_progress=meter.show
             )
 
-    result = at_desk(place, work, lasting=idempotency_key is not None)
+    result = with_backend(place, work, lasting=idempotency_key is not None)
     if as_json:
         show_json(result)
     elif not result["success"]:
@@ -67,7 +67,7 @@ def command(
     return 0 if result["success"] and "inputRequired" not in result else 1
 
 
-async def _fitted(desk: Desk, name: str, pairs: Sequence[tuple[str, str]], view: View) -> JsonObject:
+async def _fitted(desk: Backend, name: str, pairs: Sequence[tuple[str, str]], view: CallerView) -> JsonObject:
     tool = await desk.tool(name, view)
     return fitted(pairs, {} if tool is None else tool["inputSchema"])
 

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.target import Place, at_place, json_option
+from toolcrib.cli.target import Target, json_option, with_target
 
 if TYPE_CHECKING:
-    from toolcrib.testing.module_check import Report
+    from toolcrib.testing.module_check import ModuleReport
 
 
 @click.command("check")
 @click.argument("module", required=False)
-@at_place
+@with_target
 @click.option("--all", "everything", is_flag=True, help="Show every item of the checklist for every tool.")
 @click.option(
     "--run-mutations", is_flag=True, help="Run the examples of tools that may change something too."
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    place: Place,
+    place: Target,
     *,
     module: str | None,
     everything: bool,
@@ -49,9 +49,9 @@ def command(
     if publish and module is None:
         raise click.UsageError("--publish keeps the definitions of a module: name it")
     from toolcrib.cli.check_output import show
-    from toolcrib.cli.check_run import Look
+    from toolcrib.cli.check_run import CheckRun
 
-    look = Look(run_mutations=run_mutations, user=user)
+    look = CheckRun(run_mutations=run_mutations, user=user)
     if place.url is not None:
         look.at_running(place)
     else:
@@ -62,7 +62,7 @@ def command(
     return show(look.found, look.tools, everything=everything, as_json=as_json)
 
 
-def _report(place: Place, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
+def _report(place: Target, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
     if publish:
         raise click.UsageError("--format only looks at schemas: leave out --publish and --run-mutations")
     from toolcrib.cli.check_format import report
@@ -70,7 +70,7 @@ def _report(place: Place, module: str | None, format: str, *, publish: bool, as_
     return report(place, module, format, as_json=as_json)
 
 
-def _publish(report: "Report") -> None:
+def _publish(report: "ModuleReport") -> None:
     from toolcrib.cli.output import hint
     from toolcrib.testing.module_check import publish_module
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from toolcrib.cli.config_document import has_store, read_document, with_overlay
-from toolcrib.config import ConfigError, Document, Fault
+from toolcrib.config import ConfigError, ConfigFault, Document
 from toolcrib.errors import ToolcribError
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
     from toolcrib.interfaces import AppRecord
-    from toolcrib.sdk.published import Breach
-    from toolcrib.testing.module_check import Checked
+    from toolcrib.sdk.published import CompatibilityBreach
+    from toolcrib.testing.module_check import CheckedTool
 
 Level = Literal["fault", "short", "warning", "person"]
 FAILING = ("fault", "short")
@@ -23,7 +23,7 @@ _FINE = ("up", "asleep")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class CheckFinding:
     """One thing to know. A fault or a shortfall fails the check; a warning or a question does not."""
 
     level: Level
@@ -33,18 +33,18 @@ class Found:
     line: int | None = None
 
 
-def of_config(config: str | None) -> tuple[Document | None, list[Found]]:
+def of_config(config: str | None) -> tuple[Document | None, list[CheckFinding]]:
     """Check a config file; the document is there if it can be used."""
     try:
         document = anyio.run(with_overlay, read_document(config))
     except ConfigError as error:
         return None, [_of_fault(each, "fault") for each in error.faults]
     except ToolcribError as error:
-        return None, [Found(level="fault", where="store", message=str(error), rule="store")]
+        return None, [CheckFinding(level="fault", where="store", message=str(error), rule="store")]
     return document, [_of_fault(each, "warning") for each in document.warnings]
 
 
-def of_stored_apps(document: Document) -> list[Found]:
+def of_stored_apps(document: Document) -> list[CheckFinding]:
     """Name the apps in the store whose address is refused, or would be if it were given now."""
     from toolcrib.config.open_store import open_store_of
     from toolcrib.runtime.convert import rules_of
@@ -59,41 +59,46 @@ def of_stored_apps(document: Document) -> list[Found]:
     rules, apps = rules_of(document), anyio.run(read) if has_store(document) else ()
     judged = ((app, rules.remark(app.public_url, app.url_giver)) for app in apps if app.public_url)
     return [
-        Found(level="warning", where=f"apps.{app.package}", message=f"its publicUrl {remark}", rule="address")
+        CheckFinding(
+            level="warning", where=f"apps.{app.package}", message=f"its publicUrl {remark}", rule="address"
+        )
         for app, remark in judged
         if remark is not None
     ]
 
 
-def _of_fault(fault: Fault, level: Level) -> Found:
+def _of_fault(fault: ConfigFault, level: Level) -> CheckFinding:
     line = None if fault.place is None else fault.place.line
     place = fault.file if line is None else f"{fault.file}:{line}"
     where = " ".join(part for part in (place, fault.path) if part)
-    return Found(level=level, where=where, message=fault.message, rule="config", line=line)
+    return CheckFinding(level=level, where=where, message=fault.message, rule="config", line=line)
 
 
-def of_status(status: JsonObject) -> list[Found]:
+def of_status(status: JsonObject) -> list[CheckFinding]:
     """Read what a running gateway says is wrong with it."""
     withheld = [
-        Found(level="fault", where=each["name"], message=each["reason"], rule="withheld")
+        CheckFinding(level="fault", where=each["name"], message=each["reason"], rule="withheld")
         for each in status["withheld"]
     ]
     shadowed = [
-        Found(level="warning", where=each["name"], message=each["reason"], rule="flat_name")
+        CheckFinding(level="warning", where=each["name"], message=each["reason"], rule="flat_name")
         for each in status.get("shadowed", ())
     ]
     down = [
-        Found(level="fault", where=each["id"], message=each["lastError"] or each["state"], rule="source")
+        CheckFinding(
+            level="fault", where=each["id"], message=each["lastError"] or each["state"], rule="source"
+        )
         for each in status["sources"]
         if each["state"] not in _FINE
     ]
     said = [
-        Found(level="warning", where="config", message=each, rule="config") for each in status["warnings"]
+        CheckFinding(level="warning", where="config", message=each, rule="config")
+        for each in status["warnings"]
     ]
     return [*down, *withheld, *shadowed, *said]
 
 
-def of_degraded(tools: Iterable[JsonObject]) -> Iterator[Found]:
+def of_degraded(tools: Iterable[JsonObject]) -> Iterator[CheckFinding]:
     """Name the tools that are listed though their source is down."""
     lost: dict[str, list[str]] = {}
     for tool in tools:
@@ -101,30 +106,32 @@ def of_degraded(tools: Iterable[JsonObject]) -> Iterator[Found]:
             lost.setdefault(tool["source"], []).append(tool["names"]["qualified"])
     for source, names in lost.items():
         said = f"listed, and not to be called until {source} is up: {', '.join(names)}"
-        yield Found(level="warning", where=source, message=said, rule="degraded")
+        yield CheckFinding(level="warning", where=source, message=said, rule="degraded")
 
 
-def of_breaches(source: str, breaches: "Sequence[Breach]") -> Iterator[Found]:
+def of_breaches(source: str, breaches: "Sequence[CompatibilityBreach]") -> Iterator[CheckFinding]:
     """Tell what has changed against what was published."""
     for each in breaches:
-        yield Found(level=each.level, where=f"{source}:{each.tool}", message=each.message, rule="published")
+        yield CheckFinding(
+            level=each.level, where=f"{source}:{each.tool}", message=each.message, rule="published"
+        )
 
 
-def of_tool(checked: "Checked") -> Iterator[Found]:
+def of_tool(checked: "CheckedTool") -> Iterator[CheckFinding]:
     """Tell what falls short in a tool; in one line and as a warning where somebody else defines it."""
     name, short = checked.tool.name, list(checked.shortfalls())
     if checked.standing != "foreign":
-        yield from (Found(level="short", where=name, message=said, rule=rule) for rule, said in short)
+        yield from (CheckFinding(level="short", where=name, message=said, rule=rule) for rule, said in short)
     elif short:
         rules = ", ".join(dict.fromkeys(rule for rule, _ in short))
         said = (
             f"could be better in {rules}: mend it where it is defined, or with `overrides`; --all tells more"
         )
-        yield Found(level="warning", where=name, message=said, rule="checklist")
+        yield CheckFinding(level="warning", where=name, message=said, rule="checklist")
 
 
-def for_a_person(checked: "Checked") -> Iterator[Found]:
+def for_a_person(checked: "CheckedTool") -> Iterator[CheckFinding]:
     """Tell what no program can judge."""
     for item, each in checked.judged.items():
         if each.verdict == "person" and checked.standing == "own":
-            yield Found(level="person", where=checked.tool.name, message=each.message, rule=item)
+            yield CheckFinding(level="person", where=checked.tool.name, message=each.message, rule=item)

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, replace
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.config_document import IN_MEMORY
 from toolcrib.cli.output import Row, say, show_json, show_table
-from toolcrib.cli.target import Place, View
+from toolcrib.cli.target import CallerView, Target
 from toolcrib.cli.tool_parsing import tool_of
 from toolcrib.formats import PROVIDERS
 from toolcrib.interfaces import Loss
@@ -18,7 +18,7 @@ _COLUMNS = ("", "Where", "What is not said")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class FormatReport:
     """One tool, as a provider hears of it."""
 
     name: str
@@ -50,15 +50,15 @@ class Told:
         return said if self.reason is None else {**said, "reason": self.reason}
 
 
-def report(place: Place, module: str | None, format: str, *, as_json: bool) -> int:
+def report(place: Target, module: str | None, format: str, *, as_json: bool) -> int:
     """Print how a provider is told of the tools of a place or a module; 1 where one cannot be declared."""
     if format not in PROVIDERS:
         raise click.UsageError(f"--format must be one of {', '.join(PROVIDERS)}")
 
-    async def ask(desk: Desk) -> tuple[Told, ...]:
+    async def ask(desk: Backend) -> tuple[FormatReport, ...]:
         return await _asked(desk, format)
 
-    found = at_desk(place, ask) if module is None else _of_module(module, format)
+    found = with_backend(place, ask) if module is None else _of_module(module, format)
     if as_json:
         tools = {each.name: each.as_json() for each in found}
         ok = all(each.reason is None for each in found)
@@ -68,22 +68,22 @@ def report(place: Place, module: str | None, format: str, *, as_json: bool) -> i
     return int(any(each.reason is not None for each in found))
 
 
-async def _asked(desk: Desk, format: str, source: str | None = None) -> tuple[Told, ...]:
-    listing = await desk.listing(View(), format=format)
+async def _asked(desk: Backend, format: str, source: str | None = None) -> tuple[FormatReport, ...]:
+    listing = await desk.listing(CallerView(), format=format)
     withheld = {each["name"]: each["reason"] for each in listing.get("withheld", ())}
-    tools = [tool_of(each, "function") for each in await desk.tools(View())]
+    tools = [tool_of(each, "function") for each in await desk.tools(CallerView())]
     return tuple(
-        Told(name=each.name, losses=PROVIDERS[format].losses(each), reason=withheld.get(each.name))
+        FormatReport(name=each.name, losses=PROVIDERS[format].losses(each), reason=withheld.get(each.name))
         for each in tools
         if source in (None, each.source)
     )
 
 
-def _of_module(named: str, format: str) -> tuple[Told, ...]:
+def _of_module(named: str, format: str) -> tuple[FormatReport, ...]:
     """Serve a module in a gateway of its own, which tells what a provider would hear of it."""
     import anyio
 
-    from toolcrib.cli.local_backend import LocalDesk
+    from toolcrib.cli.local_backend import LocalBackend
     from toolcrib.cli.log_silencing import quiet
     from toolcrib.config import default_document
     from toolcrib.crib import Crib
@@ -91,16 +91,16 @@ def _of_module(named: str, format: str) -> tuple[Told, ...]:
 
     document = replace(default_document({}), store=IN_MEMORY)
 
-    async def run() -> tuple[Told, ...]:
+    async def run() -> tuple[FormatReport, ...]:
         async with Crib(document=replace(document, functions=(module.name,))) as crib:
-            return await _asked(LocalDesk(crib), format, module.source)
+            return await _asked(LocalBackend(crib), format, module.source)
 
     with quiet(document):
         module = find_module(named)
         return anyio.run(run)
 
 
-def _show(found: Sequence[Told], format: str) -> None:
+def _show(found: Sequence[FormatReport], format: str) -> None:
     show_table(_COLUMNS, [row for each in found for row in each.rows()])
     exact = sum(each.exact for each in found)
     say(f"{format}: {exact} of {len(found)} tools are declared exactly as they are.")

@@ -4,17 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from toolcrib.cli.check_findings import FAILING, Found, for_a_person, of_tool
+from toolcrib.cli.check_findings import FAILING, CheckFinding, for_a_person, of_tool
 from toolcrib.cli.output import Row, say, show_json, show_table
 
 if TYPE_CHECKING:
-    from toolcrib.testing.module_check import Checked
+    from toolcrib.testing.module_check import CheckedTool
 
 _COLUMNS = ("", "Where", "What to do")
 
 
 def show(
-    found: Sequence[Found], tools: "Sequence[Checked]" = (), *, everything: bool = False, as_json: bool
+    found: Sequence[CheckFinding],
+    tools: "Sequence[CheckedTool]" = (),
+    *,
+    everything: bool = False,
+    as_json: bool,
 ) -> int:
     """Print what was found and return the exit code."""
     findings = [*found, *(each for tool in tools for each in of_tool(tool))]
@@ -35,19 +39,19 @@ def show(
     return int(failed)
 
 
-def _sum_up(tools: "Sequence[Checked]") -> None:
+def _sum_up(tools: "Sequence[CheckedTool]") -> None:
     from toolcrib.sdk.checklist import tally
 
     for tool in tools:
         say(f"{tool.tool.name}: {tally(tool.judged)}")
 
 
-def _open_items(findings: Sequence[Found], tools: "Sequence[Checked]") -> Iterator[Row]:
+def _open_items(findings: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
     yield from map(_row, findings)
     yield from (_row(each) for tool in tools for each in for_a_person(tool))
 
 
-def _every_item(found: Sequence[Found], tools: "Sequence[Checked]") -> Iterator[Row]:
+def _every_item(found: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
     yield from map(_row, found)
     for tool in tools:
         name = tool.tool.name
@@ -55,7 +59,7 @@ def _every_item(found: Sequence[Found], tools: "Sequence[Checked]") -> Iterator[
         yield from (("short", f"{name} {each.rule}", each.message) for each in tool.more)
 
 
-def _row(found: Found) -> Row:
+def _row(found: CheckFinding) -> Row:
     """A thing about a tool is placed by its item, as one about a config is by its path."""
     about_a_tool = found.level in ("short", "person") or found.rule == "published"
     return found.level, f"{found.where} {found.rule}" if about_a_tool else found.where, found.message

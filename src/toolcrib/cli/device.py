@@ -10,11 +10,11 @@ import click
 from toolcrib.cli import startup_gc
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import console, in_terminal
-from toolcrib.cli.target import Place, at_running, json_option
+from toolcrib.cli.target import Target, json_option, with_running_gateway
 
 if TYPE_CHECKING:
-    from toolcrib.cli.glasses.renderers import Show
-    from toolcrib.cli.glasses.simulate import Wish
+    from toolcrib.cli.glasses.renderers import Renderer
+    from toolcrib.cli.glasses.simulate import SimulationOptions
 
 
 @click.group("device")
@@ -23,7 +23,7 @@ def command() -> None:
 
 
 @command.command("simulate")
-@at_running
+@with_running_gateway
 @click.option(
     "--model",
     default="Simulated Glasses",
@@ -43,7 +43,7 @@ def command() -> None:
 )
 @json_option
 def simulate(
-    place: Place,
+    place: Target,
     *,
     model: str,
     user: str,
@@ -62,15 +62,15 @@ def simulate(
     if not (user and user.isprintable()):
         raise click.UsageError("--user must be printable text")
     url, key = reached(place)
-    from toolcrib.cli.glasses.simulate import Wish
+    from toolcrib.cli.glasses.simulate import SimulationOptions
 
-    wish = Wish(model=model, user=user, language=language, voice=not no_voice, stay=stay)
+    wish = SimulationOptions(model=model, user=user, language=language, voice=not no_voice, stay=stay)
     with opening(place, url), _shown(as_json=as_json) as show:
         _wear(url, key, wish, show)
     return 0
 
 
-def _wear(url: str, key: str, wish: "Wish", show: "Show") -> None:
+def _wear(url: str, key: str, wish: "SimulationOptions", show: "Renderer") -> None:
     import anyio
 
     from toolcrib.cli.glasses.gateway_connection import line_to
@@ -89,17 +89,17 @@ def _wear(url: str, key: str, wish: "Wish", show: "Show") -> None:
 
 
 @contextmanager
-def _shown(*, as_json: bool) -> "Generator[Show]":
-    from toolcrib.cli.glasses.renderers import DrawnShow, JsonShow, PlainShow
+def _shown(*, as_json: bool) -> "Generator[Renderer]":
+    from toolcrib.cli.glasses.renderers import DrawnRenderer, JsonRenderer, PlainRenderer
 
     if as_json:
-        yield JsonShow()
+        yield JsonRenderer()
     elif in_terminal() and sys.stdin.isatty() and sys.platform != "win32":
         from rich.live import Live
 
         from toolcrib.cli.glasses.keyboard import unechoed
 
         with unechoed(), Live(console=console(), auto_refresh=False) as live:
-            yield DrawnShow(live)
+            yield DrawnRenderer(live)
     else:
-        yield PlainShow()
+        yield PlainRenderer()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.cli.runtime_file import running_address
-from toolcrib.cli.target import KEY, Place, given_key
+from toolcrib.cli.target import KEY, Target, given_key
 from toolcrib.errors import ToolcribError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ USUAL_PORT = 6740
 _NAMED = f"start one with `toolcrib serve`, or name one with --url and put its key in ${KEY}"
 
 
-def reached(place: Place) -> tuple[str, str]:
+def reached(place: Target) -> tuple[str, str]:
     """Return the address of the running gateway, and the key that opens it."""
     if place.url is not None and place.key is not None:
         return place.url, place.key
@@ -26,7 +26,7 @@ def reached(place: Place) -> tuple[str, str]:
 
 
 @contextmanager
-def opening(place: Place, url: str) -> Generator[None]:
+def opening(place: Target, url: str) -> Generator[None]:
     """Say of a gateway that nobody named where it was looked for, if it cannot be opened there."""
     try:
         yield

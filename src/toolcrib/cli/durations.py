@@ -17,7 +17,7 @@ def _span(text: str) -> float | None:
     return None if found is None else float(int(found[1]) * _UNITS[found[2]])
 
 
-class Span(click.ParamType[float]):
+class SpanParameter(click.ParamType[float]):
     """A span of time, in seconds."""
 
     name = "SPAN"
@@ -30,7 +30,7 @@ class Span(click.ParamType[float]):
         return span
 
 
-class Moment(click.ParamType[float]):
+class MomentParameter(click.ParamType[float]):
     """A moment, in seconds since 1970: a span from now on, or a date."""
 
     name = "SPAN|DATE"

@@ -2,27 +2,27 @@
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.output import complain, say, show_json, show_table
-from toolcrib.cli.target import Place, View, at_place, json_option, with_view
+from toolcrib.cli.target import CallerView, Target, json_option, with_target, with_view
 from toolcrib.model import JsonObject
 
 
 @click.command("explain")
 @click.argument("name")
-@at_place
+@with_target
 @with_view
 @json_option
-def command(place: Place, view: View, *, name: str, as_json: bool) -> int:
+def command(place: Target, view: CallerView, *, name: str, as_json: bool) -> int:
     """Say whether the tool NAME may be used, why, and which steps a call passes.
 
     Leaves with 1 where there is no such tool.
     """
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.explain(name, view)
 
-    found = at_desk(place, work)
+    found = with_backend(place, work)
     known = "steps" in found
     if as_json:
         show_json(found)

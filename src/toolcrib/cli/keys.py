@@ -6,10 +6,10 @@ from time import time
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
-from toolcrib.cli.durations import Moment, Span
+from toolcrib.cli.backend import Backend, with_backend
+from toolcrib.cli.durations import MomentParameter, SpanParameter
 from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
-from toolcrib.cli.target import Place, at_place, json_option
+from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.model import JsonObject
 
 
@@ -24,7 +24,7 @@ def command() -> None:
 
 @command.command("create")
 @click.argument("name")
-@at_place
+@with_target
 @click.option("--permission", "permissions", multiple=True, metavar="P", help="May do this; can come again.")
 @click.option("--act-as", is_flag=True, help="May act for users.")
 @click.option(
@@ -37,11 +37,13 @@ def command() -> None:
 @click.option("--user", metavar="ID", help="It is this user's own key, and acts for them alone.")
 @click.option("--home", metavar="NAME", help="The context it is in unless it asks for another.")
 @click.option(
-    "--expires", type=Moment(), help="It is valid for so long (90s, 12h, 30d, 4w), or until this date in UTC."
+    "--expires",
+    type=MomentParameter(),
+    help="It is valid for so long (90s, 12h, 30d, 4w), or until this date in UTC.",
 )
 @json_option
 def create(
-    place: Place,
+    place: Target,
     *,
     name: str,
     permissions: Sequence[str],
@@ -56,7 +58,7 @@ def create(
     usual = not contexts or not {"default", "*"}.isdisjoint(contexts)
     first = "default" if usual else contexts[0]
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.create_key(
             name,
             permissions=permissions,
@@ -67,20 +69,20 @@ def create(
             expires=expires,
         )
 
-    _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
+    _show_key(with_backend(place, work, lasting=True), place, as_json=as_json)
     return 0
 
 
 @command.command("list")
-@at_place
+@with_target
 @json_option
-def list_(place: Place, *, as_json: bool) -> int:
+def list_(place: Target, *, as_json: bool) -> int:
     """List the keys, without the keys themselves."""
 
-    async def work(desk: Desk) -> Sequence[JsonObject]:
+    async def work(desk: Backend) -> Sequence[JsonObject]:
         return await desk.keys()
 
-    keys = at_desk(place, work)
+    keys = with_backend(place, work)
     if as_json:
         show_json({"keys": keys})
         return 0
@@ -105,30 +107,32 @@ def list_(place: Place, *, as_json: bool) -> int:
 
 @command.command("rotate")
 @click.argument("name")
-@at_place
-@click.option("--overlap", type=Span(), default="0s", help="The old one stays valid for so long, such as 1h.")
+@with_target
+@click.option(
+    "--overlap", type=SpanParameter(), default="0s", help="The old one stays valid for so long, such as 1h."
+)
 @json_option
-def rotate(place: Place, *, name: str, overlap: float, as_json: bool) -> int:
+def rotate(place: Target, *, name: str, overlap: float, as_json: bool) -> int:
     """Put another key in place of NAME's. The old one ends at once, or after the overlap."""
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.rotate_key(name, overlap)
 
-    _show_key(at_desk(place, work, lasting=True), place, as_json=as_json)
+    _show_key(with_backend(place, work, lasting=True), place, as_json=as_json)
     return 0
 
 
 @command.command("revoke")
 @click.argument("name")
-@at_place
+@with_target
 @json_option
-def revoke(place: Place, *, name: str, as_json: bool) -> int:
+def revoke(place: Target, *, name: str, as_json: bool) -> int:
     """End the key of NAME at once."""
 
-    async def work(desk: Desk) -> None:
+    async def work(desk: Backend) -> None:
         await desk.revoke_key(name)
 
-    at_desk(place, work, lasting=True)
+    with_backend(place, work, lasting=True)
     if as_json:
         show_json({"name": name, "revoked": True})
     else:
@@ -137,7 +141,7 @@ def revoke(place: Place, *, name: str, as_json: bool) -> int:
     return 0
 
 
-def _show_key(made: JsonObject, place: Place, *, as_json: bool) -> None:
+def _show_key(made: JsonObject, place: Target, *, as_json: bool) -> None:
     """Print the key alone on standard output, so that it can go straight into a file."""
     if as_json:
         show_json(made)
@@ -148,7 +152,7 @@ def _show_key(made: JsonObject, place: Place, *, as_json: bool) -> None:
     _mention_running(place)
 
 
-def _mention_running(place: Place) -> None:
+def _mention_running(place: Target) -> None:
     if place.url is None:
         hint("A gateway that runs on the same store follows within seconds; with --url it does at once.")
 

@@ -4,7 +4,7 @@ import click
 
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import may_show_secrets, show_link
-from toolcrib.cli.target import Place, at_running
+from toolcrib.cli.target import Target, with_running_gateway
 
 _NOT_SHOWN = (
     "a sign-in link is printed to a terminal alone, never to a pipe, a file or a log; "
@@ -13,8 +13,8 @@ _NOT_SHOWN = (
 
 
 @click.command("link")
-@at_running
-def command(place: Place) -> int:
+@with_running_gateway
+def command(place: Target) -> int:
     """Print a link that signs you in to the web page of a running gateway, once, within 10 minutes.
 
     Without --url it is the gateway that runs with the state in this folder, with its admin key. The page may
@@ -32,10 +32,10 @@ def command(place: Place) -> int:
 def _made(url: str, key: str) -> str:
     import anyio
 
-    from toolcrib.cli.remote_backend import remote_desk
+    from toolcrib.cli.remote_backend import remote_backend
 
     async def ask() -> str:
-        async with remote_desk(url, key) as desk:
+        async with remote_backend(url, key) as desk:
             return await desk.sign_in_link()
 
     return anyio.run(ask)

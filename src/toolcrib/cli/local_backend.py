@@ -9,10 +9,10 @@ from toolcrib.cli.backend import AuditFilters, OnProgress
 from toolcrib.cli.command_line_actor import command_line
 from toolcrib.cli.config_document import has_store, read_document, traceless
 from toolcrib.cli.log_silencing import quiet
-from toolcrib.cli.target import Place, View
+from toolcrib.cli.target import CallerView, Target
 from toolcrib.crib import Crib
 from toolcrib.errors import ToolcribError
-from toolcrib.formats.rest import Rest, as_json
+from toolcrib.formats.rest import RestFormat, as_json
 from toolcrib.model import JsonObject
 from toolcrib.names import Style
 
@@ -20,21 +20,21 @@ _EVERY = 1_000_000
 
 
 @asynccontextmanager
-async def local_desk(place: Place, *, lasting: bool) -> AsyncGenerator["LocalDesk"]:
+async def local_backend(place: Target, *, lasting: bool) -> AsyncGenerator["LocalBackend"]:
     """Run a gateway for as long as the block lasts; only `lasting` work makes a store where there is none."""
     document = read_document(place.config)
     with quiet(document):
         async with Crib(document=document if lasting else traceless(document), demo=place.demo) as crib:
-            yield LocalDesk(crib)
+            yield LocalBackend(crib)
 
 
-def missing_store(place: Place) -> str | None:
+def missing_store(place: Target) -> str | None:
     """Return the address of the store that a desk here would read, where nobody has made it."""
     document = read_document(place.config)
     return None if has_store(document) else document.store
 
 
-class LocalDesk:
+class LocalBackend:
     """Hands requests to the two doors of a gateway in this process."""
 
     def __init__(self, crib: Crib) -> None:
@@ -42,7 +42,12 @@ class LocalDesk:
         self._actor = command_line(crib.caller())
 
     async def listing(
-        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+        self,
+        view: CallerView,
+        *,
+        format: str | None = None,
+        style: str | None = None,
+        search: str | None = None,
     ) -> JsonObject:
         """List the tools."""
         await self._crib.meet(view.user)
@@ -55,16 +60,16 @@ class LocalDesk:
         )
         return declared.as_json()
 
-    async def tools(self, view: View) -> list[JsonObject]:
+    async def tools(self, view: CallerView) -> list[JsonObject]:
         """Return the tools that are listed."""
         return (await self.listing(view))["tools"]
 
-    async def tool(self, name: str, view: View) -> JsonObject | None:
+    async def tool(self, name: str, view: CallerView) -> JsonObject | None:
         """Find one tool by any of its names."""
         gateway = self._crib.house.gateway
         try:
             caller = gateway.enter(await self._crib.meet(view.user), view.context)
-            return Rest().tool(gateway.tool(name, caller), name)
+            return RestFormat().tool(gateway.tool(name, caller), name)
         except ToolcribError:
             return None
 
@@ -72,7 +77,7 @@ class LocalDesk:
         self,
         name: str,
         arguments: JsonObject,
-        view: View,
+        view: CallerView,
         *,
         timeout: float | None = None,
         idempotency_key: str | None = None,
@@ -90,7 +95,7 @@ class LocalDesk:
         )
         return as_json(result)
 
-    async def explain(self, name: str, view: View) -> JsonObject:
+    async def explain(self, name: str, view: CallerView) -> JsonObject:
         """Say why a tool may be used or not."""
         await self._crib.meet(view.user)
         return self._crib.explain(name, context=view.context, user=view.user)

@@ -11,7 +11,7 @@ from toolcrib.cli.output import complain, hint, say, show_json
 from toolcrib.cli.target import config_option, json_option
 
 if TYPE_CHECKING:
-    from toolcrib.apps.file_migration import Change
+    from toolcrib.apps.file_migration import ToolMigration
 
 LARGEST = 64 << 20
 """Bytes of a file."""
@@ -33,7 +33,7 @@ def command(
     file beside each tool and in the store, so that --undo puts them back. What is of the new shape already is
     left as it is. Where a tool has a fault, every fault is named by its path and nothing is changed.
     """
-    from toolcrib.apps.file_migration import Unfit
+    from toolcrib.apps.file_migration import UnmigratableFile
 
     if in_store == (file is not None):
         raise click.UsageError("say either FILE or --store")
@@ -42,7 +42,7 @@ def command(
             changes = _in_store(config, undo=undo, write=not dry_run)
         else:
             changes = _in_file(file, undo=undo, write=not dry_run)
-    except Unfit as unfit:
+    except UnmigratableFile as unfit:
         faults = [fault.as_json() for fault in unfit.faults]
         _show([], faults, undo=undo, dry_run=dry_run, as_json=as_json)
         return 1
@@ -50,7 +50,7 @@ def command(
     return 0
 
 
-def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[Change]":
+def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
     from toolcrib.apps import file_migration
     from toolcrib.cli.atomic_write import overwrite
 
@@ -62,20 +62,20 @@ def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[Change]":
 
 
 def _read(file: Path) -> str:
-    from toolcrib.apps.definition_errors import Fault
-    from toolcrib.apps.file_migration import Unfit
+    from toolcrib.apps.definition_errors import DefinitionFault
+    from toolcrib.apps.file_migration import UnmigratableFile
 
     with file.open("rb") as opened:
         data = opened.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise Unfit(Fault("file", f"has more than {LARGEST:,} bytes"))
+        raise UnmigratableFile(DefinitionFault("file", f"has more than {LARGEST:,} bytes"))
     try:
         return data.decode()
     except UnicodeDecodeError as fault:
-        raise Unfit(Fault("file", f"is not UTF-8 at byte {fault.start}")) from None
+        raise UnmigratableFile(DefinitionFault("file", f"is not UTF-8 at byte {fault.start}")) from None
 
 
-def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Change]":
+def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
     import anyio
 
     from toolcrib.cli.command_line_actor import command_line
@@ -88,7 +88,7 @@ def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Chang
     if not has_store(document):
         return ()
 
-    async def work() -> "Sequence[Change]":
+    async def work() -> "Sequence[ToolMigration]":
         store = await open_store_of(document, os.environ)
         try:
             if not write:
@@ -105,7 +105,7 @@ def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[Chang
 
 
 def _show(
-    changes: "Sequence[Change]",
+    changes: "Sequence[ToolMigration]",
     faults: Sequence[dict[str, Any]],
     *,
     undo: bool,
@@ -129,7 +129,7 @@ def _show(
         hint(f"{len(changes)} would change; without --dry-run they do.")
 
 
-def _tell(change: "Change", *, undo: bool, dry_run: bool) -> None:
+def _tell(change: "ToolMigration", *, undo: bool, dry_run: bool) -> None:
     name = change.after.get("name", change.after.get("id"))
     done = "put back" if undo else "migrated"
     say(f"{change.path} {name}: {f'would be {done}' if dry_run else done}")

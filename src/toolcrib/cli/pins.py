@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
-from toolcrib.cli.target import Place, at_place, json_option
+from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.model import JsonObject
 
 _SHORT = 12
@@ -22,15 +22,15 @@ def command() -> None:
 
 
 @command.command("list")
-@at_place
+@with_target
 @json_option
-def list_(place: Place, *, as_json: bool) -> int:
+def list_(place: Target, *, as_json: bool) -> int:
     """List the tools whose definition is not the trusted one."""
 
-    async def work(desk: Desk) -> Sequence[JsonObject]:
+    async def work(desk: Backend) -> Sequence[JsonObject]:
         return await desk.pins()
 
-    pins = at_desk(place, work)
+    pins = with_backend(place, work)
     if as_json:
         show_json({"pins": pins})
         return 0
@@ -42,16 +42,16 @@ def list_(place: Place, *, as_json: bool) -> int:
 
 @command.command("approve")
 @click.argument("name")
-@at_place
+@with_target
 @click.option("--seal", metavar="HASH", help="Only if the definition is still this one.")
 @json_option
-def approve(place: Place, *, name: str, seal: str | None, as_json: bool) -> int:
+def approve(place: Target, *, name: str, seal: str | None, as_json: bool) -> int:
     """Trust the definition of the tool NAME as it is now."""
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.approve(name, seal)
 
-    approved = at_desk(place, work, lasting=True)
+    approved = with_backend(place, work, lasting=True)
     if as_json:
         show_json(approved)
     else:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-class Meter:
+class ProgressBar:
     """Appears with the first thing a call reports, on standard error, and only where somebody looks at it."""
 
     def __init__(self) -> None:

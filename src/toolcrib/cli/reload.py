@@ -7,7 +7,7 @@ import click
 from toolcrib.cli import startup_gc
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import complain, hint, show_json, show_table
-from toolcrib.cli.target import Place, at_running, json_option
+from toolcrib.cli.target import Target, json_option, with_running_gateway
 from toolcrib.errors import ToolcribError, spell
 from toolcrib.model import JsonObject, Problem
 
@@ -15,10 +15,10 @@ _MOST_CALLS = 5
 
 
 @click.command("reload")
-@at_running
+@with_running_gateway
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @json_option
-def command(place: Place, *, dry_run: bool, as_json: bool) -> int:
+def command(place: Target, *, dry_run: bool, as_json: bool) -> int:
     """Have a running gateway read its config again, and print what that changes.
 
     Without --url it is the gateway that the config here would start on this machine, with its admin key.
@@ -38,7 +38,7 @@ def command(place: Place, *, dry_run: bool, as_json: bool) -> int:
     return 0
 
 
-def _asked(place: Place, *, dry_run: bool) -> JsonObject:
+def _asked(place: Target, *, dry_run: bool) -> JsonObject:
     url, key = reached(place)
     with opening(place, url):
         return _reloaded(url, key, dry_run=dry_run)
@@ -47,10 +47,10 @@ def _asked(place: Place, *, dry_run: bool) -> JsonObject:
 def _reloaded(url: str, key: str, *, dry_run: bool) -> JsonObject:
     import anyio
 
-    from toolcrib.cli.remote_backend import remote_desk
+    from toolcrib.cli.remote_backend import remote_backend
 
     async def ask() -> JsonObject:
-        async with remote_desk(url, key) as desk:
+        async with remote_backend(url, key) as desk:
             startup_gc.done()
             return await desk.reload(dry_run=dry_run)
 

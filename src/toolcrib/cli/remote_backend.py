@@ -10,10 +10,10 @@ import orjson
 from yarl import URL
 
 from toolcrib.cli.backend import AuditFilters, OnProgress
-from toolcrib.cli.target import KEY, View
+from toolcrib.cli.target import KEY, CallerView
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.errors import CODES, Broken, Lost, Refused, Unavailable
 from toolcrib.model import JsonObject, Progress
 from toolcrib.names import fold
@@ -27,10 +27,10 @@ _PAGE = 1000
 
 
 @asynccontextmanager
-async def remote_desk(url: str, key: str) -> AsyncGenerator["RemoteDesk"]:
+async def remote_backend(url: str, key: str) -> AsyncGenerator["RemoteBackend"]:
     """Connect for as long as the block lasts."""
     async with connected(url, key) as client:
-        yield RemoteDesk(client, url)
+        yield RemoteBackend(client, url)
 
 
 def connected(url: str, key: str) -> Client:
@@ -47,24 +47,29 @@ def connected(url: str, key: str) -> Client:
     )
 
 
-class RemoteDesk:
+class RemoteBackend:
     """Sends requests to a gateway and hands back its answers."""
 
     def __init__(self, client: Client, url: str) -> None:
         self._client, self._url = client, url
 
     async def listing(
-        self, view: View, *, format: str | None = None, style: str | None = None, search: str | None = None
+        self,
+        view: CallerView,
+        *,
+        format: str | None = None,
+        style: str | None = None,
+        search: str | None = None,
     ) -> JsonObject:
         """List the tools."""
         query = {"context": view.context, "format": format, "style": style, "q": search}
         return await self._ask("GET", "/api/tools", query=query, user=view.user)
 
-    async def tools(self, view: View) -> list[JsonObject]:
+    async def tools(self, view: CallerView) -> list[JsonObject]:
         """Return the tools that are listed."""
         return (await self.listing(view))["tools"]
 
-    async def tool(self, name: str, view: View) -> JsonObject | None:
+    async def tool(self, name: str, view: CallerView) -> JsonObject | None:
         """Find one tool by any of its names."""
         wanted = fold(name)
         for tool in await self.tools(view):
@@ -77,7 +82,7 @@ class RemoteDesk:
         self,
         name: str,
         arguments: JsonObject,
-        view: View,
+        view: CallerView,
         *,
         timeout: float | None = None,
         idempotency_key: str | None = None,
@@ -101,7 +106,7 @@ class RemoteDesk:
             "OUTCOME_UNKNOWN", "the gateway went away before the answer; the call may have taken effect"
         )
 
-    async def explain(self, name: str, view: View) -> JsonObject:
+    async def explain(self, name: str, view: CallerView) -> JsonObject:
         """Say why a tool may be used or not."""
         query = {"name": name, "context": view.context, "user": view.user}
         return await self._ask("GET", "/api/explain", query=query)
@@ -232,7 +237,7 @@ class RemoteDesk:
         except NoConnection as error:
             said = f"no gateway answers at {self._url}; start one with `toolcrib serve`, or mend the address"
             raise Unavailable("NETWORK_ERROR", said) from error
-        except (HungUp, NotHttp) as error:
+        except (ConnectionClosed, NotHttp) as error:
             said = f"the connection to {self._url} broke ({error}); a call may have taken effect"
             raise Lost("OUTCOME_UNKNOWN", said) from error
 

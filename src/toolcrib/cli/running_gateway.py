@@ -9,11 +9,11 @@ from toolcrib.cli import startup_gc
 from toolcrib.config import Document
 from toolcrib.observe import Redactor
 from toolcrib.observe.log import setup
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 
 
 @asynccontextmanager
-async def running_house(document: Document, *, demo: bool) -> AsyncGenerator[House]:
+async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[Runtime]:
     """Build the gateway, write its log where the config says, and run it for as long as the block lasts."""
     redactor = Redactor(document.secret_texts)
     settings = document.log

@@ -28,9 +28,9 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
     document = listen(read_document(config), host=host, port=port)
 
     async def run() -> None:
-        from toolcrib.cli.banner import Welcome
+        from toolcrib.cli.banner import Banner
         from toolcrib.cli.command_line_actor import command_line
-        from toolcrib.cli.running_gateway import running_house
+        from toolcrib.cli.running_gateway import running_gateway
         from toolcrib.cli.runtime_file import announced
         from toolcrib.config import home
         from toolcrib.descriptors import raise_descriptor_limit
@@ -38,8 +38,8 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
 
         raise_descriptor_limit()
         with ExitStack() as stack:
-            async with running_house(document, demo=demo) as house:
-                welcome = Welcome(house, os.environ, demo=demo)
+            async with running_gateway(document, demo=demo) as house:
+                welcome = Banner(house, os.environ, demo=demo)
                 if welcome.shows_link:
                     async with house.console.audit.action(command_line(), "signin.link"):
                         pass

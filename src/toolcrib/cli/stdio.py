@@ -43,11 +43,11 @@ def command(*, config: str | None, context: str | None, demo: bool) -> int:
 async def _run(document: "Document", *, context: str | None, demo: bool) -> None:
     import anyio
 
-    from toolcrib.cli.running_gateway import running_house
+    from toolcrib.cli.running_gateway import running_gateway
     from toolcrib.frontends.mcp.stdio import serve_stdio
 
     async with anyio.create_task_group() as tasks:
-        async with running_house(document, demo=demo) as house:
+        async with running_gateway(document, demo=demo) as house:
             caller = house.gateway.enter(LOCAL, context)
             told = await _served(
                 partial(

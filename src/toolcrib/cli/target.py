@@ -27,7 +27,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Target:
     """Where the gateway is."""
 
     config: str | None = None
@@ -37,14 +37,14 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class CallerView:
     """As whom, and in which context, the gateway is looked at."""
 
     context: str | None = None
     user: str | None = None
 
 
-def at_place(command: Command) -> Command:
+def with_target(command: Command) -> Command:
     """Give a command the options that say where its gateway is."""
 
     @config_option
@@ -57,7 +57,7 @@ def at_place(command: Command) -> Command:
     return placed
 
 
-def at_running(command: Command) -> Command:
+def with_running_gateway(command: Command) -> Command:
     """Give a command the options that say which running gateway it is for; without --url this machine's."""
 
     @config_option
@@ -75,23 +75,23 @@ def with_view(command: Command) -> Command:
     @click.option("--context", metavar="NAME", help="Look from this context.")
     @click.option("--user", metavar="ID", help="Act for this user.")
     @wraps(command)
-    def viewed(place: Place, context: str | None, user: str | None, **options: Any) -> int:
+    def viewed(place: Target, context: str | None, user: str | None, **options: Any) -> int:
         if user is not None and not (user and user.isprintable()):
             raise click.UsageError("--user must be printable text")
-        return command(place, View(context=context, user=user), **options)
+        return command(place, CallerView(context=context, user=user), **options)
 
     return viewed
 
 
-def _place(config: str | None, url: str | None, *, demo: bool) -> Place:
+def _place(config: str | None, url: str | None, *, demo: bool) -> Target:
     here = config is not None or demo
     if url and here:
         if click.get_current_context().get_parameter_source("url") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--url is a running gateway, -c and --demo make one: choose")
         url = None
     if not url:
-        return Place(config=config, demo=demo)
-    return Place(url=_checked(url), key=given_key())
+        return Target(config=config, demo=demo)
+    return Target(url=_checked(url), key=given_key())
 
 
 def _checked(url: str) -> str:

@@ -2,9 +2,9 @@
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.output import hint, in_terminal, show_json, show_table
-from toolcrib.cli.target import Place, View, at_place, json_option, with_view
+from toolcrib.cli.target import CallerView, Target, json_option, with_target, with_view
 from toolcrib.model import JsonObject
 
 _SHOWN = ("tools", "cut", "withheld")
@@ -13,15 +13,15 @@ _NOT_FOUND = "no tool is found by these words; without --search all are listed"
 
 
 @click.command("tools")
-@at_place
+@with_target
 @with_view
 @click.option("--format", metavar="NAME", help="Print the JSON of a format, such as openai_chat.")
 @click.option("--style", type=click.Choice(["qualified", "safe", "flat"]), help="How tools are named.")
 @click.option("--search", metavar="WORDS", help="Only tools that any of the words speaks for, best first.")
 @json_option
 def command(
-    place: Place,
-    view: View,
+    place: Target,
+    view: CallerView,
     *,
     format: str | None,
     style: str | None,
@@ -30,10 +30,10 @@ def command(
 ) -> int:
     """List the tools."""
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.listing(view, format=format, style=style, search=search)
 
-    listed = at_desk(place, work)
+    listed = with_backend(place, work)
     tools = listed["tools"]
     if as_json or format is not None:
         show_json({name: listed[name] for name in _SHOWN if name in listed})

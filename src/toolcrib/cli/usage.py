@@ -4,25 +4,25 @@ from datetime import UTC, datetime
 
 import click
 
-from toolcrib.cli.backend import Desk, at_desk
+from toolcrib.cli.backend import Backend, with_backend
 from toolcrib.cli.output import hint, show_json, show_table
-from toolcrib.cli.target import Place, at_place, json_option
+from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.model import JsonObject
 
 
 @click.command("usage")
-@at_place
+@with_target
 @json_option
-def command(place: Place, *, as_json: bool) -> int:
+def command(place: Target, *, as_json: bool) -> int:
     """Say how often each tool was called, how often it failed, and how long it took.
 
     The tools used most come first. Without a running gateway, what the store of this one has is told.
     """
 
-    async def work(desk: Desk) -> JsonObject:
+    async def work(desk: Backend) -> JsonObject:
         return await desk.usage()
 
-    usage = at_desk(place, work)
+    usage = with_backend(place, work)
     if as_json:
         show_json(usage)
         return 0

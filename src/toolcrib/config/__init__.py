@@ -1,7 +1,7 @@
 """From the operator's file, the environment and the run-time overlay to one checked document."""
 
 from toolcrib.config.admin_key import check_admin_key
-from toolcrib.config.errors import ConfigError, Fault
+from toolcrib.config.errors import ConfigError, ConfigFault
 from toolcrib.config.load import Document, again, default_document, listen, load, parse
 from toolcrib.config.locations import find, home
 from toolcrib.config.overlay import export, merge
@@ -9,8 +9,8 @@ from toolcrib.config.settings import Setting, settings
 
 __all__ = [
     "ConfigError",
+    "ConfigFault",
     "Document",
-    "Fault",
     "Setting",
     "again",
     "check_admin_key",

@@ -1,6 +1,6 @@
 """Which admin keys are too easily guessed."""
 
-from toolcrib.config.errors import ConfigError, Fault
+from toolcrib.config.errors import ConfigError, ConfigFault
 
 SHORTEST_ADMIN_KEY = 32
 """Characters a given admin key needs where others can reach the gateway, directly or through a proxy."""
@@ -45,7 +45,9 @@ def check_admin_key(key: str, *, given: bool) -> None:
         reason = too_short(key, SHORTEST_ADMIN_KEY)
     if reason is not None:
         message = f"{reason}; {ADVICE}"
-        raise ConfigError([Fault(message=message, where=("auth", "admin_key"), file="" if given else FILE)])
+        raise ConfigError(
+            [ConfigFault(message=message, where=("auth", "admin_key"), file="" if given else FILE)]
+        )
 
 
 def _is_repeated(key: str) -> bool:

@@ -8,7 +8,7 @@ from toolcrib.config.admin_key import ADVICE, SHORTEST_ADMIN_KEY, weakness
 from toolcrib.config.document_tree import holds, present
 from toolcrib.config.errors import Finding
 from toolcrib.config.later import LATER
-from toolcrib.config.sections import Context, Override, Sections, Server
+from toolcrib.config.sections import ContextSection, OverrideSection, Sections, ServerSection
 from toolcrib.config.server_checks import limit_remarks, server_conflicts
 from toolcrib.config.value_types import is_day
 from toolcrib.formats import FORMATS
@@ -47,7 +47,7 @@ def exposed(sections: Sections) -> Iterator[Finding]:
         yield ("auth", "anonymous"), "lets anyone in, so it needs a loopback server.host, such as 127.0.0.1"
 
 
-def _way_in(server: Server) -> str | None:
+def _way_in(server: ServerSection) -> str | None:
     """Say how others reach the gateway, a proxy in front of a loopback address included; None if not."""
     if not loopback(server.host):
         return "a server.host that others can reach"
@@ -98,7 +98,7 @@ def _is_context(name: str, document: Mapping[str, Any]) -> bool:
     return name == "default" or holds(document, ("contexts", name))
 
 
-def _context(context: Context) -> Iterator[tuple[str, str]]:
+def _context(context: ContextSection) -> Iterator[tuple[str, str]]:
     provider = context.provider
     if provider is None:
         return
@@ -108,7 +108,7 @@ def _context(context: Context) -> Iterator[tuple[str, str]]:
         yield "style", "is for REST alone: providers allow no colon in a name; use safe or flat"
 
 
-def _override(pattern: str, override: Override) -> Iterator[tuple[tuple[str, ...], str]]:
+def _override(pattern: str, override: OverrideSection) -> Iterator[tuple[tuple[str, ...], str]]:
     if override.category == "mutation" and override.cache_ttl:
         yield ("cache_ttl",), "must be 0 or left out for a mutation, which has to happen every time"
     if "*" in pattern and override.expose_as is not None:

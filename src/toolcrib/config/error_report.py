@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from toolcrib.config.document_tree import holds
-from toolcrib.config.errors import ConfigError, Fault, Finding, Place, Where
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Finding, Where
 from toolcrib.config.yaml import Reading
 from toolcrib.model import JsonObject
 
 OVERLAY = "run-time overlay"
 
 
-class Report:
+class ErrorReport:
     """The faults of one config, gathered before anything is refused."""
 
     def __init__(self, reading: Reading, name: str, overlay: JsonObject) -> None:
@@ -24,7 +24,7 @@ class Report:
         known = {fault.where for fault in self._faults}
         self._faults += [fault for fault in self.located(findings) if fault.where not in known]
 
-    def located(self, findings: Iterable[Finding]) -> tuple[Fault, ...]:
+    def located(self, findings: Iterable[Finding]) -> tuple[ConfigFault, ...]:
         """Return findings with their file and line, in the order of the file."""
         return _sorted(self._located(where, message) for where, message in findings)
 
@@ -33,15 +33,15 @@ class Report:
         if self._faults:
             raise ConfigError(_sorted(self._faults))
 
-    def _located(self, where: Where, message: str) -> Fault:
+    def _located(self, where: Where, message: str) -> ConfigFault:
         """Find the nearest thing that is written: what is missing stands nowhere, but belongs somewhere."""
         for way in (where[:length] for length in range(len(where), 0, -1)):
             if way in self._places:
-                return Fault(message=message, where=where, file=self._name, place=self._places[way])
+                return ConfigFault(message=message, where=where, file=self._name, place=self._places[way])
             if holds(self._overlay, way):
-                return Fault(message=message, where=where, file=OVERLAY)
-        return Fault(message=message, where=where, file=self._name)
+                return ConfigFault(message=message, where=where, file=OVERLAY)
+        return ConfigFault(message=message, where=where, file=self._name)
 
 
-def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    return tuple(sorted(faults, key=lambda fault: (fault.place or Place(0, 0), fault.path)))
+def _sorted(faults: Iterable[ConfigFault]) -> tuple[ConfigFault, ...]:
+    return tuple(sorted(faults, key=lambda fault: (fault.place or FilePosition(0, 0), fault.path)))

@@ -17,7 +17,7 @@ _LONGEST_KEY = 80
 _MOST_SHOWN = 100
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """A line and a column of a file, both counted from one."""
 
     line: int
@@ -25,13 +25,13 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ConfigFault:
     """One thing that is wrong, or that an operator should know."""
 
     message: str
     where: Where = ()
     file: str = ""
-    place: Place | None = None
+    place: FilePosition | None = None
 
     @property
     def path(self) -> str:
@@ -47,7 +47,7 @@ class Fault:
 class ConfigError(Exception):
     """The config cannot be used. Carries every fault there is, not just the first."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
+    def __init__(self, faults: Iterable[ConfigFault]) -> None:
         self.faults = tuple(faults)
         lines = [str(fault) for fault in self.faults[:_MOST_SHOWN]]
         if len(self.faults) > _MOST_SHOWN:

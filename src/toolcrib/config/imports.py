@@ -9,7 +9,7 @@ from typing import Any, cast
 from toolcrib.config.check import check
 from toolcrib.config.consistency import conflicts
 from toolcrib.config.document_tree import at, rewrite, texts
-from toolcrib.config.errors import ConfigError, Fault, Finding, Where, spell
+from toolcrib.config.errors import ConfigError, ConfigFault, Finding, Where, spell
 from toolcrib.config.expand import REFERENCE
 from toolcrib.config.jsonc import read_json
 from toolcrib.config.mcp import RESERVED, server_id
@@ -63,7 +63,7 @@ def imported(data: bytes, name: str) -> Imported:
     warnings: list[str] = []
 
     def say(where: Where, message: str) -> None:
-        warnings.append(str(Fault(message=message, where=where, file=name)))
+        warnings.append(str(ConfigFault(message=message, where=where, file=name)))
 
     for key in found.repeated:
         say((), f"gives {key[:80]!r} twice in one object; the last one counts")
@@ -76,7 +76,7 @@ def imported(data: bytes, name: str) -> Imported:
             if server is not None:
                 taken[_id(title, taken, where, say)] = _Taken((*where, title), server)
     sound = _sound(taken, say)
-    notes = (str(Fault(message=message, where=path)) for path, message in _literal_secrets(sound))
+    notes = (str(ConfigFault(message=message, where=path)) for path, message in _literal_secrets(sound))
     return Imported(servers=sound, warnings=(*warnings, *notes))
 
 
@@ -104,9 +104,9 @@ def _groups(document: Any, name: str, say: Say) -> Iterator[tuple[tuple[str, ...
     found = {way: at(document, way) for way in ways if isinstance(at(document, way), Mapping)}
     if not found:
         message = "holds no MCP servers: there is neither mcpServers nor servers in it"
-        raise ConfigError([Fault(message=message, file=name)])
+        raise ConfigError([ConfigFault(message=message, file=name)])
     if sum(map(len, found.values())) > MOST_SERVERS:
-        raise ConfigError([Fault(message=f"holds more than {MOST_SERVERS} servers", file=name)])
+        raise ConfigError([ConfigFault(message=f"holds more than {MOST_SERVERS} servers", file=name)])
     known = {*(way[0] for way in found), "inputs", "$schema"}
     if others := [key for key in document if key not in known]:
         listed = ", ".join(key[:80] for key in others[:10])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from toolcrib.config.errors import ConfigError, Fault, Place
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition
 
 LARGEST = 1 << 20
 DEEPEST = 64
@@ -81,5 +81,5 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _refuse(name: str, message: str, lines_before: int | None = None) -> NoReturn:
-    place = None if lines_before is None else Place(lines_before + 1, 1)
-    raise ConfigError([Fault(message=message, file=name, place=place)])
+    place = None if lines_before is None else FilePosition(lines_before + 1, 1)
+    raise ConfigError([ConfigFault(message=message, file=name, place=place)])

@@ -8,14 +8,14 @@ from typing import Any
 
 from toolcrib.config.check import check
 from toolcrib.config.consistency import conflicts, exposed, remarks
-from toolcrib.config.error_report import Report
-from toolcrib.config.errors import ConfigError, Fault
+from toolcrib.config.error_report import ErrorReport
+from toolcrib.config.errors import ConfigError, ConfigFault
 from toolcrib.config.expand import escape, expand
 from toolcrib.config.locations import home
 from toolcrib.config.mcp import server_id
 from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed, without_givers
 from toolcrib.config.secrets import gather
-from toolcrib.config.sections import Context, Sections
+from toolcrib.config.sections import ContextSection, Sections
 from toolcrib.config.server_checks import unusable_hosts
 from toolcrib.config.yaml import LARGEST, Reading, read
 from toolcrib.model import AddressGiver, JsonObject
@@ -33,7 +33,7 @@ class Document(Sections):
 
     secret_texts: frozenset[str] = field(default=frozenset(), repr=False)
     """Every text that must not be shown, for the redactor."""
-    warnings: tuple[Fault, ...] = ()
+    warnings: tuple[ConfigFault, ...] = ()
     source: Path | None = None
     raw: JsonObject = field(default_factory=dict[str, Any], repr=False)
     """File and overlay merged, with the file's references as they are written: for `export`."""
@@ -93,7 +93,9 @@ def listen(document: Document, *, host: str | None = None, port: int | None = No
     server = document.server
     server = replace(server, host=host or server.host, port=server.port if port is None else port)
     moved = replace(document, server=server)
-    faults = [Fault(message=message, where=where, file="command line") for where, message in exposed(moved)]
+    faults = [
+        ConfigFault(message=message, where=where, file="command line") for where, message in exposed(moved)
+    ]
     if faults:
         raise ConfigError(faults)
     return moved
@@ -105,7 +107,7 @@ def _bytes(path: Path) -> bytes:
             return file.read(LARGEST + 1)
     except OSError as error:
         reason = f"cannot be read: {error.strerror or 'not a file'}"
-    raise ConfigError([Fault(message=reason, file=str(path))])
+    raise ConfigError([ConfigFault(message=reason, file=str(path))])
 
 
 def _bytes_at_rest(path: Path) -> bytes:
@@ -121,7 +123,9 @@ def _bytes_at_rest(path: Path) -> bytes:
         time.sleep(_REREAD_PAUSE)
     if content:
         return content
-    raise ConfigError([Fault(message="is empty; write {} for a config without settings", file=str(path))])
+    raise ConfigError(
+        [ConfigFault(message="is empty; write {} for a config without settings", file=str(path))]
+    )
 
 
 def _modified(path: Path) -> tuple[int, int]:
@@ -140,7 +144,7 @@ def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     if not reading.whole:
         raise ConfigError(reading.faults)
     overlay, givers = without_givers(overlay)
-    report = Report(reading, name, overlay)
+    report = ErrorReport(reading, name, overlay)
     if misplaced := list(foreign(overlay)):
         report.add(misplaced)
         overlay = {}
@@ -175,7 +179,7 @@ def _completed(sections: Sections, merged: JsonObject, env: Mapping[str, str]) -
         admin_key_old=env.get(OLD_ADMIN_KEY) or sections.auth.admin_key_old,
     )
     store = sections.store if "store" in merged else f"sqlite:///{home(env) / 'toolcrib.db'}"
-    contexts = {"default": Context(), **sections.contexts}
+    contexts = {"default": ContextSection(), **sections.contexts}
     return replace(sections, auth=auth, store=store, contexts=contexts)
 
 

@@ -188,7 +188,7 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mcp:
+class McpSection:
     """The MCP servers whose tools are offered."""
 
     enabled: Annotated[bool, "starts and lists MCP servers"] = True

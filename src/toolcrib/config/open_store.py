@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.config.errors import ConfigError, Fault
+from toolcrib.config.errors import ConfigError, ConfigFault
 from toolcrib.config.load import Document
 from toolcrib.config.locations import home
 from toolcrib.private_files import MAX_SECRET_FILE_BYTES, private_folder, read_secret
@@ -100,4 +100,4 @@ def _of_file(path: str | None, name: str) -> WrappingSecret | None:
 
 
 def _fault(name: str, message: str) -> ConfigError:
-    return ConfigError([Fault(message=message, where=("secrets", name))])
+    return ConfigError([ConfigFault(message=message, where=("secrets", name))])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from toolcrib.config.later import OpenApi
-from toolcrib.config.mcp import Mcp
+from toolcrib.config.mcp import McpSection
 from toolcrib.config.value_types import (
     BLANK,
     GIVEN,
@@ -43,7 +43,7 @@ PER_USER = RateLimit(600, 60_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerSection:
     """Where the gateway listens, and whom it believes on the way."""
 
     host: Annotated[Host, "address to listen on"] = "127.0.0.1"
@@ -60,14 +60,14 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anonymous:
+class AnonymousSection:
     """What callers without a credential get."""
 
     context: Annotated[ContextName, "the context they are in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Auth:
+class AuthSection:
     """How callers show who they are."""
 
     mode: Annotated[Mode, "keys, or trust_header to believe X-User-Id from this machine"] = "keys"
@@ -90,12 +90,12 @@ class Auth:
         Count, "days after which all but the name of a revoked or expired key is deleted"
     ] = 90
     anonymous: Annotated[
-        Anonymous | None, "lets callers without a credential in, on a loopback address only"
+        AnonymousSection | None, "lets callers without a credential in, on a loopback address only"
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
+class SecretsSection:
     """How secrets in the store are encrypted."""
 
     key_file: Annotated[
@@ -109,7 +109,7 @@ class Secrets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
+class EnergySection:
     """What callers can spend."""
 
     start: Annotated[Amount, "energy a caller begins with"] = 100.0
@@ -118,7 +118,7 @@ class Energy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class ContextSection:
     """Which tools some callers see, and how. `tools` absent means all, empty means none."""
 
     tools: Annotated[
@@ -145,7 +145,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class OverrideSection:
     """What the operator says about tools of any source. None leaves the tool's own."""
 
     permissions: Annotated[
@@ -178,7 +178,7 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LimitsSection:
     """How much is too much."""
 
     per_user: Annotated[Rate | None, BLANK, "calls one user may make; null for no limit"] = PER_USER
@@ -220,14 +220,14 @@ class Idempotency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metrics:
+class MetricsSection:
     """What Prometheus reads."""
 
     prefix: Annotated[MetricPrefix, "first word of every metric's name"] = "toolcrib"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class LogSection:
     """What is written down."""
 
     level: Annotated[Literal["debug", "info", "warning", "error"], "the least that is written"] = "info"
@@ -264,7 +264,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apps:
+class AppsSection:
     """How mini-apps are started, asked and stopped."""
 
     activation_ms: Annotated[Milliseconds, "how long an app may take to start and connect"] = 10_000
@@ -281,7 +281,7 @@ class Apps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reload:
+class ReloadSection:
     """When the config is read again."""
 
     watch: Annotated[bool, "reads the config file again whenever it changes"] = False
@@ -294,35 +294,35 @@ class Sections:
     # Nested classes without a config of their own follow this one.
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    server: Annotated[Server, "where the gateway listens"] = Server()
+    server: Annotated[ServerSection, "where the gateway listens"] = ServerSection()
     store: Annotated[
         StoreAddress,
         "sqlite:///PATH (from the working directory) or postgresql://…; without it in $TOOLCRIB_HOME",
     ] = field(default="sqlite:///.toolcrib/toolcrib.db", repr=False)
     shared: Annotated[SharedAddress, "what replicas share: memory"] = "memory"
-    auth: Annotated[Auth, "who may call"] = Auth()
-    secrets: Annotated[Secrets, "how secrets in the store are encrypted"] = Secrets()
+    auth: Annotated[AuthSection, "who may call"] = AuthSection()
+    secrets: Annotated[SecretsSection, "how secrets in the store are encrypted"] = SecretsSection()
     functions: Annotated[tuple[Module, ...], "modules with @tool functions"] = ()
-    contexts: Annotated[Mapping[ContextName, Context], "who sees which tools"] = field(
-        default_factory=dict[str, Context]
+    contexts: Annotated[Mapping[ContextName, ContextSection], "who sees which tools"] = field(
+        default_factory=dict[str, ContextSection]
     )
     overrides: Annotated[
-        Mapping[Pattern, Override],
+        Mapping[Pattern, OverrideSection],
         "what the operator says about tools, by name or glob; a later one goes over an earlier one",
-    ] = field(default_factory=dict[str, Override])
-    limits: Annotated[Limits, "how much is too much"] = Limits()
+    ] = field(default_factory=dict[str, OverrideSection])
+    limits: Annotated[LimitsSection, "how much is too much"] = LimitsSection()
     idempotency: Annotated[Idempotency, "what is stored for idempotency keys"] = Idempotency()
-    metrics: Annotated[Metrics, "what Prometheus reads"] = Metrics()
-    log: Annotated[Log, "what is written down"] = Log()
+    metrics: Annotated[MetricsSection, "what Prometheus reads"] = MetricsSection()
+    log: Annotated[LogSection, "what is written down"] = LogSection()
     traces: Annotated[Traces, "where spans of calls go"] = field(default_factory=Traces)
     search: Annotated[Search, "where the web search tool looks"] = Search()
-    mcp: Annotated[Mcp, "MCP servers"] = field(default_factory=Mcp)
-    apps: Annotated[Apps, "mini-apps"] = Apps()
-    reload: Annotated[Reload, "when the config is read again"] = Reload()
+    mcp: Annotated[McpSection, "MCP servers"] = field(default_factory=McpSection)
+    apps: Annotated[AppsSection, "mini-apps"] = AppsSection()
+    reload: Annotated[ReloadSection, "when the config is read again"] = ReloadSection()
     openapi: Annotated[Mapping[SourceName, OpenApi], "OpenAPI documents whose operations become tools"] = (
         field(default_factory=dict[str, OpenApi])
     )
-    energy: Annotated[Energy, "the energy of callers"] = field(default_factory=Energy)
+    energy: Annotated[EnergySection, "the energy of callers"] = field(default_factory=EnergySection)
     allow_private: Annotated[
         tuple[Network, ...] | None,
         "private networks that addresses given while running may be in; loopback is the admin key's anyway",

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from toolcrib.config.errors import Fault, Place, Where
+from toolcrib.config.errors import ConfigFault, FilePosition, Where
 
 LARGEST = 1 << 20
 DEEPEST = 64
@@ -38,8 +38,8 @@ class Reading:
     """What a file says. `whole` is false where reading had to stop, so that what follows is unknown."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    places: Mapping[Where, Place] = field(default_factory=dict[Where, Place])
-    faults: tuple[Fault, ...] = ()
+    places: Mapping[Where, FilePosition] = field(default_factory=dict[Where, FilePosition])
+    faults: tuple[ConfigFault, ...] = ()
     whole: bool = True
 
 
@@ -76,7 +76,7 @@ def _parsed(text: str, name: str) -> Reading:
         values = builder.document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = None if mark is None else Place(mark.line + 1, mark.column + 1)
+        place = None if mark is None else FilePosition(mark.line + 1, mark.column + 1)
         return _stopped(name, f"is not valid YAML: {error.problem}{_advice(text, place)}", place, builder)
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode(errors="ignore")
@@ -86,20 +86,22 @@ def _parsed(text: str, name: str) -> Reading:
     return Reading(values=values, places=builder.places, faults=tuple(builder.faults))
 
 
-def _advice(text: str, place: Place | None) -> str:
+def _advice(text: str, place: FilePosition | None) -> str:
     lines = text.splitlines()
     if place is not None and place.line <= len(lines) and "${" in lines[place.line - 1]:
         return "; a ${…} within braces or brackets needs quotes"
     return ""
 
 
-def _stopped(name: str, message: str, place: Place | None, builder: "_Builder | None" = None) -> Reading:
+def _stopped(
+    name: str, message: str, place: FilePosition | None, builder: "_Builder | None" = None
+) -> Reading:
     earlier = builder.faults if builder else []
-    return Reading(faults=(*earlier, Fault(message=message, file=name, place=place)), whole=False)
+    return Reading(faults=(*earlier, ConfigFault(message=message, file=name, place=place)), whole=False)
 
 
-def _place(before: str) -> Place:
-    return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+def _place(before: str) -> FilePosition:
+    return FilePosition(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
 class _TooMuch(Exception):
@@ -108,17 +110,17 @@ class _TooMuch(Exception):
         self.place = _start(event)
 
 
-def _start(event: yaml.Event) -> Place:
+def _start(event: yaml.Event) -> FilePosition:
     mark = event.start_mark
-    return Place(1, 1) if mark is None else Place(mark.line + 1, mark.column + 1)
+    return FilePosition(1, 1) if mark is None else FilePosition(mark.line + 1, mark.column + 1)
 
 
 class _Builder:
     """Turns events into values, noting where each stands and what may not be there."""
 
     def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
-        self.places: dict[Where, Place] = {}
-        self.faults: list[Fault] = []
+        self.places: dict[Where, FilePosition] = {}
+        self.faults: list[ConfigFault] = []
         self._name = name
         self._events = events
 
@@ -156,7 +158,7 @@ class _Builder:
             raise _TooMuch(f"holds more than {MOST_VALUES} values", event)
 
     def _refuse(self, message: str, event: yaml.Event, where: Where) -> None:
-        self.faults.append(Fault(message=message, where=where, file=self._name, place=_start(event)))
+        self.faults.append(ConfigFault(message=message, where=where, file=self._name, place=_start(event)))
 
     def _refuse_marks(self, event: yaml.Event, where: Where) -> None:
         if getattr(event, "anchor", None) is not None:

@@ -25,7 +25,7 @@ _UNITS: dict[str, tuple[str, float, float]] = {
 }
 
 
-class Sum(BaseModel):
+class SumResult(BaseModel):
     """What adding gives."""
 
     total: float
@@ -43,16 +43,16 @@ class Sum(BaseModel):
 )
 async def add_numbers(
     numbers: Annotated[list[float], Field(description="What to add up.", min_length=1, max_length=1000)],
-) -> Sum:
+) -> SumResult:
     """Add up a list of numbers and return their total.
 
     Use it for any sum that must be right, such as a shopping list or a column of figures.
     """
-    return Sum(total=sum(numbers))
+    return SumResult(total=sum(numbers))
 
 
 @dataclass(frozen=True, slots=True)
-class Throw:
+class DiceThrow:
     """The dice as they fell."""
 
     dice: list[int]
@@ -77,14 +77,14 @@ class Throw:
 def roll_dice(
     count: Annotated[int, Field(description="How many dice.", ge=1, le=20)] = 1,
     sides: Annotated[int, Field(description="How many sides each of them has.", ge=2, le=100)] = 6,
-) -> ToolResult[Throw]:
+) -> ToolResult[DiceThrow]:
     """Roll one or more dice and return what each shows, and their total.
 
     Use it for games and for any choice that should be left to chance. Every call gives another result.
     """
     dice = [randbelow(sides) + 1 for _ in range(count)]
     return ToolResult(
-        data=Throw(dice, sum(dice)), message=f"You rolled {sum(dice)}.", follow_ups=("Roll again",)
+        data=DiceThrow(dice, sum(dice)), message=f"You rolled {sum(dice)}.", follow_ups=("Roll again",)
     )
 
 

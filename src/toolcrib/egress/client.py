@@ -19,9 +19,9 @@ from yarl import URL
 
 from toolcrib.egress.connect import dial
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.http_connection import Wire
-from toolcrib.egress.lookup import Blocked, Look, judged, look_up
-from toolcrib.egress.response import HungUp, NoConnection, Response
+from toolcrib.egress.http_connection import HttpConnection
+from toolcrib.egress.lookup import AddressBlocked, Look, judged, look_up
+from toolcrib.egress.response import ConnectionClosed, NoConnection, Response
 
 KEPT_SECONDS = 30.0
 """How long an idle connection is kept for the next request."""
@@ -54,8 +54,8 @@ class Client:
         self._content_type = {"Content-Type": content_type}
         self._always = _merged({"Host": url.host_port_subcomponent or "", **_credentials(url)}, headers)
         self._rendered = lru_cache(maxsize=_MOST_HEADS)(self._render)
-        self._idle: list[Wire] = []
-        self._wires: set[Wire] = set()
+        self._idle: list[HttpConnection] = []
+        self._wires: set[HttpConnection] = set()
         self._closed = False
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -78,7 +78,7 @@ class Client:
     def hang_up(self) -> None:
         """End every request there is; whoever waits for something hears of it."""
         for wire in tuple(self._wires):
-            wire.close(HungUp(_CLOSED))
+            wire.close(ConnectionClosed(_CLOSED))
 
     async def send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
@@ -110,14 +110,14 @@ class Client:
 
     # Connections
 
-    def _warm(self) -> Wire | None:
+    def _warm(self) -> HttpConnection | None:
         while self._idle:
             wire = self._idle.pop()
             if not wire.closing:
                 return wire
         return None
 
-    async def _connected(self) -> Wire:
+    async def _connected(self) -> HttpConnection:
         if self._closed:
             raise NoConnection(_CLOSED)
         try:
@@ -129,11 +129,11 @@ class Client:
             raise NoConnection(why_no_connection(error)) from error
         self._wires.add(wire)
         if self._closed:
-            wire.close(HungUp(_CLOSED))
+            wire.close(ConnectionClosed(_CLOSED))
             raise NoConnection(_CLOSED)
         return wire
 
-    async def _open(self) -> Wire:
+    async def _open(self) -> HttpConnection:
         origin, loop = self._origin, asyncio.get_running_loop()
         host = origin.raw_host or ""
         places = await judged(host, origin.port or 0, self._egress, self._look)
@@ -141,7 +141,7 @@ class Client:
         secure = origin.scheme == "https"
         try:
             _, wire = await loop.create_connection(
-                lambda: Wire(self._rest, self._wires.discard),
+                lambda: HttpConnection(self._rest, self._wires.discard),
                 sock=opened,
                 ssl=trusted() if secure else None,
                 server_hostname=host.rstrip(".").partition("%")[0] if secure else None,
@@ -151,10 +151,10 @@ class Client:
             raise
         return wire
 
-    def _rest(self, wire: Wire) -> None:
+    def _rest(self, wire: HttpConnection) -> None:
         """Keep a connection for the next request."""
         if self._closed or len(self._idle) >= MOST_KEPT:
-            wire.close(HungUp(_CLOSED))
+            wire.close(ConnectionClosed(_CLOSED))
             return
         loop = asyncio.get_running_loop()
         wire.since = loop.time()
@@ -166,7 +166,7 @@ class Client:
         """Close what nobody has used for long. The longest unused stand first."""
         old = loop.time() - KEPT_SECONDS
         while self._idle and self._idle[0].since < old:
-            self._idle.pop(0).close(HungUp(_CLOSED))
+            self._idle.pop(0).close(ConnectionClosed(_CLOSED))
         is_wanted = bool(self._idle) and not self._closed
         self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep, loop) if is_wanted else None
 
@@ -195,7 +195,7 @@ def _credentials(url: URL) -> dict[str, str]:
 
 def why_no_connection(error: OSError) -> str:
     """The system's own words alone: where we connected to is not for everybody who calls a tool."""
-    if isinstance(error, Blocked):
+    if isinstance(error, AddressBlocked):
         return str(error.strerror)
     if isinstance(error, ssl.SSLCertVerificationError):
         return "its certificate is not valid"

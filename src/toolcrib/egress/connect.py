@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 
-from toolcrib.egress.lookup import Place
+from toolcrib.egress.lookup import ResolvedAddress
 
 HEAD_START = 0.25
 """How long one place is waited for before the next one is tried beside it."""
 
 
-async def dial(places: Sequence[Place]) -> socket.socket:
+async def dial(places: Sequence[ResolvedAddress]) -> socket.socket:
     """Return a connected socket; raise the first place's error where none can be connected to."""
     race = _Race()
     try:
@@ -42,7 +42,7 @@ class _Race:
         self.won: socket.socket | None = None
         self.lost: list[OSError] = []
 
-    async def run(self, place: Place, failed: anyio.Event, tasks: anyio.CancelScope) -> None:
+    async def run(self, place: ResolvedAddress, failed: anyio.Event, tasks: anyio.CancelScope) -> None:
         opened: socket.socket | None = None
         try:
             opened = socket.socket(place.family, socket.SOCK_STREAM)
@@ -61,11 +61,11 @@ class _Race:
                 opened.close()
 
 
-def _mixed(places: Sequence[Place]) -> list[Place]:
+def _mixed(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
     """The families in turn, the first place's first: where one family leads nowhere, little time is lost."""
     first = [place for place in places if place.family == places[0].family]
     other = [place for place in places if place.family != places[0].family]
-    mixed: list[Place] = []
+    mixed: list[ResolvedAddress] = []
     while first or other:
         mixed += first[:1] + other[:1]
         del first[:1], other[:1]

@@ -6,7 +6,7 @@ from typing import cast
 
 import httptools
 
-from toolcrib.egress.response import HungUp, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NotHttp, Response
 
 HEAD_BYTES = 64 << 10
 """The most bytes of a head, and of whatever else in an answer is no body."""
@@ -16,10 +16,12 @@ _STRANGE, _LARGE = "it is not HTTP", "its head is too large"
 _EARLY = "the connection was closed"
 
 
-class Wire(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Used by one request at a time. `rest` is told when it can be used again, `gone` when it never can."""
 
-    def __init__(self, rest: Callable[["Wire"], None], gone: Callable[["Wire"], None]) -> None:
+    def __init__(
+        self, rest: Callable[["HttpConnection"], None], gone: Callable[["HttpConnection"], None]
+    ) -> None:
         self._rest, self._gone = rest, gone
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._parser = httptools.HttpResponseParser(self)
@@ -50,7 +52,7 @@ class Wire(asyncio.Protocol):
         except BaseException:
             # Unless the answer is whole already: then somebody else may be using the connection.
             if self._asked is asked:
-                self.close(HungUp(_EARLY))
+                self.close(ConnectionClosed(_EARLY))
             raise
 
     def close(self, trouble: Exception) -> None:
@@ -100,7 +102,7 @@ class Wire(asyncio.Protocol):
         if exc is None and response is not None and self._is_open_ended():
             response.end()
             self._asked = self._response = None
-        self._end(HungUp(_EARLY))
+        self._end(ConnectionClosed(_EARLY))
         self._gone(self)
 
     # What the parser finds

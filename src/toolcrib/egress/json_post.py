@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.lookup import Blocked, Look
+from toolcrib.egress.lookup import AddressBlocked, Look
 from toolcrib.egress.response import NoConnection, Response
 from toolcrib.egress.rules import AddressRules
 from toolcrib.model import AddressGiver
@@ -31,16 +31,16 @@ _MOST_URLS = 4_096
 _CLOSED = "no more is sent"
 
 
-class Forbidden(NoConnection):
+class UrlForbidden(NoConnection):
     """The URL may not be used, by the rule for addresses. Nothing was sent, not even a first packet."""
 
 
-class TooLarge(Exception):
+class PostResponseTooLarge(Exception):
     """The request was sent, and its answer is over the limit; the rest of it was not read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PostResponse:
     """An answer, read whole; of anything but a success only the first bytes."""
 
     status: int
@@ -58,7 +58,7 @@ class _Place:
         self.client, self.users = client, 0
 
 
-class Post:
+class JsonPoster:
     """Sends JSON, and takes no time of its own into account but that of connecting."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Post:
         *,
         most_bytes: int,
         giver: AddressGiver | None = "other",
-    ) -> Reply:
+    ) -> PostResponse:
         """Post a body of JSON and read the answer; a redirect is an answer like any other.
 
         The URL and each address it leads to are judged by who gave it.
@@ -96,8 +96,8 @@ class Post:
             try:
                 response = await client.send("POST", target, headers, body)
             except NoConnection as error:
-                if isinstance(error.__cause__, Blocked):
-                    raise Forbidden(str(error)) from error
+                if isinstance(error.__cause__, AddressBlocked):
+                    raise UrlForbidden(str(error)) from error
                 raise
             try:
                 return await _read(response, most_bytes)
@@ -116,7 +116,7 @@ class Post:
 
         reason = egress.refusal(url)
         if reason is not None:
-            raise Forbidden(f"the URL is refused: {reason}")
+            raise UrlForbidden(f"the URL is refused: {reason}")
         return URL(url)
 
     @asynccontextmanager
@@ -159,7 +159,7 @@ class Post:
                 return
 
 
-async def _read(response: Response, most_bytes: int) -> Reply:
+async def _read(response: Response, most_bytes: int) -> PostResponse:
     good = response.status < 300
     most = most_bytes if good else min(most_bytes, ERROR_BYTES)
     if good and (response.content_length or 0) > most:
@@ -171,8 +171,8 @@ async def _read(response: Response, most_bytes: int) -> Reply:
         size += len(data)
     if good and size > most:
         raise _too_large(most)
-    return Reply(response.status, response.content_type, b"".join(parts)[:most])
+    return PostResponse(response.status, response.content_type, b"".join(parts)[:most])
 
 
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"the answer has more than {most:,} bytes")
+def _too_large(most: int) -> PostResponseTooLarge:
+    return PostResponseTooLarge(f"the answer has more than {most:,} bytes")

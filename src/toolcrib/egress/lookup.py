@@ -19,7 +19,7 @@ _JOINED_SECONDS = 1.0
 """How long others join a lookup; after that one more is begun, as the name server may be back."""
 
 
-class Place(NamedTuple):
+class ResolvedAddress(NamedTuple):
     """One address of a host, as a socket takes it."""
 
     family: int
@@ -32,11 +32,11 @@ class Place(NamedTuple):
         return f"{host}%{more[1]}" if more and more[1] else str(host)
 
 
-Look = Callable[[str, int], Awaitable[Sequence[Place]]]
+Look = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
 """Finds the places of a name and a port. Raises OSError."""
 
 
-class Blocked(OSError):
+class AddressBlocked(OSError):
     """The address may not be connected to. Nothing was sent, not even a first packet."""
 
     def __init__(self, reason: str) -> None:
@@ -47,7 +47,7 @@ class _Running(NamedTuple):
     """One lookup in its thread: the loop's time at its start, and what it will have found."""
 
     since: float
-    found: "asyncio.Future[list[Place]]"
+    found: "asyncio.Future[list[ResolvedAddress]]"
 
 
 class _Lookups:
@@ -59,7 +59,7 @@ class _Lookups:
     def __init__(self) -> None:
         self._running: dict[tuple[str, int], list[_Running]] = {}
 
-    def join(self, host: str, port: int) -> "asyncio.Future[list[Place]]":
+    def join(self, host: str, port: int) -> "asyncio.Future[list[ResolvedAddress]]":
         """Return what the newest lookup of a name will have found; it is begun where there is none."""
         now, running = asyncio.get_running_loop().time(), self._running.get((host, port), [])
         if not running or (len(running) < _MOST_LOOKUPS and now - running[-1].since > _JOINED_SECONDS):
@@ -74,7 +74,7 @@ class _Lookups:
 
         def run() -> None:
             try:
-                found: list[Place] | Exception = _look(host, port, socket.AI_ADDRCONFIG)
+                found: list[ResolvedAddress] | Exception = _look(host, port, socket.AI_ADDRCONFIG)
             except Exception as error:  # noqa: BLE001 - the boundary of a thread: whoever waits gets it
                 found = error
             with suppress(RuntimeError):  # the loop was closed meanwhile
@@ -84,7 +84,7 @@ class _Lookups:
         Thread(target=run, name="name lookup", daemon=True).start()
         self._running.setdefault((host, port), []).append(lookup)
 
-    def _end(self, name: tuple[str, int], lookup: _Running, found: list[Place] | Exception) -> None:
+    def _end(self, name: tuple[str, int], lookup: _Running, found: list[ResolvedAddress] | Exception) -> None:
         self._running[name].remove(lookup)
         if not self._running[name]:
             del self._running[name]
@@ -97,7 +97,7 @@ class _Lookups:
 _LOOKUPS: RunVar[_Lookups] = RunVar("_LOOKUPS")
 
 
-async def look_up(host: str, port: int) -> Sequence[Place]:
+async def look_up(host: str, port: int) -> Sequence[ResolvedAddress]:
     """Look a name up in a thread, so that one that takes long keeps no other name waiting."""
     try:
         lookups = _LOOKUPS.get()
@@ -106,23 +106,23 @@ async def look_up(host: str, port: int) -> Sequence[Place]:
     return await asyncio.shield(lookups.join(host, port))
 
 
-async def judged(host: str, port: int, egress: Egress, look: Look) -> list[Place]:
+async def judged(host: str, port: int, egress: Egress, look: Look) -> list[ResolvedAddress]:
     """Return the places of a host that may be connected to; raise Blocked where there is none."""
     found = _look(host, port, socket.AI_NUMERICHOST) if _is_address(host) else await look(host, port)
     reasons = [egress.fault(place.shown) for place in found]
     free = [place for place, reason in zip(found, reasons, strict=True) if reason is None]
     if free:
         return free
-    raise Blocked(next(filter(None, reasons), "the name has no address"))
+    raise AddressBlocked(next(filter(None, reasons), "the name has no address"))
 
 
-def _look(host: str, port: int, flags: int) -> list[Place]:
+def _look(host: str, port: int, flags: int) -> list[ResolvedAddress]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except UnicodeError as error:
         # No OSError: a label that is empty or too long does not get as far as the system.
         raise socket.gaierror(socket.EAI_NONAME, "it is not a name") from error
-    return [Place(family, address) for family, _, _, _, address in found]
+    return [ResolvedAddress(family, address) for family, _, _, _, address in found]
 
 
 def _is_address(host: str) -> bool:

@@ -9,7 +9,7 @@ from yarl import URL
 from toolcrib.egress.client import why_no_connection
 from toolcrib.egress.connect import connect, dial
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.lookup import Blocked, Look, Place, judged, look_up
+from toolcrib.egress.lookup import AddressBlocked, Look, ResolvedAddress, judged, look_up
 from toolcrib.egress.response import NoConnection
 
 
@@ -28,7 +28,7 @@ class Probe:
         try:
             with anyio.fail_after(within):
                 await _connect(await judged(self._host, self._port, self._egress, self._look))
-        except Blocked:
+        except AddressBlocked:
             return
         except TimeoutError as error:
             raise NoConnection(f"no connection within {within:g} s") from error
@@ -36,7 +36,7 @@ class Probe:
             raise NoConnection(why_no_connection(error)) from error
 
 
-async def _connect(places: Sequence[Place]) -> None:
+async def _connect(places: Sequence[ResolvedAddress]) -> None:
     if len(places) > 1:
         (await dial(places)).close()
         return

@@ -14,7 +14,7 @@ class NoConnection(Exception):
     """Nothing was sent, not even a part. The message says why, fit for whoever asked."""
 
 
-class HungUp(Exception):
+class ConnectionClosed(Exception):
     """The request was sent, and the other side closed the connection before its answer was whole."""
 
 
@@ -22,7 +22,7 @@ class NotHttp(Exception):
     """What came back is not HTTP, or breaks a bound."""
 
 
-class Way(Protocol):
+class ConnectionControl(Protocol):
     """What an answer needs of its connection."""
 
     def pause(self) -> None:
@@ -60,7 +60,7 @@ class Response:
 
     __slots__ = ("_done", "_held", "_parts", "_raw", "_reader", "_trouble", "_way", "status")
 
-    def __init__(self, status: int, headers: dict[bytes, bytes], way: Way) -> None:
+    def __init__(self, status: int, headers: dict[bytes, bytes], way: ConnectionControl) -> None:
         self.status, self._raw, self._way = status, headers, way
         self._parts: list[bytes] = []
         self._held = 0
@@ -107,7 +107,7 @@ class Response:
     def close(self) -> None:
         """Have no more of it: a connection on which some is still to come is closed."""
         if not self._done:
-            self._way.close(HungUp("the answer was closed"))
+            self._way.close(ConnectionClosed("the answer was closed"))
 
     # What comes in
 

@@ -7,16 +7,16 @@ from toolcrib.formats.elevenlabs import ElevenLabs
 from toolcrib.formats.gemini import Gemini
 from toolcrib.formats.gemini_live import GeminiLive
 from toolcrib.formats.langchain import LangChain
-from toolcrib.formats.mcp import Mcp
+from toolcrib.formats.mcp import McpFormat
 from toolcrib.formats.openai_chat import OpenAIChat
 from toolcrib.formats.openai_realtime import OpenAIRealtime
 from toolcrib.formats.openai_responses import OpenAIResponses
-from toolcrib.formats.rest import Rest
+from toolcrib.formats.rest import RestFormat
 from toolcrib.interfaces import Format, Provider
 
 _ALL: tuple[Format, ...] = (
-    Rest(),
-    Mcp(),
+    RestFormat(),
+    McpFormat(),
     OpenAIChat(),
     OpenAIResponses(),
     OpenAIRealtime(),
@@ -42,4 +42,4 @@ def provider(name: str) -> Provider:
     return found
 
 
-__all__ = ["FORMATS", "PROVIDERS", "Mcp", "Rest", "provider"]
+__all__ = ["FORMATS", "PROVIDERS", "McpFormat", "RestFormat", "provider"]

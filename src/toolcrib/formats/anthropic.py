@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Tool
 from toolcrib.payloads import an_object, as_text, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """What the model can look at."""
@@ -22,7 +22,7 @@ class Anthropic:
     bounds = Bounds(parameter=ANTHROPIC.parameter)
 
     def __init__(self) -> None:
-        self._fitted = Once(partial(fit, dialect=ANTHROPIC))
+        self._fitted = SchemaCache(partial(fit, dialect=ANTHROPIC))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool."""
@@ -37,7 +37,7 @@ class Anthropic:
         """Say what of the schema could not be said."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject | list[JsonObject]) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject | list[JsonObject]) -> tuple[ProviderCall, ...]:
         """Read the `tool_use` blocks of a message, or of the content of one."""
         path = "message"
         blocks: Any = message
@@ -53,14 +53,14 @@ class Anthropic:
         """Nothing is ever called off."""
         return ()
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer all calls in one message of the user's, which the next request must go on with."""
         if not answers:
             return []
         return [{"role": "user", "content": [_answer(each) for each in answers]}]
 
 
-def _answer(answered: Answered) -> JsonObject:
+def _answer(answered: ProviderResult) -> JsonObject:
     result = answered.result
     return {
         "type": "tool_result",

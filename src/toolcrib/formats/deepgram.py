@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 CAP = 12_000
 """The most bytes of a result."""
@@ -22,7 +22,7 @@ class Deepgram:
     bounds = Bounds(parameter=DEEPGRAM.parameter, result_bytes=CAP, owns_audio=True)
 
     def __init__(self) -> None:
-        self._fitted = Once(partial(fit, dialect=DEEPGRAM))
+        self._fitted = SchemaCache(partial(fit, dialect=DEEPGRAM))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function that the client carries out, since it has no endpoint.
@@ -46,7 +46,7 @@ class Deepgram:
         """Say what of the schema could not be said."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read every call that is the client's to make; those with an endpoint are made by the agent."""
         found = _functions(message, "FunctionCallRequest")
         ours = [(path, each) for path, each in found if each.get("client_side") is not False]
@@ -56,7 +56,7 @@ class Deepgram:
         """Read which calls were made too early."""
         return tuple(a_text(each, "id", path) for path, each in _functions(message, "FunctionCallCancelled"))
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer each call in a message of its own."""
         return [
             {

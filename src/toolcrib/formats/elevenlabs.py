@@ -6,12 +6,12 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, described, read_call, told
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _LONGEST = 120
 """The most seconds an agent waits for a client."""
@@ -26,7 +26,7 @@ class ElevenLabs:
     bounds = Bounds(owns_audio=True)
 
     def __init__(self) -> None:
-        self._fitted = Once(partial(fit, dialect=ELEVENLABS))
+        self._fitted = SchemaCache(partial(fit, dialect=ELEVENLABS))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one client tool: what `tool_config` holds where a tool is created."""
@@ -49,7 +49,7 @@ class ElevenLabs:
         """Say what of the schema could not be said."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read the one call of a message; most messages have none."""
         given = an_object(message, "message")
         if a_text(given, "type", "message") != "client_tool_call":
@@ -61,7 +61,7 @@ class ElevenLabs:
         """Nothing is ever called off."""
         return ()
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer each call in a message of its own."""
         return [
             {
@@ -74,7 +74,7 @@ class ElevenLabs:
         ]
 
 
-def _asked(call: JsonObject, path: str) -> Asked:
+def _asked(call: JsonObject, path: str) -> ProviderCall:
     found = read_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
     if found.arguments.get("tool_call_id") != found.id:
         return found

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Tool
 from toolcrib.payloads import an_object, described, either, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.gemini_types import capitals
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 
 class Gemini:
@@ -18,7 +18,7 @@ class Gemini:
     bounds = Bounds(name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", parameter=GEMINI.parameter, tools=512)
 
     def __init__(self) -> None:
-        self._fitted = Once(capitals)
+        self._fitted = SchemaCache(capitals)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; one without parameters says nothing of them."""
@@ -33,7 +33,7 @@ class Gemini:
         """Say what of the schema could not be said."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read the calls of a response, in its first candidate, or of one content."""
         content, path = _content(an_object(message, "message"))
         found = objects(content.get("parts") or [], f"{path}.parts")
@@ -44,7 +44,7 @@ class Gemini:
         """Nothing is ever called off."""
         return ()
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer all calls in one content: it must have as many parts as there were calls."""
         if not answers:
             return []
@@ -69,7 +69,7 @@ def _content(message: JsonObject) -> tuple[JsonObject, str]:
     return ({}, path) if content is None else (an_object(content, f"{path}.content"), f"{path}.content")
 
 
-def _asked(given: Json, path: str) -> Asked:
+def _asked(given: Json, path: str) -> ProviderCall:
     call = an_object(given, path)
     if either(call, "willContinue", "will_continue"):
         raise Refused(
@@ -78,7 +78,7 @@ def _asked(given: Json, path: str) -> Asked:
     return read_call(call, path, arguments="args", needed=False)
 
 
-def _answer(answered: Answered) -> JsonObject:
+def _answer(answered: ProviderResult) -> JsonObject:
     asked, result = answered.asked, answered.result
     key = "output" if result.problem is None else "error"
     answer = {"name": asked.name, "response": {key: told(result)}}

@@ -6,12 +6,12 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
 from toolcrib.payloads import SILENCE, an_object, capped, described, either, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.gemini_types import capitals
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 CAP = 8_000
 """The most bytes of a message that answers one call."""
@@ -38,7 +38,7 @@ class GeminiLive:
     def __init__(self, *, vertex: bool = False) -> None:
         self.name = "gemini_live_vertex" if vertex else "gemini_live"
         self._vertex = vertex
-        self._fitted = Once(capitals)
+        self._fitted = SchemaCache(capitals)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; one without parameters says nothing of them."""
@@ -53,7 +53,7 @@ class GeminiLive:
         """Say what of the schema could not be said."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read the calls of a message of the server's; most messages have none."""
         call = _told(message, "toolCall", "tool_call")
         found: Json = either(call, "functionCalls", "function_calls") or []
@@ -67,13 +67,13 @@ class GeminiLive:
             raise Refused("INVALID_REQUEST", f"{path} must be a list of texts", path=path)
         return tuple(cast("list[str]", ids))
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer all calls in one message; a call that is not answered would hold up the session."""
         if not answers:
             return []
         return [_message([self._answer(each) for each in answers])]
 
-    def _answer(self, answered: Answered) -> JsonObject:
+    def _answer(self, answered: ProviderResult) -> JsonObject:
         asked, result = answered.asked, answered.result
         answer: dict[str, Any] = {"name": asked.name, "response": {}}
         said = told(result, data=False)
@@ -113,5 +113,5 @@ def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
     return an_object(either(given, wire, python) or {}, f"message.{wire}")
 
 
-def _asked(call: JsonObject, path: str) -> Asked:
+def _asked(call: JsonObject, path: str) -> ProviderCall:
     return read_call(call, path, arguments="args", needed=False, most=_LONGEST)

@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import partial
 
 from toolcrib.errors import Refused, problem
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _DIALECT = replace(OPENAI, references=False)
 """References are put in place, as LangChain does with those of its own tools."""
@@ -25,7 +25,7 @@ class LangChain:
     bounds = Bounds()
 
     def __init__(self) -> None:
-        self._fitted = Once(partial(fit, dialect=_DIALECT))
+        self._fitted = SchemaCache(partial(fit, dialect=_DIALECT))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool, as `convert_to_openai_tool` would."""
@@ -40,7 +40,7 @@ class LangChain:
         """Say what of the schema could not be said."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read the calls of an AIMessage as a dictionary, also those that LangChain could not read itself."""
         given, path = _message(an_object(message, "message"))
         read = objects(given.get("tool_calls") or [], f"{path}.tool_calls")
@@ -54,7 +54,7 @@ class LangChain:
         """Nothing is ever called off."""
         return ()
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer each call with a ToolMessage as a dictionary; its artifact is for programs alone."""
         return [_answer(each) for each in answers]
 
@@ -71,20 +71,20 @@ def _message(given: JsonObject) -> tuple[JsonObject, str]:
     return given, "message"
 
 
-def _asked(call: JsonObject, path: str) -> Asked:
+def _asked(call: JsonObject, path: str) -> ProviderCall:
     return read_call(call, path, arguments="args", needed=False)
 
 
-def _unread(call: JsonObject, path: str) -> Asked:
+def _unread(call: JsonObject, path: str) -> ProviderCall:
     found = _asked(call, path)
     if found.problem is not None:
         return found
     why = call.get("error") or "LangChain could not read them"
     fault = problem("INVALID_ARGUMENTS", f"the arguments are of no use: {why}", path="arguments")
-    return Asked(id=found.id, name=found.name, problem=fault)
+    return ProviderCall(id=found.id, name=found.name, problem=fault)
 
 
-def _answer(answered: Answered) -> JsonObject:
+def _answer(answered: ProviderResult) -> JsonObject:
     call, result = answered.asked, answered.result
     return {
         "type": "tool",

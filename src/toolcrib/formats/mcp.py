@@ -6,7 +6,7 @@ from typing import Any
 from orjson import Fragment, dumps, loads
 
 from toolcrib.errors import Refused, spell
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Result, Tool
 from toolcrib.payloads import a_text, an_object, arguments_of, is_written
 
@@ -24,7 +24,7 @@ _ANNOTATIONS: dict[str, type] = {
 """What the protocol says of these; a value of another kind breaks the clients that check."""
 
 
-class Mcp:
+class McpFormat:
     """What `tools/list` answers with; a `tools/call`, or the params of one, in, and its answer out."""
 
     name = "mcp"
@@ -58,7 +58,7 @@ class Mcp:
         """Nothing is lost: the protocol takes every schema."""
         return ()
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read a request, whose id its answer has too, or the bare params of one."""
         if "method" not in an_object(message, "message"):
             return (_asked(message, "message", "", {}),)
@@ -73,14 +73,16 @@ class Mcp:
             return ()
         return (str(_id(an_object(message.get("params"), "message.params"), "requestId", "message.params")),)
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer requests with responses, and bare params with the bare result."""
         return [_answer(each) for each in answers]
 
 
-def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> Asked:
+def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> ProviderCall:
     arguments, problem = arguments_of(params.get("arguments"))
-    return Asked(id=id, name=a_text(params, "name", path), arguments=arguments, problem=problem, more=known)
+    return ProviderCall(
+        id=id, name=a_text(params, "name", path), arguments=arguments, problem=problem, more=known
+    )
 
 
 def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int:
@@ -91,10 +93,10 @@ def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int
     raise Refused("INVALID_REQUEST", f"{path}.{key} must be a text or a whole number", path=f"{path}.{key}")
 
 
-def _answer(answer: Answered) -> JsonObject:
+def _answer(answer: ProviderResult) -> JsonObject:
     outcome = answer.result
     if outcome.ask is not None:
-        outcome = outcome.but(content=({"type": "text", "text": outcome.message},))
+        outcome = outcome.replace(content=({"type": "text", "text": outcome.message},))
     result: JsonObject = loads(encode(outcome))
     known = answer.asked.more
     return {"jsonrpc": "2.0", "id": known["id"], "result": result} if "id" in known else result

@@ -25,7 +25,7 @@ _NAMED = ("$defs", "definitions", "dependentSchemas", "patternProperties")
 _Place = tuple[tuple[str, ...] | None, Json]
 
 
-class BadMirror(ValueError):
+class InvalidMirroredHeader(ValueError):
     """A schema asks for a header in a way the protocol does not allow; the message says how."""
 
 
@@ -44,7 +44,7 @@ def mirrors_of(schema: JsonObject) -> Mirrors:
         if KEYWORD in here:
             header = _header(path, here)
             if header.lower() in taken:
-                raise BadMirror(f"two arguments want the header {header}")
+                raise InvalidMirroredHeader(f"two arguments want the header {header}")
             taken.add(header.lower())
             found.append((path or (), f"Mcp-Param-{header}"))
         places += _below(path, here)
@@ -53,12 +53,14 @@ def mirrors_of(schema: JsonObject) -> Mirrors:
 
 def _header(path: tuple[str, ...] | None, schema: JsonObject) -> str:
     if not path:
-        raise BadMirror(f"{KEYWORD} may only stand on a property that is always at the same place")
+        raise InvalidMirroredHeader(
+            f"{KEYWORD} may only stand on a property that is always at the same place"
+        )
     where, header = ".".join(path), schema[KEYWORD]
     if not isinstance(header, str) or not _TOKEN.fullmatch(header):
-        raise BadMirror(f"{KEYWORD} of {where} is no name a header can have")
+        raise InvalidMirroredHeader(f"{KEYWORD} of {where} is no name a header can have")
     if schema.get("type") not in _SIMPLE:
-        raise BadMirror(f"{KEYWORD} of {where} needs the type string, integer or boolean")
+        raise InvalidMirroredHeader(f"{KEYWORD} of {where} needs the type string, integer or boolean")
     return header
 
 

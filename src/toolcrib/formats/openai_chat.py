@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, arguments_of, as_text, capped, described, objects, told
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 from toolcrib.schemas.fitting.strict import strictest
 
 
@@ -17,7 +17,7 @@ class OpenAIChat:
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = Once(strictest)
+        self._spelled = SchemaCache(strictest)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; it is strict where that takes nothing away from what the tool accepts."""
@@ -39,7 +39,7 @@ class OpenAIChat:
         """Say what a declaration leaves out."""
         return self._spelled.of(tool)[0].losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read an assistant's message, the choice it is in, or the completion that is in."""
         path, said = _message(an_object(message, "message"))
         given = said.get("tool_calls")
@@ -52,7 +52,7 @@ class OpenAIChat:
         """Nothing is taken back: a completion is complete."""
         return ()
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer every call with a message of its own, all of which belong before the next turn."""
         return [
             {
@@ -78,13 +78,13 @@ def _message(given: JsonObject) -> tuple[str, JsonObject]:
     return path, given
 
 
-def _asked(call: JsonObject, path: str) -> Asked | None:
+def _asked(call: JsonObject, path: str) -> ProviderCall | None:
     """Read one call; what is of another type than a function was declared by somebody else."""
     if call.get("type", "function") != "function":
         return None
     function = an_object(call.get("function"), f"{path}.function")
     arguments, problem = arguments_of(function.get("arguments"))
-    return Asked(
+    return ProviderCall(
         id=a_text(call, "id", path),
         name=a_text(function, "name", f"{path}.function"),
         arguments=arguments,

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _ARGUMENTS = "response.function_call_arguments.done"
 _ITEM = "response.output_item.done"
@@ -28,7 +28,7 @@ class OpenAIRealtime:
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000, owns_audio=True)
 
     def __init__(self) -> None:
-        self._fitted = Once(partial(fit, dialect=OPENAI))
+        self._fitted = SchemaCache(partial(fit, dialect=OPENAI))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool, as `session.tools` of a `session.update` has it: nothing is strict there."""
@@ -46,7 +46,7 @@ class OpenAIRealtime:
         """Say what a declaration leaves out."""
         return self._fitted.of(tool).losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read any event; a response that did not come to its end asks for nothing."""
         kind = a_text(an_object(message, "message"), "type", "message")
         if kind == _ARGUMENTS:
@@ -66,7 +66,7 @@ class OpenAIRealtime:
             return ()
         return tuple(a_text(item, "call_id", path) for path, item in _items(message))
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer every call, then have the model speak, unless one of the tools wants silence."""
         spoken: list[JsonObject] = [_output(each, self.bounds) for each in answers]
         if answers and not any(each.result.voice.suppress for each in answers):
@@ -93,11 +93,11 @@ def _is_whole(item: JsonObject) -> bool:
     return item.get("status") != "incomplete"
 
 
-def _asked(path: str, call: JsonObject) -> Asked:
+def _asked(path: str, call: JsonObject) -> ProviderCall:
     return read_call(call, path, id="call_id", arguments="arguments")
 
 
-def _output(answer: Answered, bounds: Bounds) -> JsonObject:
+def _output(answer: ProviderResult, bounds: Bounds) -> JsonObject:
     output = as_text(capped(told(answer.result), bounds.result_bytes))
     item = {"type": "function_call_output", "call_id": answer.asked.id, "output": output}
     return {"type": "conversation.item.create", "item": item}

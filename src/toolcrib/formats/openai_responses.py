@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolcrib.interfaces import Answered, Asked, Bounds, Loss
+from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 from toolcrib.schemas.fitting.strict import strictest
 
 _GIVEN_UP = ("cancelled", "failed")
@@ -20,7 +20,7 @@ class OpenAIResponses:
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = Once(strictest)
+        self._spelled = SchemaCache(strictest)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; whether it is strict must be said either way."""
@@ -39,7 +39,7 @@ class OpenAIResponses:
         """Say what a declaration leaves out."""
         return self._spelled.of(tool)[0].losses
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read a whole response, or one item of its output."""
         an_object(message, "message")
         if "output" not in message:
@@ -54,7 +54,7 @@ class OpenAIResponses:
         """Nothing is taken back: a response that is given up has no calls."""
         return ()
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Answer every call with an item for the next input."""
         return [
             {
@@ -66,7 +66,7 @@ class OpenAIResponses:
         ]
 
 
-def _asked(path: str, item: JsonObject) -> tuple[Asked, ...]:
+def _asked(path: str, item: JsonObject) -> tuple[ProviderCall, ...]:
     """Read an item: most are no calls, and one that was cut off in the middle is none yet."""
     if item.get("type") != "function_call" or item.get("status") == "incomplete":
         return ()

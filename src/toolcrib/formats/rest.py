@@ -9,7 +9,7 @@ from toolcrib.model import JsonObject, Result, Tool
 from toolcrib.payloads import described
 
 
-class Rest:
+class RestFormat:
     """The widest spelling: everything a caller may know of a tool."""
 
     name = "rest"

@@ -1,47 +1,47 @@
 """The callers' door: list the tools one may use, and call them."""
 
-from toolcrib.gateway.call_options import ARGUMENT_BYTES, Run, Way, idempotency_key, oversized
+from toolcrib.gateway.call_options import ARGUMENT_BYTES, CallOptions, Run, idempotency_key, oversized
 from toolcrib.gateway.completion import Completion
-from toolcrib.gateway.cooperative import unhurried
-from toolcrib.gateway.declarations import Chosen, Declared, Declaring
+from toolcrib.gateway.cooperative import map_cooperatively
+from toolcrib.gateway.declarations import ChosenTools, Declarations, DeclaredTools
 from toolcrib.gateway.gateway import Gateway
-from toolcrib.gateway.multi_round_calls import Conversations
+from toolcrib.gateway.multi_round_calls import MultiRoundCalls
 from toolcrib.gateway.process_slots import ProcessSlots
-from toolcrib.gateway.prompt_index import Prompts
-from toolcrib.gateway.provider_turn import Answering, Turn, asked_of
-from toolcrib.gateway.resource_index import Resources
-from toolcrib.gateway.resources import LINK, Announced, Library
-from toolcrib.gateway.signed_state import Seal, bound_to
-from toolcrib.gateway.subscriptions import Follower
-from toolcrib.gateway.suspended_calls import Places, Tell
-from toolcrib.gateway.tool_selection import Cutting
+from toolcrib.gateway.prompt_index import PromptIndex
+from toolcrib.gateway.provider_turn import ProviderConnection, TurnResult, asked_of
+from toolcrib.gateway.resource_index import ResourceIndex
+from toolcrib.gateway.resources import LINK, AnnouncedLists, ResourceAccess
+from toolcrib.gateway.signed_state import StateSigner, bound_to
+from toolcrib.gateway.subscriptions import Subscriber
+from toolcrib.gateway.suspended_calls import SuspensionLimits, Tell
+from toolcrib.gateway.tool_selection import ToolSelection
 
 __all__ = [
     "ARGUMENT_BYTES",
     "LINK",
-    "Announced",
-    "Answering",
-    "Chosen",
+    "AnnouncedLists",
+    "CallOptions",
+    "ChosenTools",
     "Completion",
-    "Conversations",
-    "Cutting",
-    "Declared",
-    "Declaring",
-    "Follower",
+    "Declarations",
+    "DeclaredTools",
     "Gateway",
-    "Library",
-    "Places",
+    "MultiRoundCalls",
     "ProcessSlots",
-    "Prompts",
-    "Resources",
+    "PromptIndex",
+    "ProviderConnection",
+    "ResourceAccess",
+    "ResourceIndex",
     "Run",
-    "Seal",
+    "StateSigner",
+    "Subscriber",
+    "SuspensionLimits",
     "Tell",
-    "Turn",
-    "Way",
+    "ToolSelection",
+    "TurnResult",
     "asked_of",
     "bound_to",
     "idempotency_key",
+    "map_cooperatively",
     "oversized",
-    "unhurried",
 ]

@@ -13,7 +13,7 @@ ARGUMENT_BYTES = 1 << 20
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
-class Way(TypedDict, total=False):
+class CallOptions(TypedDict, total=False):
     """What every request may carry; each field is one of `Call`."""
 
     origin: Origin
@@ -26,7 +26,7 @@ class Way(TypedDict, total=False):
     meta: JsonObject
 
 
-Run = Callable[[Way], Awaitable[Result]]
+Run = Callable[[CallOptions], Awaitable[Result]]
 """One try of a request; it is tried again where the answer to a question must be brought along."""
 
 
@@ -48,7 +48,7 @@ def oversized(arguments: JsonObject) -> str | None:
     return f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
 
 
-class Denied(Refused):
+class AccessDenied(Refused):
     """A tool was found, and this caller may not use it."""
 
     def __init__(self, code: str, message: str, tool: Tool) -> None:

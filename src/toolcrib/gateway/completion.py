@@ -7,8 +7,8 @@ from time import time
 from typing import cast
 
 from toolcrib.errors import CODES
-from toolcrib.gateway.hint_cache import Known
-from toolcrib.gateway.related_tools import NOBODY, Neighbourhood
+from toolcrib.gateway.hint_cache import HintCache
+from toolcrib.gateway.related_tools import NO_RELATED_TOOLS, RelatedTools
 from toolcrib.interfaces import Followers
 from toolcrib.model import Ask, Json, JsonObject, Metadata, Origin, Result, Tool
 from toolcrib.version import VERSION
@@ -36,7 +36,7 @@ class Completion:
         tried: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._past, self._followers, self._tried = past, followers, tried
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, HintCache] = {}
         self._second: tuple[int, str] = (0, "")
         self._moment: tuple[int, str] = (0, "")
 
@@ -46,7 +46,7 @@ class Completion:
         tool: Tool | None,
         origin: Origin,
         seconds: float,
-        near: Neighbourhood = NOBODY,
+        near: RelatedTools = NO_RELATED_TOOLS,
     ) -> Result:
         """Fill in what is missing; what the tool itself gave stays. `near` are the tools the caller sees."""
         clock = time()
@@ -66,9 +66,9 @@ class Completion:
         known = self._known.get(name)
         # A call that began before the catalog changed ends with the tool as it was.
         if known is None or known.tool is not tool:
-            known = self._known[name] = Known(tool)
+            known = self._known[name] = HintCache(tool)
         past, followers = (self._past(name), self._followers(name)) if name else (_UNTRIED, ())
-        return result.but(
+        return result.replace(
             message=result.message or _spoken(result),
             hints=known.hints(result, past, clock, followers, near),
             metadata=metadata,

@@ -15,7 +15,7 @@ BITE = 8
 """So many things are done before anybody looks at the clock."""
 
 
-async def unhurried(things: Sequence[T], work: Callable[[T], R], *, turn: float = TURN) -> list[R]:
+async def map_cooperatively(things: Sequence[T], work: Callable[[T], R], *, turn: float = TURN) -> list[R]:
     """Return what `work` makes of each thing; others have their turn in between where that takes long."""
     made: list[R] = []
     until = perf_counter() + turn

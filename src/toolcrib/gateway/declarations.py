@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS, PROVIDERS
-from toolcrib.gateway.cooperative import unhurried
+from toolcrib.gateway.cooperative import map_cooperatively
 from toolcrib.gateway.gateway import Gateway
-from toolcrib.gateway.tool_selection import Choice, Cutting
+from toolcrib.gateway.tool_selection import ToolChoice, ToolSelection
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.schemas.subschemas import survey
@@ -19,7 +19,7 @@ _MOST_KNOWN = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclaredTools:
     """A list as its reader takes it."""
 
     tools: list[JsonObject]
@@ -39,7 +39,7 @@ class Declared:
         return {"tools": self.tools, "total": self.total, **more}
 
 
-class Chosen(NamedTuple):
+class ChosenTools(NamedTuple):
     """What a reader is told of, and how much it is not."""
 
     tools: Sequence[Tool]
@@ -47,24 +47,24 @@ class Chosen(NamedTuple):
     cut: int
     withheld: tuple[Withheld, ...]
 
-    def declared(self, declared: list[JsonObject], format: str) -> Declared:
+    def declared(self, declared: list[JsonObject], format: str) -> DeclaredTools:
         """Return the list once its tools, or the first of them, are spelled."""
         spoken = PROVIDERS.get(format)
         tools = declared if spoken is None else spoken.tools(declared)
-        return Declared(tools=tools, total=self.total, cut=self.cut, withheld=self.withheld)
+        return DeclaredTools(tools=tools, total=self.total, cut=self.cut, withheld=self.withheld)
 
 
 class _Fitting(NamedTuple):
-    choice: Choice
+    choice: ToolChoice
     withheld: tuple[Withheld, ...]
 
 
-class Declaring:
+class Declarations:
     """Names, checks, cuts and spells tools for any format."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self.cutting = Cutting(gateway)
+        self.cutting = ToolSelection(gateway)
         self._misfits: dict[tuple[str, str], str | None] = {}
 
     def style(self, caller: Caller, format: str, wanted: str | None = None) -> str:
@@ -83,22 +83,22 @@ class Declaring:
         if allowed is not None:
 
             async def fitting(tools: Sequence[Tool]) -> _Fitting:
-                await unhurried(tools, lambda tool: self._misfit(tool, allowed))
+                await map_cooperatively(tools, lambda tool: self._misfit(tool, allowed))
                 return self._fitting(tools, caller, format, allowed)
 
             await self._gateway.preparing(caller, f"fitting-{format}", fitting)
 
     def choose(
         self, tools: Sequence[Tool], caller: Caller, format: str, *, text: str = "", ranked: bool = False
-    ) -> Chosen:
+    ) -> ChosenTools:
         """Choose of tools those a reader is told of; see `Cutting.cut` for which, where they are too many."""
         allowed = _allowed(format)
         if allowed is None:
             kept = self.cutting.cut(tools, caller, format, text=text, ranked=ranked)
-            return Chosen(kept, len(tools), len(tools) - len(kept), ())
+            return ChosenTools(kept, len(tools), len(tools) - len(kept), ())
         choice, withheld = self._fit(tools, caller, format, allowed)
         kept = self.cutting.cut(choice, caller, format, text=text, ranked=ranked)
-        return Chosen(kept, len(tools), len(choice.tools) - len(kept), withheld)
+        return ChosenTools(kept, len(tools), len(choice.tools) - len(kept), withheld)
 
     def declare(
         self,
@@ -109,7 +109,7 @@ class Declaring:
         *,
         text: str = "",
         ranked: bool = False,
-    ) -> Declared:
+    ) -> DeclaredTools:
         """Spell tools for a reader."""
         chosen = self.choose(tools, caller, format, text=text, ranked=ranked)
         spell = FORMATS[format].tool

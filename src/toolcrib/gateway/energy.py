@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 
-from toolcrib.interfaces import Purse, Shared
+from toolcrib.interfaces import EnergyAllowance, Shared
 from toolcrib.policy.energy import BANDS, Band, band_of
 
 _MOST_AWAITED = 10_000
@@ -17,10 +17,10 @@ _SLOWEST = 1e-6
 """What comes back more slowly, in a second, never does: a whole day brings less than a tenth."""
 
 
-class Meter:
+class EnergyMeter:
     """Counts down with every call, and looks up the moment a caller reaches the next band again."""
 
-    def __init__(self, shared: Shared, purse: Purse) -> None:
+    def __init__(self, shared: Shared, purse: EnergyAllowance) -> None:
         self._shared, self.purse = shared, purse
         self._awaited: dict[str, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[str], None]] = []

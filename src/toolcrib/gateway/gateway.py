@@ -9,12 +9,12 @@ from typing import Any, TypeVar, Unpack, cast
 
 from toolcrib.catalog import Snapshot
 from toolcrib.errors import Refused
-from toolcrib.gateway.call_options import Denied, Way
+from toolcrib.gateway.call_options import AccessDenied, CallOptions
 from toolcrib.gateway.completion import Completion
-from toolcrib.gateway.cooperative import unhurried
+from toolcrib.gateway.cooperative import map_cooperatively
 from toolcrib.gateway.process_slots import ProcessSlots, overloaded
-from toolcrib.gateway.related_tools import Neighbourhood, Tagged
-from toolcrib.gateway.resources import Library
+from toolcrib.gateway.related_tools import RelatedTools, TagIndex
+from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.interfaces import Handler, Recorder
 from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
 from toolcrib.names import near, split
@@ -29,7 +29,7 @@ _MOST_BYTES = 256 << 20
 _SHARE = _MOST_BYTES // _MOST_VIEWS
 _NEAR_SECONDS = 60.0
 """How long what a caller sees is taken to be the same; a tool may reach its last day meanwhile."""
-_Near = tuple[Caller, float, Neighbourhood]
+_Near = tuple[Caller, float, RelatedTools]
 UNKNOWN = Origin()
 _PLAIN: dict[str, Any] = {
     "deadline": None,
@@ -52,14 +52,14 @@ class _Book:
     chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
     """The chain of each tool that was called, and of which definition it is."""
     views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
-    audiences: dict[object, Neighbourhood] = field(default_factory=dict[object, Neighbourhood])
+    audiences: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
     near: dict[int, _Near] = field(default_factory=dict[int, _Near])
     """What each caller sees, by which object the caller is: asking the rules would cost every call."""
 
     @cached_property
-    def tagged(self) -> Tagged:
+    def tagged(self) -> TagIndex:
         """The tools by their tags, once somebody wants to know."""
-        return Tagged(self.snapshot.tools)
+        return TagIndex(self.snapshot.tools)
 
     def keep(self, key: tuple[object, str], view: T) -> T:
         """Keep what was prepared, and return it."""
@@ -99,7 +99,7 @@ class Gateway:
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
         """The largest part of any shared limit that one principal may hold."""
-        self.library = Library(policy, self._fetch, servers, share=self.share)
+        self.library = ResourceAccess(policy, self._fetch, servers, share=self.share)
         """What sources have besides tools; `servers` are those which may have something, up or not."""
         self.session_ended: Callable[[str], None] = lambda _: None
         """Told of every session of a client that has ended, by the owner its channels have named."""
@@ -213,7 +213,7 @@ class Gateway:
         found = book.views.get((audience, ""))
         if found is None:
             offered = tuple(book.snapshot.offered(caller.apps))
-            verdicts = await unhurried(offered, lambda tool: self._policy.visible(tool, caller))
+            verdicts = await map_cooperatively(offered, lambda tool: self._policy.visible(tool, caller))
             found = tuple(compress(offered, verdicts))
             # Whose energy has come or gone in between has been asked about as two.
             if self._policy.audience(caller) != audience:
@@ -265,11 +265,11 @@ class Gateway:
             if why is None:
                 return owner
             if why.effect == "deny":
-                raise Denied(why.code, f"{owner.name} {why.message}", owner)
+                raise AccessDenied(why.code, f"{owner.name} {why.message}", owner)
         raise self._unknown(name, caller)
 
     async def call(
-        self, name: str, arguments: JsonObject | None, caller: Caller, **way: Unpack[Way]
+        self, name: str, arguments: JsonObject | None, caller: Caller, **way: Unpack[CallOptions]
     ) -> Result:
         """Carry out one call. Never raises but for cancellation; every outcome is a completed result."""
         started = perf_counter()
@@ -278,7 +278,7 @@ class Gateway:
             origin = self.identified(origin)
         try:
             tool, denied = self.tool(name, caller), None
-        except Denied as error:
+        except AccessDenied as error:
             tool, denied = error.tool, error.problem
         except Refused as error:
             return self.refusal(error.problem, origin)
@@ -307,12 +307,12 @@ class Gateway:
         return self._complete(result, call, started)
 
     async def _fetch(
-        self, door: Tool, params: JsonObject, caller: Caller, way: Way, denied: Problem | None = None
+        self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions, denied: Problem | None = None
     ) -> Result:
         """Carry out what is no call of a tool, by the steps of the door it goes through."""
         started = perf_counter()
         origin = self.identified(way.get("origin", UNKNOWN))
-        carried: Way = {**way, "origin": origin}
+        carried: CallOptions = {**way, "origin": origin}
         call = Call(id=self._new_id(), tool=door, arguments=params, caller=caller, **carried)
         result = await self._denied(call, denied) if denied is not None else await self._run(call)
         return self._completion.complete(result, door, origin, perf_counter() - started)
@@ -343,7 +343,7 @@ class Gateway:
         near = self._near(call.caller, ended)
         return self._completion.complete(result, call.tool, call.origin, ended - started, near)
 
-    def _near(self, caller: Caller, now: float) -> Neighbourhood:
+    def _near(self, caller: Caller, now: float) -> RelatedTools:
         book = self._book
         seen = book.near.get(id(caller))
         if seen is not None and seen[0] is caller and now < seen[1]:
@@ -355,7 +355,7 @@ class Gateway:
         if near is None:
             if len(book.audiences) >= _MOST_VIEWS:
                 book.audiences.clear()
-            near = Neighbourhood(book.tagged, lambda tool: self._policy.visible(tool, caller))
+            near = RelatedTools(book.tagged, lambda tool: self._policy.visible(tool, caller))
             book.audiences[audience] = near
         book.near[id(caller)] = (caller, now + _NEAR_SECONDS, near)
         return near
@@ -363,7 +363,7 @@ class Gateway:
     def identified(self, origin: Origin) -> Origin:
         """Return the origin with a trace and a correlation id, made up where it has none."""
         trace = origin.trace_id or self._new_id()
-        return origin.but(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
+        return origin.replace(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
 
     async def _denied(self, call: Call, problem: Problem) -> Result:
         """A call that may not be made is recorded all the same: it is what an operator looks for."""

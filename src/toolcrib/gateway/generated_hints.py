@@ -7,7 +7,7 @@ import orjson
 
 from toolcrib.errors import CODES
 from toolcrib.gateway.error_advice import ANSWER, after, before, instead
-from toolcrib.gateway.related_tools import Neighbour, next_actions, related
+from toolcrib.gateway.related_tools import RelatedTool, next_actions, related
 from toolcrib.hints.confidence import QUALITY, SURE, UNSURE, confidence, success
 from toolcrib.hints.scales import validity
 from toolcrib.model import PROMISES, Evidence, Hints, Problem, Tool
@@ -21,7 +21,7 @@ ENOUGH = 5
 """So many calls say something of a tool."""
 
 
-class Past(NamedTuple):
+class ToolRecord(NamedTuple):
     """How a tool has done lately: rate of success, usual seconds, number of calls seen."""
 
     success: float = 1.0
@@ -30,7 +30,7 @@ class Past(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class CallOutcome:
     """What an answer shows by itself: what went wrong, whether it asks or was kept, how old and how full."""
 
     problem: Problem | None = None
@@ -49,7 +49,7 @@ def quality_of(tool: Tool | None) -> Quality:
     return "high" if tool.inside else "medium"
 
 
-def evidence_of(tool: Tool | None, past: Past, seen: Seen) -> Evidence:
+def evidence_of(tool: Tool | None, past: ToolRecord, seen: CallOutcome) -> Evidence:
     """Put together what confidence is reckoned from."""
     problem = seen.problem
     if problem is None:
@@ -65,7 +65,9 @@ def evidence_of(tool: Tool | None, past: Past, seen: Seen) -> Evidence:
     )
 
 
-def for_outcome(tool: Tool | None, past: Past, seen: Seen, near: tuple[Neighbour, ...] = ()) -> Hints:
+def for_outcome(
+    tool: Tool | None, past: ToolRecord, seen: CallOutcome, near: tuple[RelatedTool, ...] = ()
+) -> Hints:
     """Put together the eleven fields, with their JSON bytes prepared."""
     evidence = evidence_of(tool, past, seen)
     trust = confidence(evidence)
@@ -91,7 +93,7 @@ def for_outcome(tool: Tool | None, past: Past, seen: Seen, near: tuple[Neighbour
     )
 
 
-def with_record(hints: Hints, tool: Tool, past: Past, freshness: float = 1.0) -> Hints:
+def with_record(hints: Hints, tool: Tool, past: ToolRecord, freshness: float = 1.0) -> Hints:
     """Add to a tool's own hints what only the gateway knows: its record, its age, and what to warn of."""
     changes: dict[str, object] = {}
     said = hints.evidence
@@ -101,7 +103,7 @@ def with_record(hints: Hints, tool: Tool, past: Past, freshness: float = 1.0) ->
         changes = {"evidence": known, "confidence": confidence(known)}
     elif not tool.inside:
         # A server may say of itself what it likes; it is trusted no more than we would trust it.
-        ours = confidence(evidence_of(tool, past, Seen(freshness=freshness)))
+        ours = confidence(evidence_of(tool, past, CallOutcome(freshness=freshness)))
         changes = {"confidence": min(hints.confidence, ours)}
     warned = {caution.type for caution in hints.warnings}
     more = tuple(caution for caution in cautions(tool, past) if caution.type not in warned)
@@ -115,7 +117,7 @@ def encoded(hints: Hints) -> Hints:
     return hints.but(encoded=orjson.dumps(hints.as_json()))
 
 
-def risks(tool: Tool | None, past: Past) -> tuple[Risk, ...]:
+def risks(tool: Tool | None, past: ToolRecord) -> tuple[Risk, ...]:
     """Say what its record gives reason to fear."""
     found: list[Risk] = []
     if past.calls >= ENOUGH and past.success < _SHAKY:
@@ -137,7 +139,7 @@ def risks(tool: Tool | None, past: Past) -> tuple[Risk, ...]:
     return tuple(found)
 
 
-def cautions(tool: Tool | None, past: Past) -> tuple[Caution, ...]:
+def cautions(tool: Tool | None, past: ToolRecord) -> tuple[Caution, ...]:
     """Warn of a tool on its way out, and of one that is slower than it says."""
     if tool is None:
         return ()
@@ -155,7 +157,7 @@ def cautions(tool: Tool | None, past: Past) -> tuple[Caution, ...]:
     return tuple(found)
 
 
-def broken_promise(tool: Tool | None, past: Past) -> float | None:
+def broken_promise(tool: Tool | None, past: ToolRecord) -> float | None:
     """Return the seconds a tool promises to stay below and does not, where there are calls enough to say."""
     promised = tool.promised if tool is not None else None
     return promised if promised and past.calls >= ENOUGH and past.seconds > promised else None
@@ -170,7 +172,7 @@ def _validation(tool: Tool | None) -> float:
     return 0.9 if tool.output_schema is not None else 0.85
 
 
-def _actions(tool: Tool | None, seen: Seen, near: tuple[Neighbour, ...]) -> tuple[NextAction, ...]:
+def _actions(tool: Tool | None, seen: CallOutcome, near: tuple[RelatedTool, ...]) -> tuple[NextAction, ...]:
     actions = [ANSWER] if seen.asks else []
     if seen.problem is not None:
         actions.append(after(seen.problem, tool))
@@ -180,7 +182,7 @@ def _actions(tool: Tool | None, seen: Seen, near: tuple[Neighbour, ...]) -> tupl
     return (*actions, *next_actions(near))
 
 
-def _missing(seen: Seen) -> tuple[str, ...]:
+def _missing(seen: CallOutcome) -> tuple[str, ...]:
     """What would have helped: the part of the request that was wrong, or the answers that are awaited."""
     if seen.asks:
         return ("the answers to the questions",)
@@ -188,7 +190,7 @@ def _missing(seen: Seen) -> tuple[str, ...]:
     return (path[:_LONGEST],) if path else ()
 
 
-def _assumed(tool: Tool | None, seen: Seen) -> tuple[str, ...]:
+def _assumed(tool: Tool | None, seen: CallOutcome) -> tuple[str, ...]:
     assumed: list[str] = []
     if seen.cached:
         assumed.append("The answer was kept from an earlier, equal call.")
@@ -197,19 +199,19 @@ def _assumed(tool: Tool | None, seen: Seen) -> tuple[str, ...]:
     return tuple(assumed)
 
 
-def _impact(tool: Tool | None, past: Past, benefit: float) -> Impact:
+def _impact(tool: Tool | None, past: ToolRecord, benefit: float) -> Impact:
     effort = _EFFORT[_pace(tool, past)]
     return Impact(benefit=benefit, effort=effort, roi=round(benefit / effort, 2))
 
 
-def _pace(tool: Tool | None, past: Past) -> str:
+def _pace(tool: Tool | None, past: ToolRecord) -> str:
     """How fast it is: as its record says, or its promise where there is none."""
     if past.calls < ENOUGH:
         return tool.response_time if tool is not None else "fast"
     return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")
 
 
-def _reasoning(past: Past, seen: Seen) -> str:
+def _reasoning(past: ToolRecord, seen: CallOutcome) -> str:
     record = (
         f"{past.success:.0%} of the latest calls succeeded"
         if past.calls

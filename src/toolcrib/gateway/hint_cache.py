@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, cast
 
-from toolcrib.gateway.generated_hints import ENOUGH, Past, Seen, for_outcome, with_record
-from toolcrib.gateway.related_tools import Neighbourhood
+from toolcrib.gateway.generated_hints import ENOUGH, CallOutcome, ToolRecord, for_outcome, with_record
+from toolcrib.gateway.related_tools import RelatedTools
 from toolcrib.hints.confidence import success
 from toolcrib.interfaces import Followers
 from toolcrib.model import PROMISES, Hints, JsonObject, Result, Tool
@@ -21,7 +21,7 @@ _HOLLOW = 0.5
 _Key = tuple[Any, ...]
 
 
-class Known:
+class HintCache:
     """Hints are the same for all answers that are alike, so they are put together, and spelled, once."""
 
     def __init__(self, tool: Tool | None) -> None:
@@ -36,14 +36,14 @@ class Known:
         past: tuple[float, float, int],
         now: float,
         followers: Followers,
-        near: Neighbourhood,
+        near: RelatedTools,
     ) -> Hints:
         """Return the hints of a result: the tool's own with its record added, else the gateway's."""
         tool, made = self.tool, result.made
         # Tenths and twentieths: finer differences would mean nothing to an agent, and everything to a cache.
         fresh = 20 if not made else self._freshness(now - made)
         if result.hints is not None and tool is not None:
-            return with_record(result.hints, near.told(tool), Past(*past), fresh / 20)
+            return with_record(result.hints, near.told(tool), ToolRecord(*past), fresh / 20)
         rate, seconds, calls = past
         problem = result.problem
         full = int(10 * self._fullness(result.data)) if problem is None and not result.content else 10
@@ -60,18 +60,18 @@ class Known:
             followers,
             near,
         )
-        return self._kept.get(key) or self._made(key, result, Past(*past), followers, near)
+        return self._kept.get(key) or self._made(key, result, ToolRecord(*past), followers, near)
 
     def _freshness(self, age: float) -> int:
         """How fresh a kept answer is, in twentieths; another machine's clock may run ahead of ours."""
         return ceil(20 * min(1.0, max(0.0, 1.0 - age / self._lasts)))
 
     def _made(
-        self, key: _Key, result: Result, past: Past, followers: Followers, near: Neighbourhood
+        self, key: _Key, result: Result, past: ToolRecord, followers: Followers, near: RelatedTools
     ) -> Hints:
         if len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
-        seen = Seen(
+        seen = CallOutcome(
             problem=result.problem,
             asks=result.ask is not None,
             cached=result.cached,

@@ -8,10 +8,17 @@ from typing import NamedTuple, cast
 import anyio
 
 from toolcrib.errors import Refused, ToolcribError, problem
-from toolcrib.gateway.call_options import Way
+from toolcrib.gateway.call_options import CallOptions
 from toolcrib.gateway.gateway import UNKNOWN, Gateway
-from toolcrib.gateway.signed_state import Seal, bound_to, of_no_use
-from toolcrib.gateway.suspended_calls import NOTHING, Places, Talk, Tell, Whisper, can_be_asked
+from toolcrib.gateway.signed_state import StateSigner, bound_to, of_no_use
+from toolcrib.gateway.suspended_calls import (
+    NOTHING,
+    NotifyOnlyChannel,
+    SuspendedCall,
+    SuspensionLimits,
+    Tell,
+    can_be_asked,
+)
 from toolcrib.model import Ask, Caller, Json, JsonObject, Origin, Report, Result, Tool
 
 WAIT_SECONDS = 600.0
@@ -44,10 +51,12 @@ class _Asked(NamedTuple):
         return bound_to(self.caller, tool.name, self.arguments)
 
 
-class Conversations:
+class MultiRoundCalls:
     """Parks calls that ask, and finds them again by a sealed state; seals what sources want remembered."""
 
-    def __init__(self, gateway: Gateway, seal: Seal, *, places: Places, wait: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self, gateway: Gateway, seal: StateSigner, *, places: SuspensionLimits, wait: float = WAIT_SECONDS
+    ) -> None:
         self.seal = seal
         self._gateway, self._places, self._wait = gateway, places, wait
 
@@ -91,7 +100,12 @@ class Conversations:
         result: Result | None = None
         if not (capabilities or state or answers or log):
             # Whom nobody can ask or tell anything has no conversation, and pays for none.
-            way: Way = {"origin": origin, "deadline": deadline, "report": report, "meta": meta or NOTHING}
+            way: CallOptions = {
+                "origin": origin,
+                "deadline": deadline,
+                "report": report,
+                "meta": meta or NOTHING,
+            }
             way["idempotency_key"] = idempotency_key
             result = await self._gateway.call(name, arguments, caller, **way)
             if result.ask is None:
@@ -116,8 +130,8 @@ class Conversations:
 
     # --- calls that ask nothing while they run ---
 
-    async def _call(self, asked: _Asked, state: str, talk: Talk | None = None) -> Result:
-        whisper = None if asked.log is None else Whisper(asked.caller, asked.level, asked.log)
+    async def _call(self, asked: _Asked, state: str, talk: SuspendedCall | None = None) -> Result:
+        whisper = None if asked.log is None else NotifyOnlyChannel(asked.caller, asked.level, asked.log)
         return await self._gateway.call(
             asked.name,
             asked.arguments,
@@ -139,7 +153,7 @@ class Conversations:
             return result
         bound = asked.bound(self._gateway.tool(asked.name, asked.caller))
         state = self.seal.close(_KIND, _PASSED + ask.state, bound, STATE_SECONDS)
-        return result.but(ask=Ask(questions=ask.questions, state=state))
+        return result.replace(ask=Ask(questions=ask.questions, state=state))
 
     def _opened(self, asked: _Asked, state: str) -> str:
         return self.seal.open(_KIND, state, asked.bound(self._gateway.tool(asked.name, asked.caller)))
@@ -156,12 +170,12 @@ class Conversations:
 
     async def _begin(self, asked: _Asked, tool: Tool, capabilities: JsonObject, state: str) -> Result:
         origin = self._gateway.identified(asked.origin)
-        talk = Talk(tool, asked.caller, origin, capabilities=capabilities, places=self._places)
+        talk = SuspendedCall(tool, asked.caller, origin, capabilities=capabilities, places=self._places)
         talk.attend(asked.report, asked.level, asked.log)
         talk.start(partial(self._call, asked, state, talk))
         return await self._attended(talk, asked)
 
-    async def _attended(self, talk: Talk, asked: _Asked) -> Result:
+    async def _attended(self, talk: SuspendedCall, asked: _Asked) -> Result:
         """Wait for the end or a question, and answer with it. Who leaves meanwhile takes the call along."""
         try:
             await talk.turn()
@@ -174,11 +188,11 @@ class Conversations:
         talk.park(token_urlsafe(16), self._wait)
         return self._question(talk, asked)
 
-    def _question(self, talk: Talk, asked: _Asked) -> Result:
+    def _question(self, talk: SuspendedCall, asked: _Asked) -> Result:
         state = self.seal.close(_KIND, _PARKED + talk.ticket, asked.bound(talk.tool), talk.left)
         return self._said(talk, Result(ask=Ask(questions=talk.questions(), state=state)))
 
-    def _said(self, talk: Talk, result: Result) -> Result:
+    def _said(self, talk: SuspendedCall, result: Result) -> Result:
         return self._gateway.completed(result, talk.tool, talk.origin, talk.seconds)
 
     async def _resume(self, ticket: str, asked: _Asked) -> Result:

@@ -5,20 +5,20 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from toolcrib.catalog import Holding
+from toolcrib.catalog import SourceExtras
 from toolcrib.errors import Refused
-from toolcrib.gateway.resource_index import Found, marked
+from toolcrib.gateway.resource_index import FoundResource, marked
 from toolcrib.model import JsonObject, Tool
 from toolcrib.names import fold, near, safe
 
-_Every = list[tuple[Found, str, JsonObject]]
+_Every = list[tuple[FoundResource, str, JsonObject]]
 """Each prompt with its safe name and its definition."""
 
 
-class Prompts:
+class PromptIndex:
     """The prompts of these sources, under the names tools would have."""
 
-    def __init__(self, holdings: Sequence[Holding]) -> None:
+    def __init__(self, holdings: Sequence[SourceExtras]) -> None:
         self.holdings = {each.source: each for each in holdings}
         self.rendered: dict[str, Any] = {}
         """What faces have made of these, by how it is spelled."""
@@ -27,7 +27,7 @@ class Prompts:
     @cached_property
     def _every(self) -> _Every:
         return [
-            (Found(holding, prompt["name"]), _safe(holding, prompt["name"]), prompt)
+            (FoundResource(holding, prompt["name"]), _safe(holding, prompt["name"]), prompt)
             for holding in self.holdings.values()
             for prompt in holding.materials.prompts
         ]
@@ -36,7 +36,7 @@ class Prompts:
     def _names(self) -> tuple["_Names", "_Names"]:
         return _Names(self._every, str), _Names(self._every, fold)
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> FoundResource | None:
         """Which prompt a name means, as it is spelled or nearly so; refuse one that may mean several."""
         exact, folded = self._names
         return exact.find(name) or folded.find(fold(name))
@@ -62,12 +62,12 @@ class Prompts:
             self._shown[style] = (listed, marked(listed))
         return self._shown[style]
 
-    def _name(self, found: Found, exposed: str, style: str) -> str:
+    def _name(self, found: FoundResource, exposed: str, style: str) -> str:
         """The style's name where it leads back to this prompt, else the canonical one, which always does."""
         wanted = {"flat": (found.name, exposed), "safe": (exposed,)}.get(style, ())
         return next((name for name in wanted if self._leads(name, found)), _canonical(found))
 
-    def _leads(self, name: str, found: Found) -> bool:
+    def _leads(self, name: str, found: FoundResource) -> bool:
         try:
             return self.find(name) == found
         except Refused:
@@ -78,14 +78,14 @@ class _Names:
     """Who is called what: a canonical or safe name is its first owner's, a shared flat one is nobody's."""
 
     def __init__(self, every: _Every, spell: Callable[[str], str]) -> None:
-        self._owned: dict[str, Found] = {}
-        self._flat: defaultdict[str, list[Found]] = defaultdict(list)
+        self._owned: dict[str, FoundResource] = {}
+        self._flat: defaultdict[str, list[FoundResource]] = defaultdict(list)
         for found, exposed, _ in every:
             self._owned.setdefault(spell(_canonical(found)), found)
             self._owned.setdefault(spell(exposed), found)
             self._flat[spell(found.name)].append(found)
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> FoundResource | None:
         owner = self._owned.get(name)
         sharers = self._flat.get(name, ()) if owner is None else ()
         if len(sharers) > 1:
@@ -94,9 +94,9 @@ class _Names:
         return sharers[0] if sharers else owner
 
 
-def _canonical(found: Found) -> str:
+def _canonical(found: FoundResource) -> str:
     return f"{found.holding.source}:{found.name}"
 
 
-def _safe(holding: Holding, name: str) -> str:
+def _safe(holding: SourceExtras, name: str) -> str:
     return safe(Tool(name=f"{holding.source}:{name}", source=holding.source, family="mcp"))

@@ -14,8 +14,8 @@ from toolcrib.errors import Refused, problem
 from toolcrib.formats import provider
 from toolcrib.gateway.call_options import oversized
 from toolcrib.gateway.gateway import UNKNOWN, Gateway
-from toolcrib.gateway.multi_round_calls import Conversations
-from toolcrib.interfaces import Answered, Asked
+from toolcrib.gateway.multi_round_calls import MultiRoundCalls
+from toolcrib.interfaces import ProviderCall, ProviderResult
 from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
 from toolcrib.schemas import too_deep
 
@@ -31,7 +31,7 @@ _CLOSING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnResult:
     """What came of one message."""
 
     messages: list[JsonObject] = field(default_factory=list[JsonObject])
@@ -50,7 +50,7 @@ class _Way(NamedTuple):
     report: Report | None
     key: str
 
-    def of(self, asked: Asked, place: int) -> "_Way":
+    def of(self, asked: ProviderCall, place: int) -> "_Way":
         """Return the way of one call, which needs a key of its own."""
         if not self.key:
             return self
@@ -62,7 +62,7 @@ class _Way(NamedTuple):
 class _Errand:
     """One call of a message, while the message is not answered."""
 
-    asked: Asked
+    asked: ProviderCall
     result: Result | None = None
     """How it ended; None while it runs, and where it was cut short."""
     task: "asyncio.Task[None] | None" = None
@@ -70,7 +70,7 @@ class _Errand:
     """Whether the provider has said that it waits for no reply."""
 
 
-class Answering:
+class ProviderConnection:
     """One connection to a provider, or a single message: what runs for it, by the ids the provider gave.
 
     Calls run side by side, each in a task of its own: a group would end them all with the first that is
@@ -78,7 +78,7 @@ class Answering:
     """
 
     def __init__(
-        self, gateway: Gateway, conversations: Conversations, *, most_calls: int = MOST_CALLS
+        self, gateway: Gateway, conversations: MultiRoundCalls, *, most_calls: int = MOST_CALLS
     ) -> None:
         self._gateway, self._conversations, self._most = gateway, conversations, most_calls
         self._errands: set[_Errand] = set()
@@ -101,7 +101,7 @@ class Answering:
         deadline: float | None = None,
         report: Report | None = None,
         idempotency_key: str = "",
-    ) -> Turn:
+    ) -> TurnResult:
         """Make every call a message asks for, and end those it takes back.
 
         Raises what is wrong with the message as a whole; what goes wrong with a call is in its reply. A call
@@ -111,7 +111,7 @@ class Answering:
         spoken = provider(format)
         calls, gone = asked_of(message, format)
         self.cancel(gone)
-        shared = self._gateway.identified(origin.but(provider=format))
+        shared = self._gateway.identified(origin.replace(provider=format))
         way = _Way(caller, shared, deadline, None if report is None else _once(report), idempotency_key)
         errands = [self._begin(asked, way.of(asked, place)) for place, asked in enumerate(self._fresh(calls))]
         self._errands.update(errands)
@@ -124,7 +124,7 @@ class Answering:
         said = [_silenced(each) for each in answers] if silent else answers
         follow_ups = dict.fromkeys(text for each in answers for text in each.result.voice.follow_ups)
         messages = spoken.results(said) if said else []
-        return Turn(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
+        return TurnResult(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
 
     def cancel(self, ids: Iterable[str]) -> None:
         """End calls by their ids; they get no reply. One that is yet to come is not made."""
@@ -140,7 +140,7 @@ class Answering:
         """End every call, and wait until they have ended."""
         await _cut_short(self._tasks)
 
-    def _fresh(self, calls: Sequence[Asked]) -> list[Asked]:
+    def _fresh(self, calls: Sequence[ProviderCall]) -> list[ProviderCall]:
         fresh = [each for each in calls if each.id not in self._known]
         self._remember(each.id for each in fresh if each.id)
         return fresh
@@ -150,7 +150,7 @@ class Answering:
         while len(self._known) > _MOST_KNOWN:
             del self._known[next(iter(self._known))]
 
-    def _begin(self, asked: Asked, way: _Way) -> _Errand:
+    def _begin(self, asked: ProviderCall, way: _Way) -> _Errand:
         fault = asked.problem or self._too_many() or _unfit(asked.arguments)
         if fault is not None:
             return _Errand(asked, self._gateway.refusal(fault, way.origin))
@@ -174,7 +174,7 @@ class Answering:
             said = "the gateway failed; the operator has the details"
             errand.result = self._gateway.refusal(problem("EXECUTION_ERROR", said), way.origin)
 
-    async def _made(self, asked: Asked, way: _Way) -> Result:
+    async def _made(self, asked: ProviderCall, way: _Way) -> Result:
         source = self._changes(asked.name, way.caller)
         if source is None:
             return await self._call(asked, way)
@@ -199,7 +199,7 @@ class Answering:
             return None
         return None if tool.read_only else tool.source
 
-    async def _call(self, asked: Asked, way: _Way) -> Result:
+    async def _call(self, asked: ProviderCall, way: _Way) -> Result:
         return await self._conversations.converse(
             asked.name,
             asked.arguments,
@@ -221,11 +221,11 @@ class Answering:
             await _cut_short(tasks)
             raise
 
-    def _answered(self, errand: _Errand, origin: Origin) -> Answered:
+    def _answered(self, errand: _Errand, origin: Origin) -> ProviderResult:
         if errand.result is not None:
-            return Answered(asked=errand.asked, result=errand.result)
+            return ProviderResult(asked=errand.asked, result=errand.result)
         fault = problem("CANCELLED", "the call was cancelled before it answered")
-        return Answered(asked=errand.asked, result=self._gateway.refusal(fault, origin))
+        return ProviderResult(asked=errand.asked, result=self._gateway.refusal(fault, origin))
 
 
 async def _in_turn(lane: anyio.Lock, deadline: float | None) -> bool:
@@ -247,7 +247,7 @@ async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
             await asyncio.wait(running, timeout=_CLOSING_SECONDS)
 
 
-def asked_of(message: JsonObject, format: str) -> tuple[tuple[Asked, ...], tuple[str, ...]]:
+def asked_of(message: JsonObject, format: str) -> tuple[tuple[ProviderCall, ...], tuple[str, ...]]:
     """Read the calls a message asks for, and the ids of those it takes back; raises what is wrong with it."""
     spoken = provider(format)
     calls, gone = spoken.calls(message), spoken.cancelled(message)
@@ -283,6 +283,6 @@ def _once(report: Report) -> Report:
     return told
 
 
-def _silenced(answered: Answered) -> Answered:
+def _silenced(answered: ProviderResult) -> ProviderResult:
     voice = replace(answered.result.voice, suppress=True)
-    return replace(answered, result=answered.result.but(voice=voice))
+    return replace(answered, result=answered.result.replace(voice=voice))

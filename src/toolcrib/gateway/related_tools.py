@@ -19,7 +19,7 @@ _LONGEST = 160
 _NOT_KEBAB = re.compile(r"[^a-z0-9]+")
 
 
-class Neighbour(NamedTuple):
+class RelatedTool(NamedTuple):
     """A tool that goes with another, how well, and whether callers have gone on with it."""
 
     tool: Tool
@@ -27,7 +27,7 @@ class Neighbour(NamedTuple):
     followed: bool
 
 
-class Tagged:
+class TagIndex:
     """The tools of a catalog by what they are tagged with; made once per catalog version."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
@@ -51,24 +51,24 @@ class Tagged:
         yield from sorted(shares, key=lambda each: -each[1])
 
 
-class Neighbourhood:
+class RelatedTools:
     """What one audience may see of a catalog. Only the tools that are about to be named are asked about."""
 
-    def __init__(self, tagged: Tagged, visible: Callable[[Tool], bool]) -> None:
+    def __init__(self, tagged: TagIndex, visible: Callable[[Tool], bool]) -> None:
         self._tagged, self._visible = tagged, visible
 
-    def of(self, tool: Tool, followers: Followers) -> tuple[Neighbour, ...]:
+    def of(self, tool: Tool, followers: Followers) -> tuple[RelatedTool, ...]:
         """Return what goes with a tool, the best first: what followed it, then what shares most tags."""
-        found: dict[str, Neighbour] = {}
+        found: dict[str, RelatedTool] = {}
         for name, share in followers:
             other = self._tagged.tools.get(name)
             if other is not None and _is_sound(other) and self._visible(other):
-                found[name] = Neighbour(other, share, followed=True)
+                found[name] = RelatedTool(other, share, followed=True)
         for other, relevance in self._tagged.alike(tool):
             if len(found) >= _MOST:
                 break
             if other.name not in found and self._visible(other):
-                found[other.name] = Neighbour(other, relevance, followed=False)
+                found[other.name] = RelatedTool(other, relevance, followed=False)
         return tuple(found.values())[:_MOST]
 
     def told(self, tool: Tool) -> Tool:
@@ -88,16 +88,16 @@ class Neighbourhood:
         return any(old in each.aliases and self._visible(each) for each in tools.values())
 
 
-NOBODY = Neighbourhood(Tagged({}), bool)
+NO_RELATED_TOOLS = RelatedTools(TagIndex({}), bool)
 """For answers to requests that never had a tool or a caller."""
 
 
-def next_actions(near: Sequence[Neighbour]) -> tuple[NextAction, ...]:
+def next_actions(near: Sequence[RelatedTool]) -> tuple[NextAction, ...]:
     """Suggest what followed, and of the rest what changes nothing and shows by an example how it is used."""
     return tuple(_action(each) for each in near if each.followed or _is_offered(each.tool))
 
 
-def related(near: Sequence[Neighbour]) -> tuple[Resource, ...]:
+def related(near: Sequence[RelatedTool]) -> tuple[Resource, ...]:
     """Name the tools that go with this one."""
     return tuple(
         Resource(type="tool", id=each.tool.name, label=_label(each.tool), relevance=each.relevance)
@@ -116,7 +116,7 @@ def kebab(name: str) -> str:
     return _NOT_KEBAB.sub("-", name.lower()).strip("-")[:_LONGEST] or "call-tool"
 
 
-def _action(near: Neighbour) -> NextAction:
+def _action(near: RelatedTool) -> NextAction:
     tool, example = near.tool, example_of(near.tool)
     said = tool.examples[0].description if example is not None else tool.description.partition("\n")[0]
     data: dict[str, object] = {"tool": tool.name}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from toolcrib.catalog import Holding
-from toolcrib.gateway.uri_templates import Template, read_template
+from toolcrib.catalog import SourceExtras
+from toolcrib.gateway.uri_templates import UriTemplate, read_template
 from toolcrib.model import JsonObject
 
 OURS = "toolcrib://"
@@ -22,33 +22,33 @@ _LEAST = 50
 """What a template costs however short it is, in letters."""
 
 
-class Found(NamedTuple):
+class FoundResource(NamedTuple):
     """Where something is: in which source, under what name of its own."""
 
-    holding: Holding
+    holding: SourceExtras
     name: str
 
 
-class Resources:
+class ResourceIndex:
     """The resources and templates of these sources, the first of which to list a URI owns it."""
 
-    def __init__(self, holdings: Sequence[Holding]) -> None:
+    def __init__(self, holdings: Sequence[SourceExtras]) -> None:
         self.holdings = {each.source: each for each in holdings}
         self.rendered: dict[str, Any] = {}
         """What faces have made of these, by how it is spelled."""
 
     @cached_property
-    def _owners(self) -> dict[str, Holding]:
+    def _owners(self) -> dict[str, SourceExtras]:
         return _first(self.holdings.values(), lambda each: [one["uri"] for one in each.materials.resources])
 
     @cached_property
-    def _makers(self) -> dict[str, Holding]:
+    def _makers(self) -> dict[str, SourceExtras]:
         return _first(
             self.holdings.values(), lambda each: [one["uriTemplate"] for one in each.materials.templates]
         )
 
     @cached_property
-    def _templates(self) -> list[tuple[int, Template, Holding]]:
+    def _templates(self) -> list[tuple[int, UriTemplate, SourceExtras]]:
         """Those with the most fixed text come first; among equals the order of the sources decides."""
         read = ((read_template(text), holding) for text, holding in self._makers.items())
         found = [(template.fixed, template, holding) for template, holding in read if template is not None]
@@ -59,7 +59,7 @@ class Resources:
         """What it takes to hold one URI against all templates."""
         return _LEAST + sum(_LEAST + fixed for fixed, _, _ in self._templates)
 
-    def find(self, uri: str, *, alone: bool = True) -> Found | None:
+    def find(self, uri: str, *, alone: bool = True) -> FoundResource | None:
         """Whose a URI is: as it says, as it is listed, as a template has it; else the only source's there is.
 
         `alone` False leaves that last guess out.
@@ -69,20 +69,20 @@ class Resources:
             return named
         owner = self._owners.get(uri)
         if owner is not None:
-            return Found(owner, uri)
+            return FoundResource(owner, uri)
         maker = self._maker(uri)
         if maker is None and alone and len(self.holdings) == 1:
             (maker,) = self.holdings.values()
-        return None if maker is None else Found(maker, uri)
+        return None if maker is None else FoundResource(maker, uri)
 
-    def find_template(self, text: str) -> Found | None:
+    def find_template(self, text: str) -> FoundResource | None:
         """Whose a template is; what is none of those listed may be a URI, and nobody guesses whose."""
         maker = self._makers.get(text)
         if maker is None or self._named(text) is not None:
             return self.find(text, alone=False)
-        return Found(maker, text)
+        return FoundResource(maker, text)
 
-    def spelling(self, holding: Holding, *, links: bool = False) -> Callable[[str], str]:
+    def spelling(self, holding: SourceExtras, *, links: bool = False) -> Callable[[str], str]:
         """Return what spells the URIs in one answer of a source so that they lead back to it.
 
         Of links, what anybody can follow, and none of the sources knows, stays as it is. A source may answer
@@ -128,15 +128,15 @@ class Resources:
         """What tells these from others."""
         return marked(self.listed(), self.listed_templates())
 
-    def _named(self, uri: str) -> Found | None:
+    def _named(self, uri: str) -> FoundResource | None:
         """Read a URI that says whose it is; of a source that is not here, it says nothing."""
         if not uri.startswith(OURS):
             return None
         source, slash, own = uri[len(OURS) :].partition("/")
         holding = self.holdings.get(source)
-        return Found(holding, own) if holding is not None and slash and own else None
+        return FoundResource(holding, own) if holding is not None and slash and own else None
 
-    def _maker(self, uri: str) -> Holding | None:
+    def _maker(self, uri: str) -> SourceExtras | None:
         known: dict[str, int] = {}
         return next((holding for _, each, holding in self._templates if each.fits(uri, known)), None)
 
@@ -149,13 +149,15 @@ def marked(*lists: Sequence[JsonObject]) -> bytes:
     return digest.digest()
 
 
-def _said(holding: Holding, uri: str) -> str:
+def _said(holding: SourceExtras, uri: str) -> str:
     # Not encoded: a template must still make a URI of this source when its blanks are filled in.
     return f"{OURS}{holding.source}/{uri}"
 
 
-def _first(holdings: Iterable[Holding], names: Callable[[Holding], Iterable[str]]) -> dict[str, Holding]:
-    owners: dict[str, Holding] = {}
+def _first(
+    holdings: Iterable[SourceExtras], names: Callable[[SourceExtras], Iterable[str]]
+) -> dict[str, SourceExtras]:
+    owners: dict[str, SourceExtras] = {}
     for holding in holdings:
         for name in names(holding):
             owners.setdefault(name, holding)

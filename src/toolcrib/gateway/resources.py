@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from toolcrib.catalog import BESIDE, GET, GET_COMPLETE, READ, READ_COMPLETE, Holding, Snapshot
+from toolcrib.catalog import BESIDE, GET, GET_COMPLETE, READ, READ_COMPLETE, Snapshot, SourceExtras
 from toolcrib.errors import Refused
-from toolcrib.gateway.call_options import Denied, Way
-from toolcrib.gateway.prompt_index import Prompts
-from toolcrib.gateway.resource_index import Found, Resources
-from toolcrib.gateway.subscriptions import Following
+from toolcrib.gateway.call_options import AccessDenied, CallOptions
+from toolcrib.gateway.prompt_index import PromptIndex
+from toolcrib.gateway.resource_index import FoundResource, ResourceIndex
+from toolcrib.gateway.subscriptions import ResourceSubscriptions
 from toolcrib.model import Caller, JsonObject, Problem, Result, Tool
 from toolcrib.policy import Policy
 from toolcrib.slots import DEFAULT_SHARE
 
-T = TypeVar("T", Resources, Prompts)
+T = TypeVar("T", ResourceIndex, PromptIndex)
 
 LINK = "resource_link"
 """The kind of a block that says where something can be read."""
@@ -26,15 +26,15 @@ _LONGEST_URI = 8_192
 """A URI longer than this is no resource's."""
 
 
-class Fetch(Protocol):
+class ResourceFetch(Protocol):
     """Asks a source for something, by the steps of the door it is behind."""
 
     async def __call__(
-        self, door: Tool, params: JsonObject, caller: Caller, way: Way, denied: Problem | None = None
+        self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions, denied: Problem | None = None
     ) -> Result: ...
 
 
-class Announced(NamedTuple):
+class AnnouncedLists(NamedTuple):
     """What a caller is told that it can ask for."""
 
     resources: bool
@@ -47,28 +47,28 @@ class Announced(NamedTuple):
 class _View:
     """What one audience sees, and what it may not have and may know of."""
 
-    resources: Resources
-    prompts: Prompts
-    closed_resources: Resources
-    closed_prompts: Prompts
+    resources: ResourceIndex
+    prompts: PromptIndex
+    closed_resources: ResourceIndex
+    closed_prompts: PromptIndex
 
 
-class Library:
+class ResourceAccess:
     """Everything that is no tool. It is behind doors, and those pass the policy and the steps as tools do."""
 
     def __init__(
         self,
         policy: Policy,
-        fetch: Fetch,
+        fetch: ResourceFetch,
         servers: Callable[[], Iterable[str]],
         *,
         share: float = DEFAULT_SHARE,
     ) -> None:
         self._policy, self._fetch, self._servers = policy, fetch, servers
-        self._holdings: Mapping[str, Holding] = {}
+        self._holdings: Mapping[str, SourceExtras] = {}
         self._views: dict[object, _View] = {}
         self._made: dict[tuple[object, ...], Any] = {}
-        self.following = Following(self.resource, fetch, self._is_open, share=share)
+        self.following = ResourceSubscriptions(self.resource, fetch, self._is_open, share=share)
         """Who wants to hear of which resource."""
 
     def adopt(self, snapshot: Snapshot) -> None:
@@ -80,27 +80,27 @@ class Library:
 
     # --- what there is ---
 
-    def resources(self, caller: Caller) -> Resources:
+    def resources(self, caller: Caller) -> ResourceIndex:
         """Return the resources this caller may read, in the order of the sources."""
         return self._view(caller).resources
 
-    def prompts(self, caller: Caller) -> Prompts:
+    def prompts(self, caller: Caller) -> PromptIndex:
         """Return the prompts this caller may get, in the order of the sources."""
         return self._view(caller).prompts
 
-    def announced(self, caller: Caller) -> Announced:
+    def announced(self, caller: Caller) -> AnnouncedLists:
         """Say what to announce; a server that was never up may yet have everything."""
         view = self._view(caller)
         reading, prompting = view.resources.holdings.values(), view.prompts.holdings.values()
         yet = any(server not in self._holdings for server in self._servers())
-        return Announced(
+        return AnnouncedLists(
             resources=yet or bool(reading),
             tells=yet or any(each.materials.tells for each in reading),
             prompts=yet or bool(prompting),
             completes=yet or any(each.materials.completes for each in (*reading, *prompting)),
         )
 
-    def resource(self, uri: str, caller: Caller) -> Found:
+    def resource(self, uri: str, caller: Caller) -> FoundResource:
         """Return where a URI leads this caller, or refuse."""
         if len(uri) > _LONGEST_URI:
             raise _no_resource(uri)
@@ -113,7 +113,7 @@ class Library:
             raise _no_resource(uri)
         return found
 
-    def template(self, text: str, caller: Caller) -> Found:
+    def template(self, text: str, caller: Caller) -> FoundResource:
         """Return whose template this is, or refuse."""
         view = self._view(caller)
         found = view.resources.find_template(text)
@@ -122,7 +122,7 @@ class Library:
             raise _no_resource(text)
         return found
 
-    def prompt(self, name: str, caller: Caller) -> Found:
+    def prompt(self, name: str, caller: Caller) -> FoundResource:
         """Return the prompt this caller means by a name, or refuse and say what comes near."""
         view = self._view(caller)
         found = view.prompts.find(name)
@@ -135,26 +135,26 @@ class Library:
 
     # --- what is asked for ---
 
-    async def read(self, uri: str, caller: Caller, way: Way) -> Result:
+    async def read(self, uri: str, caller: Caller, way: CallOptions) -> Result:
         """Read a resource; what comes back goes by the URIs this caller knows."""
         try:
             found = self.resource(uri, caller)
-        except Denied as error:
+        except AccessDenied as error:
             return await self._fetch(error.tool, {"uri": uri}, caller, way, error.problem)
         result = await self._fetch(found.holding.doors[READ], {"uri": found.name}, caller, way)
         return self._as_shown(result, uri, found, caller)
 
-    async def get(self, name: str, arguments: JsonObject | None, caller: Caller, way: Way) -> Result:
+    async def get(self, name: str, arguments: JsonObject | None, caller: Caller, way: CallOptions) -> Result:
         """Get a prompt."""
         given: JsonObject = {} if arguments is None else {"arguments": arguments}
         try:
             found = self.prompt(name, caller)
-        except Denied as error:
+        except AccessDenied as error:
             return await self._fetch(error.tool, {"name": name, **given}, caller, way, error.problem)
         result = await self._fetch(found.holding.doors[GET], {"name": found.name, **given}, caller, way)
         return self._linked(result, found, caller)
 
-    async def complete(self, params: JsonObject, caller: Caller, way: Way) -> Result:
+    async def complete(self, params: JsonObject, caller: Caller, way: CallOptions) -> Result:
         """Say how an argument of a prompt, or a blank in a template, may go on, as the source suggests.
 
         What it belongs to is `params["ref"]`, as the protocol spells it: with a `name`, or with a `uri`.
@@ -163,7 +163,7 @@ class Library:
         of_prompt = "name" in ref
         try:
             found = self.prompt(ref["name"], caller) if of_prompt else self.template(ref["uri"], caller)
-        except Denied as error:
+        except AccessDenied as error:
             return await self._fetch(error.tool, params, caller, way, error.problem)
         if not found.holding.materials.completes:
             return Result(data={"completion": {"values": []}})
@@ -184,7 +184,7 @@ class Library:
 
         return link
 
-    def _linked(self, result: Result, found: Found, caller: Caller) -> Result:
+    def _linked(self, result: Result, found: FoundResource, caller: Caller) -> Result:
         """Spell the links in a prompt."""
         data = _object(result.data)
         held = data.get("messages")
@@ -195,9 +195,9 @@ class Library:
             if block.get("type") == LINK:
                 messages[place] = {**each, "content": link(block)}
         same = not messages or messages == held
-        return result if same else result.but(data={**data, "messages": messages}, encoded=b"")
+        return result if same else result.replace(data={**data, "messages": messages}, encoded=b"")
 
-    def _as_shown(self, result: Result, uri: str, found: Found, caller: Caller) -> Result:
+    def _as_shown(self, result: Result, uri: str, found: FoundResource, caller: Caller) -> Result:
         """Spell the URIs in what was read as this caller knows them."""
         data = _object(result.data)
         held = data.get("contents")
@@ -210,21 +210,21 @@ class Library:
                 said = uri if own == found.name else spell(own)
                 if said != own:
                     contents[place], changed = {**_object(each), "uri": said}, True
-        return result.but(data={**data, "contents": contents}, encoded=b"") if changed else result
+        return result.replace(data={**data, "contents": contents}, encoded=b"") if changed else result
 
     # --- who may ---
 
     def _is_open(self, source: str, caller: Caller) -> bool:
         return source in self._view(caller).resources.holdings
 
-    def _refuse(self, found: Found | None, door: str, caller: Caller) -> None:
+    def _refuse(self, found: FoundResource | None, door: str, caller: Caller) -> None:
         """Say what is missing where something is there that this caller may know of, and not have."""
         if found is None:
             return
         tool = found.holding.doors[door]
         why = self._policy.why_not(tool, caller)
         if why is not None and why.effect == "deny":
-            raise Denied(why.code, f"{tool.name} {why.message}", tool)
+            raise AccessDenied(why.code, f"{tool.name} {why.message}", tool)
 
     def _view(self, caller: Caller) -> _View:
         audience = self._policy.audience(caller)
@@ -236,20 +236,20 @@ class Library:
         return view
 
     def _looked(self, caller: Caller) -> _View:
-        seen: dict[tuple[str, bool], list[Holding]] = {}
+        seen: dict[tuple[str, bool], list[SourceExtras]] = {}
         for holding in self._holdings.values():
             for door in (holding.doors[name] for name in BESIDE if name in holding.doors):
                 why = self._policy.why_not(door, caller)
                 if why is None or why.effect == "deny":
                     seen.setdefault((door.local, why is None), []).append(holding)
         return _View(
-            self._once(Resources, seen.get((READ, True), ())),
-            self._once(Prompts, seen.get((GET, True), ())),
-            self._once(Resources, seen.get((READ, False), ())),
-            self._once(Prompts, seen.get((GET, False), ())),
+            self._once(ResourceIndex, seen.get((READ, True), ())),
+            self._once(PromptIndex, seen.get((GET, True), ())),
+            self._once(ResourceIndex, seen.get((READ, False), ())),
+            self._once(PromptIndex, seen.get((GET, False), ())),
         )
 
-    def _once(self, kind: type[T], holdings: Sequence[Holding]) -> T:
+    def _once(self, kind: type[T], holdings: Sequence[SourceExtras]) -> T:
         """Callers who may see the same share what is made of it."""
         key = (kind, *(each.source for each in holdings))
         made: T | None = self._made.get(key)

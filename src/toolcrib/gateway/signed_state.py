@@ -20,7 +20,7 @@ _SIGNATURE, _UNTIL = 32, 8
 _LONGEST_TEXT = (MOST_BYTES + _SIGNATURE + _UNTIL) * 4 // 3 + 1
 
 
-class Seal:
+class StateSigner:
     """Whoever has the key can open what any other holder of it closed: another replica, or a restarted one.
 
     The payload is signed, not hidden: it was handed to the caller, and nobody else.

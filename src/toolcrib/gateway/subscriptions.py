@@ -7,8 +7,8 @@ from typing import Protocol
 
 from toolcrib.catalog import FOLLOW
 from toolcrib.errors import Refused
-from toolcrib.gateway.call_options import Way
-from toolcrib.gateway.resource_index import Found
+from toolcrib.gateway.call_options import CallOptions
+from toolcrib.gateway.resource_index import FoundResource
 from toolcrib.model import Caller, JsonObject, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
@@ -29,15 +29,15 @@ Hear = Callable[[str], None]
 
 
 class _Fetch(Protocol):
-    async def __call__(self, door: Tool, params: JsonObject, caller: Caller, way: Way) -> Result: ...
+    async def __call__(self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions) -> Result: ...
 
 
-class Following:
+class ResourceSubscriptions:
     """All who follow anything."""
 
     def __init__(
         self,
-        find: Callable[[str, Caller], Found],
+        find: Callable[[str, Caller], FoundResource],
         fetch: _Fetch,
         is_open: Callable[[str, Caller], bool],
         *,
@@ -46,15 +46,15 @@ class Following:
         self.find, self._fetch, self._is_open = find, fetch, is_open
         self.spare: Callable[[str], None] = _nobody
         """Told of a source that need not tell all that it did."""
-        self._followers: dict[str, dict[str, set[Follower]]] = {}
+        self._followers: dict[str, dict[str, set[Subscriber]]] = {}
         """By source, then by the URI it knows."""
         self._agreed: set[tuple[str, str]] = set()
         """What sources have said they will tell; after a restart whoever runs them asks again."""
         self.slots = Slots(MOST, share)
 
-    def follower(self, caller: Caller, hear: Hear) -> "Follower":
+    def follower(self, caller: Caller, hear: Hear) -> "Subscriber":
         """Return a client's own; it follows nothing yet."""
-        return Follower(self, caller, hear)
+        return Subscriber(self, caller, hear)
 
     def wanted(self, source: str) -> frozenset[str]:
         """Return what a source has to tell of."""
@@ -70,7 +70,7 @@ class Following:
                 if self._is_open(source, follower.caller):
                     follower.tell(source, own)
 
-    async def ask(self, caller: Caller, found: Found) -> None:
+    async def ask(self, caller: Caller, found: FoundResource) -> None:
         """Have the source of a resource agree to tell of it; raise what it says otherwise."""
         where = (found.holding.source, found.name)
         if where in self._agreed:
@@ -82,7 +82,7 @@ class Following:
         if found.name in self._followers.get(found.holding.source, ()):
             self._agreed.add(where)
 
-    def enter(self, follower: "Follower", found: Found) -> None:
+    def enter(self, follower: "Subscriber", found: FoundResource) -> None:
         """Count one in."""
         followers = self._followers.get(found.holding.source, {}).get(found.name, ())
         if follower in followers:
@@ -92,7 +92,7 @@ class Following:
             raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
         self._followers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(follower)
 
-    def leave(self, follower: "Follower", source: str, uri: str) -> None:
+    def leave(self, follower: "Subscriber", source: str, uri: str) -> None:
         """Count one out; what nobody follows any more need not be told."""
         followers = self._followers.get(source, {}).get(uri, set())
         if follower not in followers:
@@ -105,10 +105,10 @@ class Following:
             self.spare(source)
 
 
-class Follower:
+class Subscriber:
     """What one client follows, by the URIs it spells."""
 
-    def __init__(self, following: Following, caller: Caller, hear: Hear) -> None:
+    def __init__(self, following: ResourceSubscriptions, caller: Caller, hear: Hear) -> None:
         self.caller = caller
         self._following, self._hear = following, hear
         self._followed: dict[str, tuple[str, str]] = {}
@@ -144,7 +144,7 @@ class Follower:
             if where == (source, own):
                 self._hear(spelled)
 
-    def _check(self, uri: str, found: Found) -> None:
+    def _check(self, uri: str, found: FoundResource) -> None:
         if not found.holding.materials.tells:
             message = f"{found.holding.source} does not tell when its resources change"
             raise Refused("INVALID_REQUEST", message, path="uri")

@@ -34,7 +34,7 @@ def can_be_asked(capabilities: Collection[str]) -> bool:
     return any(each in capabilities for each in _ASKED_BY.values())
 
 
-class Whisper:
+class NotifyOnlyChannel:
     """The channel of a caller that can be told things and asked nothing."""
 
     alone = False
@@ -63,15 +63,15 @@ class Whisper:
 
 
 @dataclass
-class Places:
+class SuspensionLimits:
     """Limits of calls that wait for their callers: in all, of one principal, and of one caller."""
 
     most: int = 1000
     per_caller: int = 16
     share: float = DEFAULT_SHARE
-    talks: "set[Talk]" = field(default_factory=set["Talk"])
+    talks: "set[SuspendedCall]" = field(default_factory=set["SuspendedCall"])
     """Every call that runs, or has ended and was not fetched."""
-    parked: "dict[str, Talk]" = field(default_factory=dict[str, "Talk"])
+    parked: "dict[str, SuspendedCall]" = field(default_factory=dict[str, "SuspendedCall"])
     """Those that wait, by what a request that comes back shows."""
     _of: Counter[str] = field(default_factory=Counter[str])
     _slots: Slots = field(init=False)
@@ -118,7 +118,7 @@ class _Question(NamedTuple):
             self.answer.set_result(answer)
 
 
-class Talk(Whisper):
+class SuspendedCall(NotifyOnlyChannel):
     """The channel of such a call, and its task: attended by a request, or parked between two of them.
 
     It takes a place with its first question, and gives it back when it has ended and was fetched. The task
@@ -135,7 +135,7 @@ class Talk(Whisper):
         origin: Origin,
         *,
         capabilities: JsonObject,
-        places: Places,
+        places: SuspensionLimits,
     ) -> None:
         super().__init__(caller, capabilities=capabilities)
         self.tool, self.caller, self.origin = tool, caller, origin

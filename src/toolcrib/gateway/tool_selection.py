@@ -6,13 +6,13 @@ from heapq import nsmallest
 from itertools import chain
 
 from toolcrib.formats import PROVIDERS
-from toolcrib.gateway.cooperative import unhurried
+from toolcrib.gateway.cooperative import map_cooperatively
 from toolcrib.gateway.gateway import Gateway
 from toolcrib.model import Caller, Tool
 from toolcrib.policy import Context
 
 
-class Choice:
+class ToolChoice:
     """Tools to choose from, with what is asked about them every time; kept where they are a whole list."""
 
     def __init__(self, tools: Sequence[Tool], context: Context | None) -> None:
@@ -32,7 +32,7 @@ class Choice:
         return [place for place, tool in enumerate(self.tools) if context.pins(tool)]
 
 
-class Cutting:
+class ToolSelection:
     """Decides what is shown and nothing else: a tool that was cut may be called all the same."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -46,12 +46,12 @@ class Cutting:
         limits.append(None if context is None else context.max_tools)
         return min((each for each in limits if each is not None), default=None)
 
-    def choice(self, tools: Sequence[Tool], caller: Caller) -> Choice:
+    def choice(self, tools: Sequence[Tool], caller: Caller) -> ToolChoice:
         """Return what to cut; of the caller's whole list it is made once."""
         if tools is not self._gateway.tools(caller):
-            return Choice(tools, self._gateway.context(caller))
+            return ToolChoice(tools, self._gateway.context(caller))
         return self._gateway.prepared(
-            caller, "choice", lambda whole: Choice(whole, self._gateway.context(caller))
+            caller, "choice", lambda whole: ToolChoice(whole, self._gateway.context(caller))
         )
 
     async def ready(self, caller: Caller, format: str) -> None:
@@ -60,21 +60,21 @@ class Cutting:
         if most is not None and len(tools) > most:
             await self.choosing(caller)
 
-    async def choosing(self, caller: Caller) -> Choice:
+    async def choosing(self, caller: Caller) -> ToolChoice:
         """Return what to cut of the caller's whole list; others have their turn while pins are looked for."""
         context = self._gateway.context(caller)
 
-        async def choice(tools: Sequence[Tool]) -> Choice:
+        async def choice(tools: Sequence[Tool]) -> ToolChoice:
             if context is not None and context.pinned:
-                await unhurried(tools, context.pins)
-            return Choice(tools, context)
+                await map_cooperatively(tools, context.pins)
+            return ToolChoice(tools, context)
 
         await self._gateway.seen(caller)
         return await self._gateway.preparing(caller, "choice", choice)
 
     def cut(
         self,
-        tools: Sequence[Tool] | Choice,
+        tools: Sequence[Tool] | ToolChoice,
         caller: Caller,
         format: str,
         *,
@@ -86,11 +86,11 @@ class Cutting:
         Those that fit the text of a conversation best stay, and of equals those used most; with `ranked`, the
         tools come best first already.
         """
-        whole = tools.tools if isinstance(tools, Choice) else tools
+        whole = tools.tools if isinstance(tools, ToolChoice) else tools
         most = self.most(caller, format)
         if most is None or len(whole) <= most:
             return whole
-        choice = tools if isinstance(tools, Choice) else self.choice(tools, caller)
+        choice = tools if isinstance(tools, ToolChoice) else self.choice(tools, caller)
         fitting = self._gateway.fit(caller, text, self._enough(choice, caller, most)) if text.strip() else {}
         used = {} if ranked else self._gateway.used()
         pinned, others = choice.pinned, _likely(choice, fitting.keys() | used.keys())
@@ -101,7 +101,7 @@ class Cutting:
         kept = _first(most, first, then, range(len(choice.tools)))
         return tuple([choice.tools[place] for place in kept])
 
-    def _enough(self, choice: Choice, caller: Caller, most: int) -> int:
+    def _enough(self, choice: ToolChoice, caller: Caller, most: int) -> int:
         """Return how many of the caller's tools must be compared, so that there are enough to choose."""
         every, pinned = len(self._gateway.tools(caller)), len(choice.pinned)
         # Those that are pinned, or are not to be chosen from, may be the ones that fit best.
@@ -117,7 +117,7 @@ class Cutting:
         return f"is over the {len(kept)} tools that a list of {caller.context} holds; it may be called anyway"
 
 
-def _likely(choice: Choice, names: Iterable[str]) -> Iterator[int]:
+def _likely(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
     """Yield where the tools are of these names, but for the pinned ones."""
     places, pinned = choice.places, frozenset(choice.pinned)
     found = (places.get(name) for name in names)
@@ -125,7 +125,7 @@ def _likely(choice: Choice, names: Iterable[str]) -> Iterator[int]:
 
 
 def _rank(
-    choice: Choice, fitting: Mapping[str, float], used: Mapping[str, int], place: int
+    choice: ToolChoice, fitting: Mapping[str, float], used: Mapping[str, int], place: int
 ) -> tuple[float, int, int]:
     """Return what puts a tool in its order, so that the best is the least."""
     name = choice.tools[place].name

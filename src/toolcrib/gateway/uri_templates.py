@@ -17,7 +17,7 @@ Places = MutableMapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class UriTemplate:
     """Fixed texts, and the blanks between them."""
 
     texts: tuple[str, ...]
@@ -49,13 +49,13 @@ class Template:
         return bool(reached & end)
 
 
-def read_template(text: str) -> Template | None:
+def read_template(text: str) -> UriTemplate | None:
     """Take a template apart; None where it is none, or one with too many blanks."""
     parts = _BLANK.split(text)
     texts, blanks = parts[::2], parts[1::2]
     if len(blanks) > MOST_BLANKS or len(text) > LONGEST or any("{" in each or "}" in each for each in texts):
         return None
-    return Template(tuple(texts), tuple(blank[:1] in _WHOLE for blank in blanks))
+    return UriTemplate(tuple(texts), tuple(blank[:1] in _WHOLE for blank in blanks))
 
 
 def _run(reached: int, smooth: int) -> int:

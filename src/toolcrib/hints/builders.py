@@ -5,7 +5,7 @@ from typing import Unpack
 
 from toolcrib.hints.completeness import count, fullness
 from toolcrib.hints.confidence import SURE, UNSURE
-from toolcrib.hints.fill import Said, brief, build, listed, suggested
+from toolcrib.hints.fill import HintOptions, brief, build, listed, suggested
 from toolcrib.hints.parts import Several, action, resource, risk, several, warning
 from toolcrib.hints.rules import HintsError, checked
 from toolcrib.hints.value_types import AMOUNT, COUNT, MOST, is_name, shown
@@ -18,7 +18,7 @@ Step = NextAction | str | None
 _RULES = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.FAILED})
 
 
-def found(items: object, *, total: int | None = None, **more: Unpack[Said]) -> Hints:
+def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions]) -> Hints:
     """Say what a query found: one thing, or a list, of `total` that there are. Nothing is `empty`.
 
     How complete it is follows from how many of all are here, and how many of their fields are filled.
@@ -27,7 +27,7 @@ def found(items: object, *, total: int | None = None, **more: Unpack[Said]) -> H
     size = count(items)
     if size == 0:
         return empty(**more)
-    preset: Said = {"completeness": fullness(items, total)}
+    preset: HintOptions = {"completeness": fullness(items, total)}
     if size is None:
         return build("It was found.", more, preset)
     if total is None or total <= size:
@@ -37,10 +37,10 @@ def found(items: object, *, total: int | None = None, **more: Unpack[Said]) -> H
     return build(f"{size} of {total} were found.", more, preset)
 
 
-def empty(looked_for: str = "", **more: Unpack[Said]) -> Hints:
+def empty(looked_for: str = "", **more: Unpack[HintOptions]) -> Hints:
     """Say that nothing was found, which may be the question's fault: a wider one is suggested."""
     told = f"Nothing was found for “{brief(looked_for)}”" if looked_for else "Nothing was found"
-    preset: Said = {
+    preset: HintOptions = {
         "next": action(
             "broaden-search",
             "high",
@@ -55,11 +55,11 @@ def empty(looked_for: str = "", **more: Unpack[Said]) -> Hints:
 
 
 def created(
-    type: str, id: str, label: str = "", *, read: Step = None, undo: Step = None, **more: Unpack[Said]
+    type: str, id: str, label: str = "", *, read: Step = None, undo: Step = None, **more: Unpack[HintOptions]
 ) -> Hints:
     """Say that something new is there; `read` and `undo` name the tools that show it and take it back."""
     steps = (_reading(read, type, id, label, more), _step(undo, "low", "Take it back.", type, id))
-    preset: Said = {"related": resource(type, id, label, freshness="current")}
+    preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
     return build(f"{brief(label or id)} was created.", _with(more, *steps), preset)
 
 
@@ -71,30 +71,30 @@ def changed(
     fields: Several[str] = (),
     read: Step = None,
     undo: Step = None,
-    **more: Unpack[Said],
+    **more: Unpack[HintOptions],
 ) -> Hints:
     """Say that something is no longer as it was, and in which fields."""
     steps = (_reading(read, type, id, label, more), _step(undo, "low", "Make it as it was.", type, id))
-    preset: Said = {"related": resource(type, id, label, freshness="current")}
+    preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
     names = brief(", ".join(several(fields)))
     told = f"{brief(label or id)} was changed{f': {names}' if names else ''}."
     return build(told, _with(more, *steps), preset)
 
 
-def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: Unpack[Said]) -> Hints:
+def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: Unpack[HintOptions]) -> Hints:
     """Say that something is gone."""
-    preset: Said = {"constraints": f"{brief(id)} is gone: its id leads nowhere now."}
+    preset: HintOptions = {"constraints": f"{brief(id)} is gone: its id leads nowhere now."}
     step = _step(undo, "low", "Bring it back.", type, id)
     return build(f"{brief(label or id)} was removed.", _with(more, step), preset)
 
 
 def computed(
-    *, method: str = "", samples: int | None = None, enough: int = 30, **more: Unpack[Said]
+    *, method: str = "", samples: int | None = None, enough: int = 30, **more: Unpack[HintOptions]
 ) -> Hints:
     """Say that something was worked out: by which method, from how many samples, and how many are enough."""
     _expect(COUNT.fits(samples or 0), "samples", samples, COUNT.wanted)
     _expect(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
-    preset: Said = {"assumptions": f"{brief(method)} suits the data."} if method else {}
+    preset: HintOptions = {"assumptions": f"{brief(method)} suits the data."} if method else {}
     if samples is None:
         return build("It was worked out.", more, preset)
     preset["completeness"] = min(1.0, samples / enough)
@@ -104,10 +104,10 @@ def computed(
     return build(told, more, preset, because=f"{enough} samples are enough")
 
 
-def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[Said]) -> Hints:
+def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[HintOptions]) -> Hints:
     """Say that a model wrote or drew it, and whether anybody has reviewed it since."""
     by = brief(model) or "A model"
-    preset: Said = {"quality": "medium", "assumptions": f"{by} was told all it needed to know."}
+    preset: HintOptions = {"quality": "medium", "assumptions": f"{by} was told all it needed to know."}
     if not reviewed:
         look = "Look it over before anybody relies on it."
         wrong = "It may state as fact what is none."
@@ -117,11 +117,13 @@ def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[Said]) 
     return build(f"{by} made it.", more, preset)
 
 
-def failed(problem: Problem | str, *, fix: Several[NextAction | str] = (), **more: Unpack[Said]) -> Hints:
+def failed(
+    problem: Problem | str, *, fix: Several[NextAction | str] = (), **more: Unpack[HintOptions]
+) -> Hints:
     """Say why it could not be done; `fix` is a sentence, the name of a tool, or an action that mends it."""
     known = None if isinstance(problem, str) else problem
     sure = known is None or known.kind in _RULES
-    preset: Said = {
+    preset: HintOptions = {
         "completeness": 0.0,
         "validation": SURE if sure else UNSURE,
         "valid_for": "immediate",
@@ -177,7 +179,7 @@ def _expect(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa:
         raise HintsError((f"{name} is {shown(value)}: give {wanted}",))
 
 
-def _reading(read: Step, type: str, id: str, label: str, more: Said) -> NextAction | None:
+def _reading(read: Step, type: str, id: str, label: str, more: HintOptions) -> NextAction | None:
     """Suggest to look at it: with the tool that was named, else in words where nothing else is suggested."""
     step = "read-back" if read is None and "next" not in more else read
     return _step(step, "medium", f"Read {brief(label or id)} back to see that it is as wanted.", type, id)
@@ -189,7 +191,7 @@ def _step(step: Step, priority: Level, description: str, type: str, id: str) -> 
     return step
 
 
-def _with(more: Said, *steps: NextAction | None) -> Said:
+def _with(more: HintOptions, *steps: NextAction | None) -> HintOptions:
     """Put these steps before those that were said."""
     named = (step for step in steps if step is not None)
     return {**more, "next": (*named, *suggested(more.get("next", ())))}

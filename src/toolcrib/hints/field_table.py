@@ -15,7 +15,7 @@ from toolcrib.hints.value_types import (
     SHARE,
     TEXT,
     TEXTS,
-    Shape,
+    ValueType,
     one_of,
     word_or_share,
 )
@@ -59,13 +59,13 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FieldRule:
     """What holds for one field of a part."""
 
     name: str
     key: str
     """Its name in JSON."""
-    shape: Shape | One | Many
+    shape: ValueType | One | Many
     default: Any
     """What it is where nobody gives it, which is right by itself; MISSING where it must be given."""
 
@@ -74,7 +74,7 @@ _LEVEL = one_of(get_args(Level))
 _QUALITY = word_or_share(get_args(Quality))
 _FRESHNESS = word_or_share(get_args(Freshness))
 
-_SHAPES: dict[type[Any], dict[str, Shape | One | Many]] = {
+_SHAPES: dict[type[Any], dict[str, ValueType | One | Many]] = {
     NextAction: {
         "action": NAMED,
         "priority": _LEVEL,
@@ -163,10 +163,12 @@ _SHAPES: dict[type[Any], dict[str, Shape | One | Many]] = {
 }
 
 
-def _rules(kind: type[Any]) -> tuple[Rule, ...]:
+def _rules(kind: type[Any]) -> tuple[FieldRule, ...]:
     defaults = {each.name: each.default for each in fields(kind)}
-    return tuple(Rule(name, json_name(name), shape, defaults[name]) for name, shape in _SHAPES[kind].items())
+    return tuple(
+        FieldRule(name, json_name(name), shape, defaults[name]) for name, shape in _SHAPES[kind].items()
+    )
 
 
-RULES: dict[type[Any], tuple[Rule, ...]] = {kind: _rules(kind) for kind in _SHAPES}
+RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules(kind) for kind in _SHAPES}
 """What holds for the fields of each part."""

@@ -35,7 +35,7 @@ _WHOLE_EFFORT = 600_000.0
 """Ten minutes of milliseconds are all the effort there is."""
 
 
-class Said(TypedDict, total=False):
+class HintOptions(TypedDict, total=False):
     """What every builder takes beside its own arguments; each replaces what the builder would say itself."""
 
     next: Several[NextAction | str]
@@ -61,15 +61,15 @@ class Said(TypedDict, total=False):
     metadata: Provenance
 
 
-_KNOWN = frozenset(Said.__annotations__)
+_KNOWN = frozenset(HintOptions.__annotations__)
 
 
-def build(told: str, said: Said, preset: Said, *, because: str = "") -> Hints:
+def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
     """Put hints together from what was said, and from `preset` where nothing was.
 
     `told` is a sentence on what happened, `because` what else speaks for it or against it.
     """
-    given: Said = {**preset, **said}
+    given: HintOptions = {**preset, **said}
     strange = given.keys() - _KNOWN
     if strange:
         raise TypeError(_refusal(min(strange)))

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, cast
 
 from toolcrib.hints.confidence import QUALITY, confidence
-from toolcrib.hints.field_table import RULES, Many, One, Rule
+from toolcrib.hints.field_table import RULES, FieldRule, Many, One
 from toolcrib.hints.rules import ENOUGH, ROOT, HintsError, checked, roi
 from toolcrib.hints.value_types import MOST, is_number, shown
 from toolcrib.model import Evidence, Hints, JsonObject
@@ -46,12 +46,12 @@ def _part(kind: type[Any], said: Any, path: str, faults: list[str]) -> Any:
     return None if faults else kind(**_reckoned(kind, values))
 
 
-def _is_needed(kind: type[Any], rule: Rule) -> bool:
+def _is_needed(kind: type[Any], rule: FieldRule) -> bool:
     place = (kind, rule.name)
     return place in _NEEDED or (rule.default is MISSING and place not in _RECKONED)
 
 
-def _value(rule: Rule, said: Any, path: str, faults: list[str]) -> Any:
+def _value(rule: FieldRule, said: Any, path: str, faults: list[str]) -> Any:
     if isinstance(rule.shape, One):
         return _part(rule.shape.kind, said, path, faults)
     if isinstance(said, list | tuple):
@@ -61,7 +61,7 @@ def _value(rule: Rule, said: Any, path: str, faults: list[str]) -> Any:
     return said
 
 
-def _several(rule: Rule, said: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
+def _several(rule: FieldRule, said: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
     if len(said) > MOST:
         faults.append(f"{path} is {shown(said)}: give at most {MOST}")
         return ()

@@ -46,7 +46,7 @@ class ActionFields(TypedDict, total=False):
     confidence: float | None
 
 
-class Facts(TypedDict, total=False):
+class ResourceDetails(TypedDict, total=False):
     """What may be known of a resource."""
 
     category: str | None
@@ -78,7 +78,7 @@ def resource(
     relevance: float = 1.0,
     *,
     last_accessed: str | datetime | None = None,
-    **facts: Unpack[Facts],
+    **facts: Unpack[ResourceDetails],
 ) -> Resource:
     """Name something the result is about; its label is its id where there is none."""
     accessed = last_accessed.isoformat() if isinstance(last_accessed, datetime) else last_accessed

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcrib.hints.cycles import circle
 from toolcrib.hints.field_table import RULES, Many, One
-from toolcrib.hints.value_types import TUPLE, Shape, is_tuple, shown
+from toolcrib.hints.value_types import TUPLE, ValueType, is_tuple, shown
 from toolcrib.model import Hints
 from toolcrib.model.hints import Alignment, Impact
 
@@ -72,8 +72,8 @@ def _is_sound(part: Any) -> bool:
     return between is None or between(part) is None
 
 
-def _check(shape: Shape | One | Many) -> Check:
-    if isinstance(shape, Shape):
+def _check(shape: ValueType | One | Many) -> Check:
+    if isinstance(shape, ValueType):
         return shape.fits
     kind = shape.kind
     if isinstance(shape, One):
@@ -107,10 +107,10 @@ def _named(part: Any, path: str) -> Iterator[str]:
         yield f"{path}{fault}"
 
 
-def _field_faults(shape: Shape | One | Many, value: Any, path: str) -> Iterator[str]:
+def _field_faults(shape: ValueType | One | Many, value: Any, path: str) -> Iterator[str]:
     if isinstance(shape, One):
         yield from _part_faults(shape.kind, value, path)
-    elif isinstance(shape, Shape) and shape.each is None:
+    elif isinstance(shape, ValueType) and shape.each is None:
         if not shape.fits(value):
             yield f"{path} is {shown(value)}: give {shape.wanted}"
     elif not is_tuple(value):
@@ -120,7 +120,7 @@ def _field_faults(shape: Shape | One | Many, value: Any, path: str) -> Iterator[
             yield from _item_faults(shape, each, f"{path}[{place}]")
 
 
-def _item_faults(shape: Shape | Many, value: Any, path: str) -> Iterator[str]:
+def _item_faults(shape: ValueType | Many, value: Any, path: str) -> Iterator[str]:
     if isinstance(shape, Many):
         return _part_faults(shape.kind, value, path)
     return _field_faults(shape.each or shape, value, path)

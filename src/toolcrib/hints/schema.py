@@ -3,7 +3,7 @@
 from typing import Any
 
 from toolcrib.hints.field_table import RULES, Many, One
-from toolcrib.hints.value_types import MOST, Shape
+from toolcrib.hints.value_types import MOST, ValueType
 from toolcrib.model import Hints
 from toolcrib.model.hints import spoken
 
@@ -20,8 +20,8 @@ def schema(kind: type[Any] = Hints) -> dict[str, Any]:
     return {**described, "required": needed} if needed else described
 
 
-def _described(shape: Shape | One | Many) -> dict[str, Any]:
-    if isinstance(shape, Shape):
+def _described(shape: ValueType | One | Many) -> dict[str, Any]:
+    if isinstance(shape, ValueType):
         return dict(shape.schema)
     inner = schema(shape.kind)
     return inner if isinstance(shape, One) else {"type": "array", "items": inner, "maxItems": MOST}

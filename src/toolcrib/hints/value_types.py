@@ -24,14 +24,14 @@ _NUMBERS = frozenset({int, float})
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ValueType:
     """Whether a value is right, and what to ask for where it is not."""
 
     fits: Callable[[Any], bool]
     wanted: str
     schema: JsonObject
     """The same as JSON Schema says it."""
-    each: "Shape | None" = None
+    each: "ValueType | None" = None
     """Of a list: what its items are."""
 
 
@@ -107,30 +107,30 @@ def _room_among(values: Sequence[Any], room: int, depth: int) -> int:
     return room
 
 
-def one_of(words: Collection[str]) -> Shape:
+def one_of(words: Collection[str]) -> ValueType:
     """One of some words."""
     known = frozenset(words)
     wanted = f"one of {', '.join(words)}"
-    return Shape(lambda value: isinstance(value, str) and value in known, wanted, {"enum": list(words)})
+    return ValueType(lambda value: isinstance(value, str) and value in known, wanted, {"enum": list(words)})
 
 
-def word_or_share(words: Collection[str]) -> Shape:
+def word_or_share(words: Collection[str]) -> ValueType:
     """One of some words, or a number from 0 to 1."""
     word = one_of(words)
-    return Shape(
+    return ValueType(
         lambda value: word.fits(value) or is_share(value),
         f"{word.wanted}, or {SHARE.wanted}",
         {"anyOf": [word.schema, SHARE.schema]},
     )
 
 
-def several(each: Shape) -> Shape:
+def several(each: ValueType) -> ValueType:
     """A tuple of these, not too many."""
 
     def fits(value: Any) -> bool:
         return is_tuple(value) and (not value or all(map(each.fits, value)))
 
-    return Shape(fits, TUPLE, {"type": "array", "items": each.schema, "maxItems": MOST}, each)
+    return ValueType(fits, TUPLE, {"type": "array", "items": each.schema, "maxItems": MOST}, each)
 
 
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
@@ -138,35 +138,37 @@ def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple) and len(value) <= MOST  # pyright: ignore[reportUnknownArgumentType]
 
 
-TEXT = Shape(
+TEXT = ValueType(
     is_text,
     f"a text of 1 to {LONGEST} characters",
     {"type": "string", "minLength": 1, "maxLength": LONGEST},
 )
-NAMED = Shape(is_name, "a name in kebab-case, or a tool's", {"type": "string", "minLength": 1})
-SHARE = Shape(is_share, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1})
-SCORE = Shape(
+NAMED = ValueType(is_name, "a name in kebab-case, or a tool's", {"type": "string", "minLength": 1})
+SHARE = ValueType(is_share, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1})
+SCORE = ValueType(
     lambda value: is_number(value) and -1 <= value <= 1,
     "a number from -1 to 1",
     {"type": "number", "minimum": -1, "maximum": 1},
 )
-AMOUNT = Shape(
+AMOUNT = ValueType(
     lambda value: is_number(value) and 0 <= value <= LARGEST,
     "a number that is not negative",
     {"type": "number", "minimum": 0},
 )
-COUNT = Shape(
+COUNT = ValueType(
     lambda value: isinstance(value, int) and value.__class__ is not bool and 0 <= value <= LARGEST,
     "a whole number that is not negative",
     {"type": "integer", "minimum": 0},
 )
-FLAG = Shape(lambda value: value is True or value is False, "true or false", {"type": "boolean"})
-MOMENT = Shape(
+FLAG = ValueType(lambda value: value is True or value is False, "true or false", {"type": "boolean"})
+MOMENT = ValueType(
     _is_moment,
     "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z",
     {"type": "string"},
 )
-OBJECT = Shape(_is_object, f"an object of JSON with at most {ROOM} characters and values", {"type": "object"})
+OBJECT = ValueType(
+    _is_object, f"an object of JSON with at most {ROOM} characters and values", {"type": "object"}
+)
 TEXTS = several(TEXT)
 NAMES = several(NAMED)
 

@@ -27,7 +27,7 @@ Make = Callable[[bool], asyncio.Protocol]
 """Makes the protocol of a connection; told whether that has a descriptor that is kept for the operator."""
 
 
-class Acceptor:
+class ConnectionAcceptor:
     """Accepts on one socket. In place of the event loop's own server, which hangs up without a word.
 
     Where descriptors have run out, connections get one of the spare ones, and only the operator may keep it.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from toolcrib.http.request import Request
-from toolcrib.http.traceparent import Joined, joined
+from toolcrib.http.traceparent import TraceParent, joined
 from toolcrib.model import Origin
 
 LONGEST_WAIT = 300.0
@@ -15,7 +15,7 @@ _WAIT = re.compile(rb"(?:^|[,;\s])wait=([0-9]{1,9})(?:$|[,;\s])")
 _FIELDS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-id", b"traceparent")
 
 
-class Origins:
+class CallOrigins:
     """Reads the headers of a call."""
 
     def __init__(self, new_id: Callable[[], str], address: Callable[[Request], str] = lambda _: "") -> None:
@@ -26,11 +26,11 @@ class Origins:
         headers = request.headers
         if headers.keys().isdisjoint(_FIELDS):
             trace = self._new_id()
-            return _UNSAID.but(
+            return _UNSAID.replace(
                 face=face, address=self._address(request), trace_id=trace, correlation_id=trace
             )
         given = {name: found for name in _FIELDS if (found := _plain(headers.get(name))) is not None}
-        place = joined(given.get(b"traceparent", "")) or Joined(self._new_id(), "", sampled=True)
+        place = joined(given.get(b"traceparent", "")) or TraceParent(self._new_id(), "", sampled=True)
         correlation = given.get(b"x-correlation-id")
         return Origin(
             face=face,

@@ -12,7 +12,7 @@ _FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip")
 _MOST_KNOWN = 1024
 
 
-class Clients:
+class ClientAddresses:
     """Believes forwarding headers from trusted proxies alone."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.descriptors import soft_limit, spare_descriptors
 from toolcrib.errors import Refused
-from toolcrib.http.client_address import Clients
-from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT, HeldBytes
+from toolcrib.http.client_address import ClientAddresses
+from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT, HeldMemory
 from toolcrib.http.memory_watch import MemoryWatch
 from toolcrib.networks import client_network
 from toolcrib.slots import DEFAULT_SHARE, Slots
@@ -53,12 +53,18 @@ class ClientConnection:
     )
 
     def __init__(
-        self, transport: asyncio.Transport, holder: str, intake: "Intake", *, is_proxied: bool, is_spare: bool
+        self,
+        transport: asyncio.Transport,
+        holder: str,
+        intake: "ConnectionLimits",
+        *,
+        is_proxied: bool,
+        is_spare: bool,
     ) -> None:
         self.transport, self.holder, self._intake = transport, holder, intake
         self.is_proxied, self.is_spare = is_proxied, is_spare
         self.is_counted = self.is_ended = self.is_undecided = False
-        self.incoming, self.unread = HeldBytes(intake.waiting_blocks), HeldBytes(intake.unread_blocks)
+        self.incoming, self.unread = HeldMemory(intake.waiting_blocks), HeldMemory(intake.unread_blocks)
         """What has come and waits here, and what was written and waits for the client to read it."""
         self.timer: asyncio.TimerHandle | None = None
         """Runs while the connection is over the limit and has shown no credential yet."""
@@ -87,7 +93,7 @@ class ClientConnection:
         self._intake.hold_unread(self, size)
 
 
-class Intake:
+class ConnectionLimits:
     """The limits of one process.
 
     A connection counts for the address of its peer until a request on it is authenticated, then for that
@@ -96,7 +102,7 @@ class Intake:
 
     def __init__(
         self,
-        clients: Clients | None = None,
+        clients: ClientAddresses | None = None,
         *,
         connections: int = MAX_CONNECTIONS,
         bodies: int = MAX_BODIES,
@@ -105,7 +111,7 @@ class Intake:
         share: float = DEFAULT_SHARE,
         memory: MemoryWatch | None = None,
     ) -> None:
-        self._clients = clients or Clients()
+        self._clients = clients or ClientAddresses()
         self.memory = memory or MemoryWatch(None)
         self.connections = Slots(connections, share)
         self.bodies = Slots(bodies, share)
@@ -249,9 +255,9 @@ class UnfinishedBody:
 
     __slots__ = ("_held", "_intake", "_principal")
 
-    def __init__(self, intake: Intake, principal: str) -> None:
+    def __init__(self, intake: ConnectionLimits, principal: str) -> None:
         self._intake, self._principal = intake, principal
-        self._held = HeldBytes(intake.blocks)
+        self._held = HeldMemory(intake.blocks)
 
     def grow(self, size: int) -> None:
         """Count the bytes that are there by now."""

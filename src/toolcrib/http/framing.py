@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from toolcrib.http.connection_limits import Intake
+from toolcrib.http.connection_limits import ConnectionLimits
 
 MAX_FRAMING_BYTES = 4 << 10
 """Trailer fields, chunk extensions and leading zeros of chunk sizes of one message together."""
@@ -11,7 +11,7 @@ LINE_END, HEAD_END = b"\r\n", b"\r\n\r\n"
 CHUNKED = b"chunked"
 
 
-class Malformed(Exception):
+class MalformedRequest(Exception):
     """A message that is refused before it becomes a request; the text says why."""
 
 
@@ -36,7 +36,7 @@ class ChunkedFraming:
 
     __slots__ = ("_ended", "_intake", "_is_new", "_lines", "_raw", "_start", "content")
 
-    def __init__(self, intake: Intake, start: bytes | None) -> None:
+    def __init__(self, intake: ConnectionLimits, start: bytes | None) -> None:
         self._intake, self._start = intake, start
         """The end of what came of the head in earlier reads; None where another message was before it."""
         self._is_new = True

@@ -9,7 +9,7 @@ BLOCK_BYTES = 64 << 10
 """Held bytes are counted in blocks of this size."""
 
 
-class HeldBytes:
+class HeldMemory:
     """What one connection or body holds of a limit."""
 
     __slots__ = ("_blocks", "_limit", "holder")

@@ -31,7 +31,7 @@ def split_host(host: str) -> tuple[str, str | None] | None:
     return None if found is None else (found[1].lower(), found[2])
 
 
-class Hosts:
+class AllowedHosts:
     """The names, each with one port or with any."""
 
     def __init__(self, bound: str, *, allowed: Iterable[str] = (), public_url: str | None = None) -> None:

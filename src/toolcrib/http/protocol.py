@@ -7,10 +7,10 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from toolcrib.http.connection_limits import ClientConnection, Intake
+from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits
 from toolcrib.http.flow_control import CountingFlow
-from toolcrib.http.framing import HEAD_END, ChunkedFraming, Malformed, coding_fault
-from toolcrib.http.request_cycle import App, Cycle, Usual
+from toolcrib.http.framing import HEAD_END, ChunkedFraming, MalformedRequest, coding_fault
+from toolcrib.http.request_cycle import RequestCycle, ServedApp, Usual
 from toolcrib.http.request_target import check_authority, parse_target
 from toolcrib.http.unread_bodies import UNCOUNTED_BODY_BYTES, hold_body
 from toolcrib.http.websocket import WebSocket, shake
@@ -45,7 +45,7 @@ class _Discard:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. What comes with every request is done here, more cheaply; what is rare is uvicorn's."""
 
-    cycle: Cycle | None
+    cycle: RequestCycle | None
     parser: Any
     _arrived = False
     _is_first = True
@@ -56,9 +56,9 @@ class BoundedProtocol(HttpToolsProtocol):
     _late: asyncio.TimerHandle | None = None
     _idle: asyncio.TimerHandle | None = None
     _since = 0.0
-    _intake: Intake
+    _intake: ConnectionLimits
     _connection: ClientConnection
-    _running: Cycle | None = None
+    _running: RequestCycle | None = None
     """The request that is being answered; those that came after it wait in the pipeline."""
     _framing: ChunkedFraming | None = None
     _noted = _upgrade_ignored = False
@@ -69,8 +69,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Give the first request its time."""
         super().connection_made(transport)
-        self._served, self.headers = cast("App", self.app), []
-        self._intake = getattr(self.config.app, "intake", None) or Intake()
+        self._served, self.headers = cast("ServedApp", self.app), []
+        self._intake = getattr(self.config.app, "intake", None) or ConnectionLimits()
         peer = self.client[0] if self.client else ""
         self._connection = self._intake.opened(transport, peer, is_spare=self.is_spare)
         self.flow = CountingFlow(transport, self._connection)
@@ -92,7 +92,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if "toolcrib.outlives" not in running.scope:
             self._cancel(running)
 
-    def _cancel(self, cycle: Cycle) -> None:
+    def _cancel(self, cycle: RequestCycle) -> None:
         if cycle.task is not None:
             # One that has not begun will not, and cannot leave by itself.
             cycle.task.add_done_callback(self.tasks.discard)
@@ -141,7 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if authority:
             check_authority(target, self.headers)
         if version not in _VERSIONS or method == _TUNNEL:
-            raise Malformed("this is neither HTTP/1.1 nor HTTP/1.0, or it asks for a tunnel")
+            raise MalformedRequest("this is neither HTTP/1.1 nor HTTP/1.0, or it asks for a tunnel")
         headers = self.headers
         if self._noted and self._ignores_upgrade(path, version):
             return
@@ -158,7 +158,7 @@ class BoundedProtocol(HttpToolsProtocol):
             "query_string": query,
             "headers": headers,
         }
-        cycle = Cycle(scope, self.transport, self.flow, self._headers(), self.on_response_complete)
+        cycle = RequestCycle(scope, self.transport, self.flow, self._headers(), self.on_response_complete)
         cycle.keep_alive = version != "1.0" and parser.should_keep_alive()
         cycle.waiting_for_100_continue = self.expect_100_continue
         cycle.head, cycle.connection = self._head + self._chunk, self._connection
@@ -170,7 +170,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start(cycle)
         else:
             if len(self.pipeline) >= MAX_PIPELINED:
-                raise Malformed("too many requests wait on this connection; read the answers first")
+                raise MalformedRequest("too many requests wait on this connection; read the answers first")
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, cast("Any", self.app)))
 
@@ -182,7 +182,7 @@ class BoundedProtocol(HttpToolsProtocol):
             has_length = any(name == b"content-length" for name, _ in fields)
             fault = coding_fault(codings, version, has_length=has_length)
             if fault is not None:
-                raise Malformed(fault)
+                raise MalformedRequest(fault)
         self.expect_100_continue = any(
             name == b"expect" and value.lower() == b"100-continue" for name, value in fields
         )
@@ -229,7 +229,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
         if self.pipeline:
             cycle, _ = self.pipeline.pop()
-            self._start(cast("Cycle", cycle))
+            self._start(cast("RequestCycle", cycle))
             return
         self._since = self.loop.time()
         if self._idle is None:
@@ -321,7 +321,7 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle.keep_alive = False
             cycle.scope["toolcrib.switch"] = partial(self._switch, cycle, more)
 
-    def _switch(self, cycle: Cycle, more: bytes, run: Run, *, heartbeat: float) -> None:
+    def _switch(self, cycle: RequestCycle, more: bytes, run: Run, *, heartbeat: float) -> None:
         """Leave the connection to a socket."""
         wire, answer = shake(cycle.scope)
         cycle.response_started = cycle.response_complete = True
@@ -358,14 +358,14 @@ class BoundedProtocol(HttpToolsProtocol):
                     return
         running = self._running
         if running is not None and not (running.response_complete or running.disconnected):
-            waiting = cast("Cycle", self.pipeline[0][0]) if self.pipeline else running
+            waiting = cast("RequestCycle", self.pipeline[0][0]) if self.pipeline else running
             waiting.keep_alive = False
             return
         self.send_400_response(message)
 
     def send_400_response(self, msg: str) -> None:
         """Answer in the shape of all our errors, and hang up."""
-        body = cast("App", self.config.app).malformed(msg)
+        body = cast("ServedApp", self.config.app).malformed(msg)
         head = (
             b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-store\r\n"
             b"x-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
@@ -380,7 +380,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._usual = (headers, b"".join(b"%b: %b\r\n" % pair for pair in headers))
         return self._usual
 
-    def _start(self, cycle: Cycle) -> None:
+    def _start(self, cycle: RequestCycle) -> None:
         """Start as uvicorn does, and remember the task, to cancel it where the client leaves."""
         cycle.scope["toolcrib.short"] = self._running = cycle
         task = cycle.task = self.loop.create_task(cycle.run(self._served, self.tasks))
@@ -392,4 +392,4 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def _reason(error: httptools.HttpParserError) -> str:
     """Say what is wrong: in our words where we found it, else in general."""
-    return str(error.__context__) if isinstance(error.__context__, Malformed) else _NOT_HTTP
+    return str(error.__context__) if isinstance(error.__context__, MalformedRequest) else _NOT_HTTP

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from toolcrib.errors import Refused
-from toolcrib.http.connection_limits import ClientConnection, Intake, UnfinishedBody
+from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, UnfinishedBody
 from toolcrib.http.json_body import check_keys, check_type, parse
 from toolcrib.model import Actor, Caller, Json, Origin
 
@@ -15,7 +15,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class Short(Protocol):
+class WholeMessages(Protocol):
     """The short ways our own protocol has beside ASGI's, for what is whole."""
 
     head: int
@@ -65,12 +65,14 @@ class Request:
         "short",
     )
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, intake: Intake | None = None) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, intake: ConnectionLimits | None = None
+    ) -> None:
         self.intake = intake
         """What unfinished bodies are counted by, where they are."""
         self.scope, self.receive, self.send = scope, receive, send
         # Taken out: it leads back to the scope, and such a circle waits for the garbage collector.
-        self.short: Short | None = scope.pop("toolcrib.short", None)
+        self.short: WholeMessages | None = scope.pop("toolcrib.short", None)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query_string: bytes = scope["query_string"]

@@ -18,7 +18,7 @@ Usual = tuple[list[tuple[bytes, bytes]], bytes]
 """The headers of every answer, the date above all, and how they are spelled."""
 
 
-class App(Protocol):
+class ServedApp(Protocol):
     """What the protocol needs of the application, beside its answers: words for what it never sees."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
@@ -39,7 +39,7 @@ class _Unheard:
         """Tell nobody."""
 
 
-class Cycle(RequestResponseCycle):
+class RequestCycle(RequestResponseCycle):
     """Sends as uvicorn does; what is whole, be it a request or an answer, goes the short way."""
 
     # What is the same for most requests stands here, so that it costs a request nothing.
@@ -74,7 +74,7 @@ class Cycle(RequestResponseCycle):
         self.scope, self.transport, self.flow, self.on_response = scope, transport, flow, on_response
         self.default_headers, self._usual = usual
 
-    async def run(self, app: App, tasks: set[asyncio.Task[None]]) -> None:
+    async def run(self, app: ServedApp, tasks: set[asyncio.Task[None]]) -> None:
         """Have a request answered; a cancellation ends here, quietly or with a last word."""
         send: Any = self.send
         try:

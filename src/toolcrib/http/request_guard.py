@@ -2,7 +2,7 @@
 
 from toolcrib.errors import Refused
 from toolcrib.http.framing import coding_fault
-from toolcrib.http.hosts import Hosts, split_host
+from toolcrib.http.hosts import AllowedHosts, split_host
 from toolcrib.http.request import Request
 
 HEADER_BYTES = 32 << 10
@@ -26,10 +26,10 @@ _COMMON = frozenset(
 )
 
 
-class Guard:
+class RequestGuard:
     """Remembers what it has let through, so that the same again costs a look into a set."""
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: AllowedHosts) -> None:
         self._hosts = hosts
         self._known_names = set(_COMMON)
         self._known_hosts: set[bytes] = set()

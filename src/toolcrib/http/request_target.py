@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import httptools
 
-from toolcrib.http.framing import Malformed
+from toolcrib.http.framing import MalformedRequest
 from toolcrib.http.hosts import split_host
 
 MAX_CACHED_TARGET_BYTES = 256
@@ -35,13 +35,15 @@ def check_authority(target: RequestTarget, headers: Iterable[tuple[bytes, bytes]
     port = DEFAULT_PORTS[target.scheme]
     named = _host(target.authority, port)
     if named is None or len(hosts) != 1 or _host(hosts[0].strip(), port) != named:
-        raise Malformed("the host in the request line and the Host header differ; send the same in both")
+        raise MalformedRequest(
+            "the host in the request line and the Host header differ; send the same in both"
+        )
 
 
 def _parsed(url: bytes) -> RequestTarget:
     parsed = httptools.parse_url(url)
     if b"#" in url:
-        raise Malformed("a request line cannot hold a fragment; leave out the part after #")
+        raise MalformedRequest("a request line cannot hold a fragment; leave out the part after #")
     raw = parsed.path or b"/"
     path = raw.decode("ascii")
     found = RequestTarget(unquote(path) if "%" in path else path, raw, parsed.query or b"")
@@ -49,7 +51,7 @@ def _parsed(url: bytes) -> RequestTarget:
         return found
     scheme = (parsed.schema or b"").lower()
     if scheme not in DEFAULT_PORTS or parsed.userinfo:
-        raise Malformed("the request line must name a path, such as /health")
+        raise MalformedRequest("the request line must name a path, such as /health")
     authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
     return found._replace(scheme=scheme, authority=authority)
 

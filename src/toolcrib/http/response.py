@@ -18,7 +18,7 @@ JSON: Headers = ((b"content-type", b"application/json"), *SAFE)
 EVENTS: Headers = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"), *SAFE)
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """What goes back. A stream is given the way to write, and ends when it returns."""
 
     status: int
@@ -27,9 +27,9 @@ class Answer(NamedTuple):
     stream: Callable[[Write], Awaitable[None]] | None = None
 
 
-def json_answer(value: Any, status: int = 200, *more: Header) -> Answer:
+def json_response(value: Any, status: int = 200, *more: Header) -> HttpResponse:
     """Answer with a JSON value."""
-    return Answer(status, orjson.dumps(value), (*JSON, *more))
+    return HttpResponse(status, orjson.dumps(value), (*JSON, *more))
 
 
 def event(name: str, data: bytes) -> bytes:
@@ -37,7 +37,7 @@ def event(name: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
-def sent_whole(request: Request, answer: Answer) -> bool:
+def sent_whole(request: Request, answer: HttpResponse) -> bool:
     """Send an answer the short way, without waiting; whether that could be done."""
     short, body = request.short, answer.body
     if short is None or answer.stream is not None or request.method == "HEAD":
@@ -46,7 +46,7 @@ def sent_whole(request: Request, answer: Answer) -> bool:
     return short.whole(answer.status, head, body)
 
 
-async def send_answer(request: Request, answer: Answer) -> None:
+async def send_response(request: Request, answer: HttpResponse) -> None:
     """Send an answer: one message for its head, one for its body."""
     if answer.stream is not None:
         return await _send_stream(request.send, answer, answer.stream)
@@ -68,7 +68,7 @@ def _rendered(headers: Headers) -> bytes:
     return b"".join(b"%b: %b\r\n" % pair for pair in headers)
 
 
-async def _send_stream(send: Send, answer: Answer, stream: Callable[[Write], Awaitable[None]]) -> None:
+async def _send_stream(send: Send, answer: HttpResponse, stream: Callable[[Write], Awaitable[None]]) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
 
     async def write(part: bytes) -> None:

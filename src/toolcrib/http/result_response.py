@@ -3,20 +3,20 @@
 from math import ceil
 
 from toolcrib.formats.rest import encode, status
-from toolcrib.http.response import JSON, Answer, Header
+from toolcrib.http.response import JSON, Header, HttpResponse
 from toolcrib.model import Problem, Result
 
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="toolcrib"')
 _HANG_UP = (b"connection", b"close")
 
 
-def result_answer(result: Result) -> Answer:
+def result_response(result: Result) -> HttpResponse:
     """Answer with a result."""
     problem = result.problem
     if problem is None:
-        return Answer(200, encode(result))
+        return HttpResponse(200, encode(result))
     code = status(result)
-    return Answer(code, encode(result), (*JSON, *_beside(problem, code)))
+    return HttpResponse(code, encode(result), (*JSON, *_beside(problem, code)))
 
 
 def _beside(problem: Problem, code: int) -> list[Header]:

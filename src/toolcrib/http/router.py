@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from toolcrib.errors import Refused
 from toolcrib.http.request import Request
-from toolcrib.http.response import Answer
+from toolcrib.http.response import HttpResponse
 
-Handler = Callable[[Request], Awaitable[Answer | None]]
+Handler = Callable[[Request], Awaitable[HttpResponse | None]]
 """Answers a request; None where it has sent everything itself."""
 
 Access = Literal["open", "loopback", "key", "app"]

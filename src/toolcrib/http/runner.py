@@ -13,9 +13,9 @@ import anyio
 import uvicorn
 from anyio.abc import TaskGroup, TaskStatus
 
-from toolcrib.http.acceptor import Acceptor
+from toolcrib.http.acceptor import ConnectionAcceptor
 from toolcrib.http.listen import address_of
-from toolcrib.http.protocol import App, BoundedProtocol
+from toolcrib.http.protocol import BoundedProtocol, ServedApp
 
 DRAIN_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 65
@@ -28,7 +28,7 @@ Hangup = Callable[[], Coroutine[Any, Any, None]]
 """What SIGHUP asks for. Must not raise."""
 
 
-class Drained(App, Protocol):
+class DrainableApp(ServedApp, Protocol):
     """An application that can be asked to finish."""
 
     def drain(self) -> None:
@@ -58,7 +58,7 @@ class _Uvicorn(uvicorn.Server):
         if sys.platform == "win32":  # its event loop has no readers of sockets
             await super().startup(sockets)
         else:
-            self.servers: list[Any] = [Acceptor(each, self._make) for each in sockets or ()]
+            self.servers: list[Any] = [ConnectionAcceptor(each, self._make) for each in sockets or ()]
             self.started = True
         self._on_listening()
 
@@ -75,7 +75,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 async def run(
-    app: Drained,
+    app: DrainableApp,
     listening: socket,
     *,
     on_listening: Heard | None = None,
@@ -115,7 +115,7 @@ class _Signals:
     """What signals ask for: to finish, to end at once, or to read the config again."""
 
     def __init__(
-        self, app: Drained, server: _Uvicorn, tasks: TaskGroup, on_hangup: Hangup | None, seconds: float
+        self, app: DrainableApp, server: _Uvicorn, tasks: TaskGroup, on_hangup: Hangup | None, seconds: float
     ) -> None:
         self._app, self._server, self._tasks = app, server, tasks
         self._on_hangup, self._seconds = on_hangup, seconds
@@ -154,7 +154,7 @@ def _has_terminal() -> bool:
     return True
 
 
-async def _finish(app: Drained, server: _Uvicorn, seconds: float) -> None:
+async def _finish(app: DrainableApp, server: _Uvicorn, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await app.idle()
     server.should_exit = True

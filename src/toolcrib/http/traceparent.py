@@ -6,7 +6,7 @@ from typing import NamedTuple
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
-class Joined(NamedTuple):
+class TraceParent(NamedTuple):
     """Where a call stands in somebody's trace, under the names an `Origin` has for it."""
 
     trace_id: str
@@ -15,7 +15,7 @@ class Joined(NamedTuple):
     sampled: bool
 
 
-def joined(traceparent: str) -> Joined | None:
+def joined(traceparent: str) -> TraceParent | None:
     """Read a `traceparent`; None where it is not a valid one, which the standard says to ignore."""
     match = _TRACEPARENT.fullmatch(traceparent.strip())
     if match is None:
@@ -23,7 +23,7 @@ def joined(traceparent: str) -> Joined | None:
     version, trace, parent, flags, more = match.groups()
     if version == "ff" or (version == "00" and more) or not trace.strip("0") or not parent.strip("0"):
         return None
-    return Joined(_uuid(trace), parent, bool(int(flags, 16) & 1))
+    return TraceParent(_uuid(trace), parent, bool(int(flags, 16) & 1))
 
 
 def _uuid(digits: str) -> str:

@@ -3,14 +3,14 @@
 import asyncio
 
 from toolcrib.http.connection_limits import overloaded
-from toolcrib.http.request_cycle import Cycle
+from toolcrib.http.request_cycle import RequestCycle
 
 UNCOUNTED_BODY_BYTES = 16 << 10
 """What may wait of a body before it is counted."""
 _WHAT = "bytes of unfinished bodies"
 
 
-def hold_body(cycle: Cycle) -> None:
+def hold_body(cycle: RequestCycle) -> None:
     """Count a body that has come so far and waits.
 
     Where it is too much, the request is looked at first, which comes next: it may be the operator's.
@@ -27,7 +27,7 @@ def hold_body(cycle: Cycle) -> None:
         cycle.drop_body(overloaded(_WHAT))
 
 
-def _decide(cycle: Cycle) -> None:
+def _decide(cycle: RequestCycle) -> None:
     """Drop a body that still waits and still is too much, now that its connection counts for somebody."""
     connection, size = cycle.connection, len(cycle.body)
     connection.decided()

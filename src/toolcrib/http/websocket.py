@@ -12,7 +12,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from toolcrib.errors import Refused
-from toolcrib.http.connection_limits import ClientConnection, Intake
+from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits
 from toolcrib.http.request import Scope
 from toolcrib.http.websocket_upgrade import Run
 
@@ -58,7 +58,7 @@ class WebSocket(asyncio.Protocol):
         wire: ServerProtocol,
         transport: asyncio.Transport,
         connections: set[Any],
-        counted: tuple[Intake, ClientConnection],
+        counted: tuple[ConnectionLimits, ClientConnection],
     ) -> None:
         self._wire, self._transport, self._connections = wire, transport, connections
         self._intake, self._counted = counted

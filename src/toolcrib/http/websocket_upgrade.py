@@ -7,7 +7,7 @@ SOCKETS = "/app-ws"
 """The one address at which a socket can be asked for; anywhere else nobody hears that it was."""
 
 
-class Socket(Protocol):
+class OpenWebSocket(Protocol):
     """An open WebSocket."""
 
     async def receive(self) -> str | bytes | None:
@@ -27,11 +27,11 @@ class Socket(Protocol):
         ...
 
 
-Run = Callable[[Socket], Awaitable[None]]
+Run = Callable[[OpenWebSocket], Awaitable[None]]
 """Uses a socket until it is done with it, or the socket is over."""
 
 
-class Switch(Protocol):
+class WebSocketUpgrade(Protocol):
     """Opens the socket a request asks for, or refuses what is no handshake."""
 
     def __call__(self, run: Run, *, heartbeat: float) -> None:

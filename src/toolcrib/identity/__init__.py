@@ -5,26 +5,26 @@ from functools import lru_cache, partial
 
 from toolcrib.errors import Refused
 from toolcrib.identity.admin import admin_key, derive
-from toolcrib.identity.anonymous import Anonymous
+from toolcrib.identity.anonymous import AnonymousIdentity
 from toolcrib.identity.failed_logins import FailedLogins, Failure, Untried
 from toolcrib.identity.keys import KeyRing, digest, is_generated, new_key
 from toolcrib.identity.sign_in import PageSession, SignIn, require_fresh
-from toolcrib.identity.trust_header import TrustHeader
-from toolcrib.identity.users import People
+from toolcrib.identity.trust_header import TrustHeaderIdentity
+from toolcrib.identity.users import UserCache
 from toolcrib.model import OPERATOR, Caller, Credential
 
 __all__ = [
     "ADMIN",
-    "Anonymous",
+    "AnonymousIdentity",
     "FailedLogins",
     "Failure",
     "Identity",
     "KeyRing",
     "PageSession",
-    "People",
     "SignIn",
-    "TrustHeader",
+    "TrustHeaderIdentity",
     "Untried",
+    "UserCache",
     "admin_key",
     "check_user",
     "derive",
@@ -47,12 +47,12 @@ class Identity:
         ring: KeyRing,
         admin: str,
         *,
-        people: People | None = None,
-        trust_header: TrustHeader | None = None,
-        anonymous: Anonymous | None = None,
+        people: UserCache | None = None,
+        trust_header: TrustHeaderIdentity | None = None,
+        anonymous: AnonymousIdentity | None = None,
     ) -> None:
         self.ring, self.sign_in = ring, SignIn()
-        self.people = people or People(_nobody)
+        self.people = people or UserCache(_nobody)
         """What is known of the users that callers act for."""
         self._admin, self._derive = digest(admin), partial(derive, admin)
         self._trust_header, self._anonymous = trust_header, anonymous

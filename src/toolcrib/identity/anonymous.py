@@ -6,7 +6,7 @@ from toolcrib.model import Caller, Credential
 
 
 @dataclass(frozen=True)
-class Anonymous:
+class AnonymousIdentity:
     """What the operator opens to whoever is on this machine."""
 
     context: str

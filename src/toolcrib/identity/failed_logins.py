@@ -11,7 +11,7 @@ from toolcrib.errors import Refused
 from toolcrib.model import Actor
 from toolcrib.networks import client_network
 from toolcrib.observe import Action, Audit
-from toolcrib.observe.event_limits import Flood, Floods
+from toolcrib.observe.event_limits import EventCount, EventLimits
 
 FREE_FAILURES = 10
 """Failures of one address within `WINDOW_SECONDS` that are answered at once."""
@@ -83,7 +83,7 @@ class FailedLogins:
         window: float = WINDOW_SECONDS,
     ) -> None:
         self._audit, self._clock, self.sleep = audit, clock, sleep
-        self._floods = Floods(free=1, rest=OTHERS, window=window, max_keys=MAX_ADDRESSES, clock=clock)
+        self._floods = EventLimits(free=1, rest=OTHERS, window=window, max_keys=MAX_ADDRESSES, clock=clock)
         self._addresses: OrderedDict[str, _Address] = OrderedDict()
         self._delayed = 0
 
@@ -101,7 +101,7 @@ class FailedLogins:
         """Record a failure, the first of a minute at once."""
         failure = failure._replace(address=client_network(failure.address))
         if self._floods.admit(failure):
-            await self._record(Flood(failure, since=time(), until=0.0, count=1))
+            await self._record(EventCount(failure, since=time(), until=0.0, count=1))
 
     def refuse_untried(self, address: str) -> None:
         """Refuse a key that is not known yet where it could fail without its answer being held back."""
@@ -127,7 +127,7 @@ class FailedLogins:
         for flood in self._floods.due(everything=everything):
             await self._record(flood)
 
-    async def _record(self, flood: Flood[Failure]) -> None:
+    async def _record(self, flood: EventCount[Failure]) -> None:
         frontend, address, what, name = flood.key
         actor = Actor.unknown(frontend, address, name)
         try:

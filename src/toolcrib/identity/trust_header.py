@@ -6,7 +6,7 @@ from toolcrib.model import TRUST_HEADER, Caller, Credential
 
 
 @dataclass(frozen=True)
-class TrustHeader:
+class TrustHeaderIdentity:
     """Takes `X-User-Id` at its word, from this machine only."""
 
     def caller(self, credential: Credential) -> Caller | None:

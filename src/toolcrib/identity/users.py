@@ -37,7 +37,7 @@ class _Person:
         return found
 
 
-class People:
+class UserCache:
     """Whom callers act for. A call finds its user here without waiting for the store."""
 
     def __init__(

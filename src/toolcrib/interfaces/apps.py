@@ -44,7 +44,7 @@ class AppRecord:
     updated: float = 0.0
 
 
-class Apps(Protocol):
+class StoredApps(Protocol):
     """Apps and their tools."""
 
     async def all(self) -> Sequence[AppRecord]:
@@ -77,7 +77,7 @@ class Apps(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Install:
+class InstallRecord:
     """An app a user has installed, and what the user has set there."""
 
     package: str
@@ -108,14 +108,14 @@ class UserRecord:
     language: str | None = None
     time_zone: str | None = None
     created: float = 0.0
-    installs: tuple[Install, ...] = ()
+    installs: tuple[InstallRecord, ...] = ()
     """By package."""
     disabled: frozenset[str] = frozenset()
     """Canonical names of tools, or packages of whole apps, the user has switched off."""
     session: SessionRecord | None = None
 
 
-class Users(Protocol):
+class StoredUsers(Protocol):
     """Users, what they have installed and switched off, and their sessions.
 
     Whoever installs or switches off something, or begins a session, is stored as a user where there is none.
@@ -137,7 +137,7 @@ class Users(Protocol):
         """Remove a user and everything of theirs; False where there is none."""
         ...
 
-    async def install(self, id: str, install: Install) -> bool | None:
+    async def install(self, id: str, install: InstallRecord) -> bool | None:
         """Install an app, or change its settings; whether it is new, or None where there is no such app."""
         ...
 

@@ -39,7 +39,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ProviderCall:
     """One call that a model wants made."""
 
     id: str
@@ -53,10 +53,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class ProviderResult:
     """A call and what came of it."""
 
-    asked: Asked
+    asked: ProviderCall
     result: Result
 
 
@@ -77,7 +77,7 @@ class Provider(Format, Protocol):
         """Say what of a tool's schema its declaration does not say."""
         ...
 
-    def calls(self, message: JsonObject) -> tuple[Asked, ...]:
+    def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Read the calls in a message of the provider's, all of them, in order; none where there are none.
 
         A message that is none of this provider's is refused with INVALID_REQUEST and its path.
@@ -88,6 +88,6 @@ class Provider(Format, Protocol):
         """Read the ids of calls that nobody wants answered any more."""
         ...
 
-    def results(self, answers: Sequence[Answered]) -> list[JsonObject]:
+    def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Spell the messages that answer calls, every call once, within the provider's bounds."""
         ...

@@ -60,7 +60,7 @@ class KeyChanges:
     """The number of the newest change of all; one before the position means that the store was replaced."""
 
 
-class Keys(Protocol):
+class StoredKeys(Protocol):
     """API keys that last."""
 
     async def add(self, key: KeyRecord) -> bool:

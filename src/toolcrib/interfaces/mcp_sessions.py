@@ -21,7 +21,7 @@ class McpSessionRow:
     ended: bool = False
 
 
-class McpSessions(Protocol):
+class StoredMcpSessions(Protocol):
     """MCP sessions that are older than an hour or have ended; of all others the token says everything."""
 
     async def get(self, id: str) -> McpSessionRow | None:

@@ -23,7 +23,7 @@ class ServerEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReloadPlan:
     """What a reload does: ids of servers, then names of the config's other sections."""
 
     added: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-class Reload(Protocol):
+class ConfigReload(Protocol):
     """Brings the running gateway in line with its config."""
 
     @property
@@ -59,12 +59,14 @@ class Reload(Protocol):
         """What an operator should know of the config in force."""
         ...
 
-    async def reload(self, *, dry_run: bool = False, applied: Callable[[Plan], None] = ...) -> Plan:
+    async def reload(
+        self, *, dry_run: bool = False, applied: Callable[[ReloadPlan], None] = ...
+    ) -> ReloadPlan:
         """Read file and overlay again and apply the difference; a faulty config is refused whole."""
         ...
 
     async def amend(
-        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[Plan], None] = ...
-    ) -> Plan:
+        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[ReloadPlan], None] = ...
+    ) -> ReloadPlan:
         """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
         ...

@@ -8,7 +8,7 @@ from toolcrib.model import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class RateDemand:
     """A claim on a rate: so many calls at once under a key, refilled evenly over the window (seconds)."""
 
     key: str
@@ -17,7 +17,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeSignal:
     """Something others should look at again: a topic such as `keys`, and what it is about."""
 
     topic: str
@@ -25,7 +25,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purse:
+class EnergyAllowance:
     """How much a caller can have, how fast it comes back (a second), and how deep one may fall."""
 
     start: float = 100.0
@@ -36,15 +36,15 @@ class Purse:
 class Shared(Protocol):
     """State that replicas share: limits, cached results, running flights, change signals, presence."""
 
-    async def take(self, demands: Sequence[Demand]) -> float:
+    async def take(self, demands: Sequence[RateDemand]) -> float:
         """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
         ...
 
-    def left(self, key: str, purse: Purse) -> float:
+    def left(self, key: str, purse: EnergyAllowance) -> float:
         """What a caller has left to spend, as far as is known here. Does not wait."""
         ...
 
-    async def spend(self, key: str, cost: float, purse: Purse) -> float:
+    async def spend(self, key: str, cost: float, purse: EnergyAllowance) -> float:
         """Take from what a caller has; what is left then."""
         ...
 
@@ -63,11 +63,11 @@ class Shared(Protocol):
         """
         ...
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: ChangeSignal) -> None:
         """Tell every listener, here and on other replicas. Does not wait."""
         ...
 
-    def listen(self, topic: str, hear: Callable[[Change], None]) -> Callable[[], None]:
+    def listen(self, topic: str, hear: Callable[[ChangeSignal], None]) -> Callable[[], None]:
         """Hear of changes of a topic, also one's own; call the answer to stop."""
         ...
 

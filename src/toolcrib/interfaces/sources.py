@@ -20,7 +20,7 @@ class Withheld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Materials:
+class SourceResources:
     """What a source has besides tools: resources and prompts, as its server spelled them, and found fit."""
 
     resources: Sequence[JsonObject] = ()
@@ -47,11 +47,11 @@ class Offer:
     """By canonical name: each tool as its server spelled it, to be hashed whole and remembered."""
     examined: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
     """By canonical name: what the catalog found a tool to be, where a source had it look ahead of time."""
-    materials: Materials | None = None
+    materials: SourceResources | None = None
     """None where there are none, or nobody has asked yet."""
 
 
-class Link(Protocol):
+class SourceLink(Protocol):
     """What a running source holds on to: its way to tell the gateway how it is."""
 
     def up(self, offer: Offer) -> None:
@@ -90,7 +90,7 @@ class Source(Protocol):
         """Whether it can die under a running call. What runs in this process cannot."""
         ...
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         """Live until cancelled. Returning or raising is death; the supervisor runs it again."""
         ...
 
@@ -132,7 +132,7 @@ class ServerMisbehaved(ConnectionError):
 
 
 @runtime_checkable
-class Reachable(Protocol):
+class ReachableSource(Protocol):
     """A source whose server is no process of ours: it is reconnected to, not restarted."""
 
     async def reach(self, within: float) -> None:
@@ -150,7 +150,7 @@ class KeepsConnections(Protocol):
 
 
 @runtime_checkable
-class Follows(Protocol):
+class SubscribableSource(Protocol):
     """A source that can tell when one of its resources has changed."""
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from toolcrib.clock import Clock
-from toolcrib.interfaces.apps import AppData, Apps, Users
+from toolcrib.interfaces.apps import AppData, StoredApps, StoredUsers
 from toolcrib.interfaces.audit import AuditTrail
-from toolcrib.interfaces.keys import Keys
-from toolcrib.interfaces.mcp_sessions import McpSessions
+from toolcrib.interfaces.keys import StoredKeys
+from toolcrib.interfaces.mcp_sessions import StoredMcpSessions
 from toolcrib.model import JsonObject
 
 GIVERS = "url_givers"
 """Beside the settings of a stored overlay: whose key added each server. No setting, and never exported."""
 
 
-class Overlay(Protocol):
+class StoredOverlay(Protocol):
     """What was changed at run time: a document of the config file's own shape."""
 
     async def load(self) -> tuple[int, JsonObject]:
@@ -27,7 +27,7 @@ class Overlay(Protocol):
         ...
 
 
-class Claims(Protocol):
+class StoredClaims(Protocol):
     """Which tool owns which exposed name."""
 
     async def all(self) -> Mapping[str, str]:
@@ -63,7 +63,7 @@ class CallRow:
     """Whether its tool is a declared mutation, whose rows are never sampled."""
 
 
-class Calls(Protocol):
+class StoredCalls(Protocol):
     """The last calls."""
 
     async def add(self, rows: Sequence[CallRow]) -> None:
@@ -116,7 +116,7 @@ LATENCY_BOUNDS = (
 """Upper bounds of the latency buckets in milliseconds; one more bucket takes what is above the last."""
 
 
-class Usage(Protocol):
+class StoredUsage(Protocol):
     """Counts that add up."""
 
     async def add(self, rows: Sequence[UsageRow]) -> None:
@@ -136,7 +136,7 @@ class Usage(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class StoredDefinition:
     """A tool as its source spelled it when it was last seen, and as it was first trusted."""
 
     name: str
@@ -149,14 +149,14 @@ class Definition:
     seen: float
 
 
-class Definitions(Protocol):
+class StoredDefinitions(Protocol):
     """What sources offered, so that their tools are known before they have started."""
 
-    async def all(self) -> Sequence[Definition]:
+    async def all(self) -> Sequence[StoredDefinition]:
         """Every definition, by name."""
         ...
 
-    async def put(self, definitions: Sequence[Definition]) -> None:
+    async def put(self, definitions: Sequence[StoredDefinition]) -> None:
         """Add or replace, by name."""
         ...
 
@@ -199,7 +199,7 @@ class ReplayTotals:
     """When the first of them was claimed."""
 
 
-class Replays(Protocol):
+class StoredReplays(Protocol):
     """Requests that were made under a key, so that one made twice is carried out once."""
 
     async def claim(self, row: ReplayRow, *, since: float) -> ReplayRow | None:
@@ -235,29 +235,29 @@ class Store(Protocol):
     """What lasts, one part per aggregate."""
 
     @property
-    def keys(self) -> Keys: ...
+    def keys(self) -> StoredKeys: ...
     @property
-    def overlay(self) -> Overlay: ...
+    def overlay(self) -> StoredOverlay: ...
     @property
-    def claims(self) -> Claims: ...
+    def claims(self) -> StoredClaims: ...
     @property
-    def calls(self) -> Calls: ...
+    def calls(self) -> StoredCalls: ...
     @property
-    def usage(self) -> Usage: ...
+    def usage(self) -> StoredUsage: ...
     @property
-    def definitions(self) -> Definitions: ...
+    def definitions(self) -> StoredDefinitions: ...
     @property
-    def replays(self) -> Replays: ...
+    def replays(self) -> StoredReplays: ...
     @property
-    def apps(self) -> Apps: ...
+    def apps(self) -> StoredApps: ...
     @property
-    def users(self) -> Users: ...
+    def users(self) -> StoredUsers: ...
     @property
     def app_data(self) -> AppData: ...
     @property
     def audit(self) -> AuditTrail: ...
     @property
-    def mcp_sessions(self) -> McpSessions: ...
+    def mcp_sessions(self) -> StoredMcpSessions: ...
 
     @property
     def clock(self) -> Clock:

@@ -16,7 +16,7 @@ from toolcrib.model.channel import Channel, Unanswered
 from toolcrib.model.device import HARDWARE, Device, Level, Requirement
 from toolcrib.model.hints import Evidence, Hints
 from toolcrib.model.json import Json, JsonObject
-from toolcrib.model.observed_channel import Overheard
+from toolcrib.model.observed_channel import ObservedChannel
 from toolcrib.model.result import REPLAYED, Ask, Kind, Metadata, Problem, Result, Voice
 from toolcrib.model.tool import (
     APPS,
@@ -66,8 +66,8 @@ __all__ = [
     "Kind",
     "Level",
     "Metadata",
+    "ObservedChannel",
     "Origin",
-    "Overheard",
     "Problem",
     "Progress",
     "RateLimit",

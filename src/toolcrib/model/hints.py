@@ -199,7 +199,7 @@ class Hints(Part, Value):
 
     def but(self, **changes: Any) -> Self:
         """Return the same hints with some fields changed; what was known of the old ones is forgotten."""
-        return super().but(**{"encoded": b"", "sound": False, **changes})
+        return super().replace(**{"encoded": b"", "sound": False, **changes})
 
 
 REQUIRED = tuple(each.name for each in fields(Hints))[:11]

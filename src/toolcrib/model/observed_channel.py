@@ -10,7 +10,7 @@ def _nothing() -> None:
     pass
 
 
-class Overheard:
+class ObservedChannel:
     """Tells when the first of the questions that wait is put, and when the last of them is over."""
 
     def __init__(

@@ -14,7 +14,7 @@ class Value:
         _fill(made, fields)
         return made
 
-    def but(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return the same value with some fields changed: `dataclasses.replace` at a tenth of its price."""
         made = object.__new__(self.__class__)
         _fill(made, self.__dict__ | changes)

@@ -1,17 +1,17 @@
 """What happened: every call once, for the log, the metrics, the usage counts and the list of calls."""
 
 from toolcrib.observe.audit import Action, Audit
-from toolcrib.observe.call_entry import Entry, Sink
+from toolcrib.observe.call_entry import CallEntry, Sink
 from toolcrib.observe.ids import new_id
 from toolcrib.observe.log import Log, setup
 from toolcrib.observe.metrics import CONTENT_TYPE, Metrics
 from toolcrib.observe.mutation_rows import MutationRows
 from toolcrib.observe.recent_calls import RecentCalls
-from toolcrib.observe.recorder import Journal
+from toolcrib.observe.recorder import CallRecorder
 from toolcrib.observe.redact import MASK, Redactor
 from toolcrib.observe.sequences import Sequences
 from toolcrib.observe.spans import INSTALL, Sampling, Spans, installed
-from toolcrib.observe.tool_history import History
+from toolcrib.observe.tool_history import ToolHistory
 from toolcrib.observe.usage_counts import ToolUsage, UsageTally, quantile, summary
 
 __all__ = [
@@ -20,9 +20,8 @@ __all__ = [
     "MASK",
     "Action",
     "Audit",
-    "Entry",
-    "History",
-    "Journal",
+    "CallEntry",
+    "CallRecorder",
     "Log",
     "Metrics",
     "MutationRows",
@@ -32,6 +31,7 @@ __all__ = [
     "Sequences",
     "Sink",
     "Spans",
+    "ToolHistory",
     "ToolUsage",
     "UsageTally",
     "installed",

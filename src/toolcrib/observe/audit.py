@@ -15,7 +15,7 @@ import orjson
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.interfaces import AuditEntry, AuditRecord, AuditTrail
 from toolcrib.model import Actor, ActorKind, Caller, Json
-from toolcrib.observe.event_limits import Floods
+from toolcrib.observe.event_limits import EventLimits
 from toolcrib.observe.redact import Redactor
 
 MAX_VALUE_CHARACTERS = 16_384
@@ -64,7 +64,7 @@ class Audit:
     def __init__(self, trail: AuditTrail, redactor: Redactor) -> None:
         self._trail, self._redactor = trail, redactor
         self._process = f"{socket.gethostname()}:{os.getpid()}"
-        self._refusals = Floods(
+        self._refusals = EventLimits(
             free=MAX_REFUSED_PER_MINUTE, rest=RefusedAttempt("unknown", "", None, "", "SCOPE_DENIED")
         )
 

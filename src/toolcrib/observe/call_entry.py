@@ -27,7 +27,7 @@ _WITHOUT_DATA: frozenset[type[Any]] = frozenset({NoneType, Ask})
 _COUNTED: frozenset[type[Any]] = frozenset({dict, list, NoneType})
 
 
-class Entry(NamedTuple):
+class CallEntry(NamedTuple):
     """A tuple, because one is made on every call; without results, because thousands wait at a time."""
 
     id: str
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     """What it was asked, for the log alone; None where the line of its start has it, or nobody wants it."""
 
 
-class Start(NamedTuple):
+class CallStart(NamedTuple):
     """A call that has begun: what its line says, since what else hangs on it need not wait for that."""
 
     id: str
@@ -72,7 +72,7 @@ class Sink(Protocol):
         """How many entries it could not keep."""
         ...
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         """Take a batch in, at once."""
         ...
 
@@ -82,7 +82,7 @@ class Sink(Protocol):
 
 
 @runtime_checkable
-class Listener(Protocol):
+class StartListener(Protocol):
     """A sink that also hears of calls as they begin."""
 
     @property
@@ -90,16 +90,16 @@ class Listener(Protocol):
         """Whether it wants to: nobody pays for what nobody reads."""
         ...
 
-    def begin(self, batch: Sequence[Start]) -> None:
+    def begin(self, batch: Sequence[CallStart]) -> None:
         """Take a batch in, at once; the ends of these calls come later."""
         ...
 
-    def begin_now(self, start: Start) -> None:
+    def begin_now(self, start: CallStart) -> None:
         """Hand the line of a start over before this returns."""
         ...
 
 
-def summary_of(entry: Entry) -> tuple[str | None, int | None, int | None]:
+def summary_of(entry: CallEntry) -> tuple[str | None, int | None, int | None]:
     """Sum an answer up: what it is, how many items it has, its bytes; three times None for a failure."""
     if entry.problem is not None:
         return None, None, None

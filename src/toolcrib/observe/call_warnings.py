@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from toolcrib.model import PROMISES, Deprecation, Problem, Tool
-from toolcrib.observe.call_entry import BLAMELESS, Entry
+from toolcrib.observe.call_entry import BLAMELESS, CallEntry
 
 PAUSE = 60.0
 """So many seconds a tool is spoken of once at most: a log that repeats itself is not read."""
@@ -31,7 +31,7 @@ def is_deprecated(tool: Tool, problem: Problem | None) -> bool:
     return tool.deprecated is not None and (problem is None or problem.code != "TOOL_REMOVED")
 
 
-class Remarks:
+class CallWarnings:
     """Looks through finished calls, off the call path, and warns of what an operator should know."""
 
     def __init__(self, limit: int = MOST_TOOLS) -> None:
@@ -39,7 +39,7 @@ class Remarks:
         self._told: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
         """When each tool was last spoken of, for which reason, and how often there was reason since."""
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         """Warn where there is reason to."""
         for entry in batch:
             _, tool, _, _, problem, cached, seconds, _, _, _, _ = entry
@@ -50,7 +50,7 @@ class Remarks:
             if is_late(tool, problem, cached, seconds):
                 self._warn(entry, "late", _broken_promise(tool, seconds))
 
-    def _warn(self, entry: Entry, reason: str, said: str) -> None:
+    def _warn(self, entry: CallEntry, reason: str, said: str) -> None:
         key = (entry.tool.name, reason)
         last, unsaid = self._told.get(key, (float("-inf"), 0))
         if entry.at - last < PAUSE:
@@ -77,7 +77,7 @@ def _broken_promise(tool: Tool, seconds: float) -> str:
     return f"{took}; its response time is {tool.response_time!r}, which promises {promised:.0f} ms at most."
 
 
-def _about(entry: Entry) -> dict[str, str | None]:
+def _about(entry: CallEntry) -> dict[str, str | None]:
     return {
         "call_id": entry.id,
         "tool": entry.tool.name,

@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(slots=True)
-class Flood(Generic[K]):
+class EventCount(Generic[K]):
     """The events of one key in one window that were not recorded one by one."""
 
     key: K
@@ -31,7 +31,7 @@ class Flood(Generic[K]):
         return {"count": self.count, "since": round(self.since, 3)}
 
 
-class Floods(Generic[K]):
+class EventLimits(Generic[K]):
     """Admits the first `free` events of a key in each window and counts the others.
 
     Where there are too many keys at once, the events of further ones are counted under `rest`.
@@ -48,7 +48,7 @@ class Floods(Generic[K]):
     ) -> None:
         self._free, self._window, self._max_keys, self._clock = free, window, max_keys, clock
         self._rest = rest
-        self._open: dict[K, Flood[K]] = {}
+        self._open: dict[K, EventCount[K]] = {}
 
     def admit(self, key: K) -> bool:
         """Return whether this event is to be recorded by itself; if not, it is counted."""
@@ -61,13 +61,13 @@ class Floods(Generic[K]):
         flood.count += 1
         return False
 
-    def put_back(self, flood: Flood[K]) -> None:
+    def put_back(self, flood: EventCount[K]) -> None:
         """Keep a count that could not be written; it is due again at the end of the next window."""
         now = self._open.get(flood.key) or self._begin(flood.key)
         now.count += flood.count
         now.since = min(now.since, flood.since)
 
-    def due(self, *, everything: bool = False) -> list[Flood[K]]:
+    def due(self, *, everything: bool = False) -> list[EventCount[K]]:
         """Take out the windows that are over, and return those that counted something."""
         now = self._clock()
         over = [flood for flood in self._open.values() if everything or flood.until <= now]
@@ -78,8 +78,8 @@ class Floods(Generic[K]):
                 self._begin(flood.key).seen = self._free
         return [flood for flood in over if flood.count]
 
-    def _begin(self, key: K) -> Flood[K]:
+    def _begin(self, key: K) -> EventCount[K]:
         if len(self._open) >= self._max_keys and key != self._rest:
             return self._open.get(self._rest) or self._begin(self._rest)
-        flood = self._open[key] = Flood(key, time(), self._clock() + self._window)
+        flood = self._open[key] = EventCount(key, time(), self._clock() + self._window)
         return flood

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from toolcrib.model import Caller, Origin, Tool
-from toolcrib.observe.call_entry import Entry, Start, summary_of
+from toolcrib.observe.call_entry import CallEntry, CallStart, summary_of
 from toolcrib.observe.lines import call_event, json_line, start_event
-from toolcrib.observe.logged_arguments import Arguments
+from toolcrib.observe.logged_arguments import LoggedArguments
 from toolcrib.observe.redact import Redactor
 
 _MOST_KEPT = 10_000
@@ -17,17 +17,17 @@ UNREADABLE = b'"[unreadable]"'
 _CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
 
 
-class QuickLines:
+class FastLines:
     """Makes the lines `json_line(call_event(…))` would make, with the fields that change put first."""
 
-    def __init__(self, redactor: Redactor, arguments: Arguments | None = None) -> None:
+    def __init__(self, redactor: Redactor, arguments: LoggedArguments | None = None) -> None:
         self._redactor = redactor
         self._arguments = arguments
         self._learned = redactor.learned
         self._kept: dict[tuple[object, ...], str] = {}
         self._second = (0, "")
 
-    def line(self, entry: Entry) -> bytes:
+    def line(self, entry: CallEntry) -> bytes:
         """Return one call's line."""
         call_id, tool, caller, origin, problem, cached, seconds, at, _, _, arguments = entry
         ids = self._ids(call_id, origin)
@@ -48,7 +48,7 @@ class QuickLines:
             return f"{head}{rest}\n".encode()
         return f'{head}"arguments":{self._asked(entry).decode()},{rest}\n'.encode()
 
-    def start(self, start: Start) -> bytes:
+    def start(self, start: CallStart) -> bytes:
         """Return the line a call begins with."""
         ids = self._ids(start.id, start.origin)
         asked = self._asked(start)
@@ -62,7 +62,7 @@ class QuickLines:
         head = f'{{"ts":"{self._spelled(start.at)}",{ids},"arguments":'.encode()
         return b"%b%b,%b\n" % (head, asked, rest.encode())
 
-    def _asked(self, call: Start | Entry) -> bytes:
+    def _asked(self, call: CallStart | CallEntry) -> bytes:
         if self._arguments is None:
             return b"null"
         try:

@@ -11,7 +11,7 @@ import orjson
 
 from toolcrib.model import Caller, Origin, Tool
 from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
-from toolcrib.observe.call_entry import Entry, Start, error_class, outcome, summary_of
+from toolcrib.observe.call_entry import CallEntry, CallStart, error_class, outcome, summary_of
 from toolcrib.observe.redact import MASK, SHORTEST, Redactor
 
 Line = Callable[[Mapping[str, Any]], bytes]
@@ -31,14 +31,14 @@ _TOLD_FIRST = frozenset(
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 
 
-def level_of(entry: Entry) -> int:
+def level_of(entry: CallEntry) -> int:
     """Success is information, a system's fault an error, anything else a warning."""
     if entry.problem is None:
         return logging.INFO
     return logging.ERROR if error_class(entry.problem.code) == "system" else logging.WARNING
 
 
-def start_event(start: Start, redactor: Redactor) -> dict[str, Any]:
+def start_event(start: CallStart, redactor: Redactor) -> dict[str, Any]:
     """What the log says about a call as it begins; its arguments come beside it."""
     event = {
         "ts": datetime.fromtimestamp(start.at, UTC),
@@ -49,7 +49,7 @@ def start_event(start: Start, redactor: Redactor) -> dict[str, Any]:
     return _cleaned(event, redactor)
 
 
-def call_event(entry: Entry, redactor: Redactor) -> dict[str, Any]:
+def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
     """What the log says about a call when it has ended."""
     call_id, tool, caller, origin, problem, cached, seconds, at, _, _, _ = entry
     sort, items, size = summary_of(entry)

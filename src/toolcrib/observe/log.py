@@ -13,8 +13,8 @@ from typing import IO, Any, Literal
 
 from anyio.lowlevel import checkpoint
 
-from toolcrib.observe.call_entry import Entry, Start
-from toolcrib.observe.fast_lines import UNREADABLE, QuickLines
+from toolcrib.observe.call_entry import CallEntry, CallStart
+from toolcrib.observe.fast_lines import UNREADABLE, FastLines
 from toolcrib.observe.lines import (
     Line,
     call_event,
@@ -24,9 +24,9 @@ from toolcrib.observe.lines import (
     start_event,
     text_line,
 )
-from toolcrib.observe.logged_arguments import Arguments
+from toolcrib.observe.logged_arguments import LoggedArguments
 from toolcrib.observe.redact import Redactor
-from toolcrib.observe.writer import Writer
+from toolcrib.observe.writer import LineWriterThread
 from toolcrib.private_files import open_to_append
 
 Style = Literal["auto", "json", "text"]
@@ -47,7 +47,7 @@ class Log:
 
     def __init__(
         self,
-        writer: Writer,
+        writer: LineWriterThread,
         redactor: Redactor,
         *,
         line: Line = json_line,
@@ -57,12 +57,12 @@ class Log:
         self._writer = writer
         self._redactor = redactor
         self._line = line
-        self._arguments = Arguments(redactor) if arguments else None
-        quick = QuickLines(redactor, self._arguments)
+        self._arguments = LoggedArguments(redactor) if arguments else None
+        quick = FastLines(redactor, self._arguments)
         self._call_line = quick.line if line is json_line else self._slowly
         self._start_line = quick.start if line is json_line else self._start_slowly
         self._level = level
-        self._waiting: deque[Entry | Start] = deque()
+        self._waiting: deque[CallEntry | CallStart] = deque()
         self._handler = _Handler(self)
         self._before: dict[logging.Logger, int] = {}
 
@@ -76,21 +76,21 @@ class Log:
         """Whether the beginning of a call is written down too."""
         return self._level <= logging.INFO
 
-    def begin(self, batch: Sequence[Start]) -> None:
+    def begin(self, batch: Sequence[CallStart]) -> None:
         self._keep(batch)
 
-    def begin_now(self, start: Start) -> None:
+    def begin_now(self, start: CallStart) -> None:
         """Write the line before the call goes on; a pipe or terminal gets it from the writer's thread."""
         if self._writer.full:
             self._writer.skip(1)
         else:
             self._writer.put_now(self._start_line(start))
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         quiet = self._level > logging.INFO
         self._keep([entry for entry in batch if level_of(entry) >= self._level] if quiet else batch)
 
-    def _keep(self, wanted: Sequence[Entry | Start]) -> None:
+    def _keep(self, wanted: Sequence[CallEntry | CallStart]) -> None:
         room = MOST_WAITING - len(self._waiting)
         self._waiting.extend(wanted[:room])
         if len(wanted) > room:
@@ -120,17 +120,17 @@ class Log:
             self._writer.put(b"".join(made), len(made))
             made.clear()
 
-    def _slowly(self, entry: Entry) -> bytes:
+    def _slowly(self, entry: CallEntry) -> bytes:
         asked = {} if entry.arguments is None else {"arguments": self._asked(entry)}
         return self._line(call_event(entry, self._redactor) | asked)
 
-    def _spell(self, each: Entry | Start) -> bytes:
-        return self._call_line(each) if isinstance(each, Entry) else self._start_line(each)
+    def _spell(self, each: CallEntry | CallStart) -> bytes:
+        return self._call_line(each) if isinstance(each, CallEntry) else self._start_line(each)
 
-    def _start_slowly(self, start: Start) -> bytes:
+    def _start_slowly(self, start: CallStart) -> bytes:
         return self._line(start_event(start, self._redactor) | {"arguments": self._asked(start)})
 
-    def _asked(self, call: Entry | Start) -> Any:
+    def _asked(self, call: CallEntry | CallStart) -> Any:
         if self._arguments is None:
             return None
         try:
@@ -218,7 +218,7 @@ def setup(
     text = style == "text" or (style == "auto" and terminal)
     line = partial(text_line, colour=colour) if text else json_line
     number = logging.getLevelNamesMapping()[level.upper()]
-    writer = Writer(out, notice=partial(_notice, line))
+    writer = LineWriterThread(out, notice=partial(_notice, line))
     log = Log(writer, redactor, line=line, level=number, arguments=arguments)
     log.install()
     return log

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from toolcrib.model import JsonObject, Tool
-from toolcrib.observe.call_entry import Entry, Start
+from toolcrib.observe.call_entry import CallEntry, CallStart
 from toolcrib.observe.lines import json_line
 from toolcrib.observe.redact import Redactor
 
@@ -15,14 +15,14 @@ _MOST_KEPT = 10_000
 _DEEPEST = 32
 
 
-class Arguments:
+class LoggedArguments:
     """Spells the arguments of calls. What is small and looks like nothing secret is not taken apart."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._hidden: dict[tuple[str, str], frozenset[str]] = {}
 
-    def spell(self, start: Start | Entry) -> bytes:
+    def spell(self, start: CallStart | CallEntry) -> bytes:
         """Return them as JSON."""
         arguments = start.arguments
         assert arguments is not None  # noqa: S101 - for the type checker: callers look first
@@ -32,7 +32,7 @@ class Arguments:
                 return encoded
         return json_line(self.clean(start))[:-1]
 
-    def clean(self, start: Start | Entry) -> Any:
+    def clean(self, start: CallStart | CallEntry) -> Any:
         """Return them without secrets, taken apart."""
         return self._redactor.clean(start.arguments, room=LONGEST, hidden=self._secret_names(start.tool))
 

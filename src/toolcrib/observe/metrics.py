@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from toolcrib.errors import CODES
 from toolcrib.interfaces import SourceState
 from toolcrib.model import Tool
-from toolcrib.observe.call_entry import BLAMELESS, Entry
+from toolcrib.observe.call_entry import BLAMELESS, CallEntry
 from toolcrib.observe.call_warnings import SOON, is_deprecated, is_late
-from toolcrib.observe.tool_metrics import BOUNDS, PER_TOOL, Series, counts, family, number
+from toolcrib.observe.tool_metrics import BOUNDS, PER_TOOL, ToolMetrics, counts, family, number
 from toolcrib.version import VERSION
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -38,7 +38,7 @@ class Metrics:
         self._prefix = prefix
         self._sources, self._parked = sources, parked
         self._limit = limit
-        self._tools: dict[str, Series] = {}
+        self._tools: dict[str, ToolMetrics] = {}
         self._refused: Counter[str] = Counter()
         self._watched: list[tuple[str, str, str, Callable[[], float]]] = []
 
@@ -46,7 +46,7 @@ class Metrics:
         """Add a number that is kept elsewhere; it is read when metrics are requested."""
         self._watched.append((suffix, kind, what, read))
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         """Count a batch in, at once."""
         for _, tool, _, _, problem, cached, seconds, _, _, _, _ in batch:
             series = self._tools.get(tool.name) or self._begin(tool)
@@ -134,9 +134,9 @@ class Metrics:
         for name in [each.name for each in self._tools.values() if each.mcp and each.source not in known]:
             del self._tools[name]
 
-    def _begin(self, tool: Tool) -> Series:
+    def _begin(self, tool: Tool) -> ToolMetrics:
         self._drop_removed()
         if len(self._tools) < self._limit:
-            series = Series(tool.name, tool.source, tool.local, mcp=tool.family == "mcp")
+            series = ToolMetrics(tool.name, tool.source, tool.local, mcp=tool.family == "mcp")
             return self._tools.setdefault(tool.name, series)
-        return self._tools.setdefault(OTHER, Series(OTHER, OTHER, OTHER, mcp=False))
+        return self._tools.setdefault(OTHER, ToolMetrics(OTHER, OTHER, OTHER, mcp=False))

@@ -4,8 +4,8 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from toolcrib.interfaces import Calls
-from toolcrib.observe.call_entry import Entry
+from toolcrib.interfaces import StoredCalls
+from toolcrib.observe.call_entry import CallEntry
 from toolcrib.observe.recent_calls import KEPT, KEPT_MUTATIONS, row
 
 MAX_PENDING = 50_000
@@ -20,15 +20,15 @@ class MutationRows:
 
     name = "mutations"
 
-    def __init__(self, store: Calls, *, limit: int = MAX_PENDING) -> None:
+    def __init__(self, store: StoredCalls, *, limit: int = MAX_PENDING) -> None:
         self.dropped = 0
         self._store = store
         self._limit = limit
-        self._pending: deque[Entry] = deque()
+        self._pending: deque[CallEntry] = deque()
         self._failing = False
         self._unpruned = 0
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         """Take the declared mutations of a batch in."""
         for entry in batch:
             if entry.tool.declared_mutation:

@@ -16,7 +16,7 @@ from opentelemetry.trace.status import Status, StatusCode
 
 from toolcrib.catalog import DOORS, GET_COMPLETE, READ_COMPLETE
 from toolcrib.model import Tool
-from toolcrib.observe.call_entry import Entry
+from toolcrib.observe.call_entry import CallEntry
 from toolcrib.observe.redact import Redactor
 from toolcrib.version import VERSION
 
@@ -31,7 +31,7 @@ _FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class OtlpTarget:
     """Where spans go; what is None is left to the environment, as OpenTelemetry reads it."""
 
     endpoint: str = field(repr=False)
@@ -39,15 +39,15 @@ class Target:
     service_name: str | None = None
 
 
-class Otlp:
+class OtlpExporter:
     """The exporter of the OpenTelemetry project, told what to send."""
 
-    def __init__(self, target: Target, redactor: Redactor) -> None:
+    def __init__(self, target: OtlpTarget, redactor: Redactor) -> None:
         self._exporter = trace_exporter.OTLPSpanExporter(target.endpoint, headers=target.headers)
-        self._spelling = Spelling(_resource(target.service_name), redactor)
+        self._spelling = SpanBuilder(_resource(target.service_name), redactor)
         logging.getLogger(trace_exporter.__name__).addFilter(_REMARKS)
 
-    def send(self, batch: Sequence[Entry]) -> str | None:
+    def send(self, batch: Sequence[CallEntry]) -> str | None:
         """Deliver a batch; what the exporter itself would have logged first is the reason where it fails."""
         spans = [span for entry in batch if (span := self._spelling.span(entry)) is not None]
         remarks = _REMARKS.listen()
@@ -60,14 +60,14 @@ class Otlp:
         self._exporter.shutdown()
 
 
-class Spelling:
+class SpanBuilder:
     """Says of a call what the log says, in OpenTelemetry's words; arguments and answers it never sees."""
 
     def __init__(self, resource: Resource, redactor: Redactor) -> None:
         self._resource = resource
         self._redactor = redactor
 
-    def span(self, entry: Entry) -> ReadableSpan | None:
+    def span(self, entry: CallEntry) -> ReadableSpan | None:
         """Return a call as a span; None where its trace is one that nobody else could know."""
         trace, own = _number(entry.origin.trace_id), _number(entry.id[-17:])
         if not (trace and own):
@@ -88,7 +88,7 @@ class Spelling:
             instrumentation_scope=_SCOPE,
         )
 
-    def _attributes(self, entry: Entry) -> dict[str, str | bool]:
+    def _attributes(self, entry: CallEntry) -> dict[str, str | bool]:
         tool, caller, origin, problem = entry.tool, entry.caller, entry.origin, entry.problem
         said = {
             **({} if _is_door(tool) else {**_EXECUTES, "gen_ai.tool.name": tool.name}),

@@ -4,8 +4,8 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from toolcrib.interfaces import CallRow, Calls
-from toolcrib.observe.call_entry import Entry, outcome
+from toolcrib.interfaces import CallRow, StoredCalls
+from toolcrib.observe.call_entry import CallEntry, outcome
 
 SHOWN = 1_000
 ROWS_AT_ONCE = 200
@@ -22,16 +22,16 @@ class RecentCalls:
 
     name = "calls"
 
-    def __init__(self, store: Calls | None = None, *, shown: int = SHOWN, kept: int = KEPT) -> None:
+    def __init__(self, store: StoredCalls | None = None, *, shown: int = SHOWN, kept: int = KEPT) -> None:
         self.dropped = 0
         self._store = store
         self._kept = kept
-        self._ring: deque[Entry] = deque(maxlen=shown)
-        self._waiting: deque[Entry] = deque()
+        self._ring: deque[CallEntry] = deque(maxlen=shown)
+        self._waiting: deque[CallEntry] = deque()
         self._unpruned = 0
         self._failing = False
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         self._ring.extend(batch)
         if self._store is None:
             return
@@ -65,7 +65,7 @@ class RecentCalls:
         newest = reversed(self._ring)
         return [row(entry) for entry, _ in zip(newest, range(limit), strict=False)]
 
-    async def _prune(self, store: Calls, added: int) -> None:
+    async def _prune(self, store: StoredCalls, added: int) -> None:
         self._unpruned += added
         if self._unpruned >= max(self._kept // 10, 1):
             self._unpruned = 0
@@ -77,7 +77,7 @@ class RecentCalls:
         self._failing = True
 
 
-def row(entry: Entry) -> CallRow:
+def row(entry: CallEntry) -> CallRow:
     """A call as operators read it."""
     return CallRow(
         id=entry.id,
@@ -96,7 +96,7 @@ def row(entry: Entry) -> CallRow:
     )
 
 
-def _sample(entries: Sequence[Entry], size: int) -> list[Entry]:
+def _sample(entries: Sequence[CallEntry], size: int) -> list[CallEntry]:
     """Errors first, then as many of the rest as fit, evenly spread; in the order they came."""
     if len(entries) <= size:
         return list(entries)

@@ -11,10 +11,10 @@ import anyio
 from anyio.abc import TaskStatus
 
 from toolcrib.model import Call, Result
-from toolcrib.observe.call_entry import BLAMELESS, Entry, Listener, Sink, Start
-from toolcrib.observe.call_warnings import Remarks
+from toolcrib.observe.call_entry import BLAMELESS, CallEntry, CallStart, Sink, StartListener
+from toolcrib.observe.call_warnings import CallWarnings
 from toolcrib.observe.metrics import Metrics
-from toolcrib.observe.tool_history import History
+from toolcrib.observe.tool_history import ToolHistory
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -26,11 +26,11 @@ SLOW_SECONDS = 1.0
 GRACE = 3.0
 """How long a slow sink may hold up the end of the process, in seconds."""
 
-# What `Entry(...)` does, in a third of the time.
-_entry = cast("Callable[[type[Entry], tuple[object, ...]], Entry]", tuple.__new__)
+# What `CallEntry(...)` does, in a third of the time.
+_entry = cast("Callable[[type[CallEntry], tuple[object, ...]], CallEntry]", tuple.__new__)
 
 
-class Journal:
+class CallRecorder:
     """The Recorder. `record` may be called from any thread, everything else belongs to the event loop's."""
 
     def __init__(
@@ -38,19 +38,21 @@ class Journal:
         metrics: Metrics,
         sinks: Sequence[Sink] = (),
         *,
-        history: History | None = None,
+        history: ToolHistory | None = None,
         limit: int = MOST_ENTRIES,
     ) -> None:
-        self.history = history or History()
+        self.history = history or ToolHistory()
         self._note = self.history.note
         self._metrics, self.watch = metrics, metrics.watch
         self._limit = limit
-        self._remarks = Remarks()
+        self._remarks = CallWarnings()
         self._running: dict[str, tuple[Call, float]] = {}
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[CallEntry] = deque()
         self._lost = self._lost_logged = 0
         self._lanes = tuple(_Lane(sink) for sink in sinks)
-        self._listeners = tuple(sink for sink in sinks if isinstance(sink, Listener) and sink.hears_starts)
+        self._listeners = tuple(
+            sink for sink in sinks if isinstance(sink, StartListener) and sink.hears_starts
+        )
 
     @property
     def running(self) -> dict[str, tuple[Call, float]] | None:
@@ -78,7 +80,7 @@ class Journal:
             gave = (sort, items, len(result.encoded))
             parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited, gave)
             asked = None if began is None else call.arguments
-            entries.append(_entry(Entry, (*parts, asked)))
+            entries.append(_entry(CallEntry, (*parts, asked)))
         else:
             self._lost += 1
         if problem is None:
@@ -142,21 +144,21 @@ class Journal:
         return {"waiting": len(self._entries), "dropped": self.dropped()}
 
     def _begin(self, call: Call) -> None:
-        start = Start(call.id, call.tool, call.caller, call.origin, call.arguments, time())
+        start = CallStart(call.id, call.tool, call.caller, call.origin, call.arguments, time())
         for listener in self._listeners:
             listener.begin_now(start)
 
-    def _slow(self) -> list[Start]:
+    def _slow(self) -> list[CallStart]:
         """Take out the calls that have run for a while; the oldest come first, and the rest is skipped."""
         latest, ahead = perf_counter() - SLOW_SECONDS, time() - perf_counter()
-        found: list[Start] = []
+        found: list[CallStart] = []
         # A copy, since other threads record too.
         for call, started in tuple(self._running.values()):
             if started > latest:
                 break
             if self._running.pop(call.id, None) is not None:
                 parts = (call.id, call.tool, call.caller, call.origin, call.arguments, ahead + started)
-                found.append(Start(*parts))
+                found.append(CallStart(*parts))
         return found
 
     async def _tick(self) -> None:

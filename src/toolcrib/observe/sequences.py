@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 from toolcrib.interfaces import Followers
-from toolcrib.observe.call_entry import Entry
+from toolcrib.observe.call_entry import CallEntry
 
 MOST_TOOLS = 2_000
 MOST_CALLERS = 4_096
@@ -33,7 +33,7 @@ class Sequences:
         self._votes: OrderedDict[str, _Voices] = OrderedDict()
         self._told: dict[str, Followers] = {}
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         """Note what succeeded, in the order it came."""
         for _, tool, caller, origin, problem, _, _, at, _, _, _ in batch:
             if problem is None:

@@ -11,7 +11,7 @@ from typing import Protocol
 from anyio import CancelScope, to_thread
 
 from toolcrib.model import Origin
-from toolcrib.observe.call_entry import Entry
+from toolcrib.observe.call_entry import CallEntry
 
 INSTALL = "pip install 'toolcrib[otel]'"
 MOST_WAITING = 10_000
@@ -48,10 +48,10 @@ class Sampling:
         return self.ratio >= 1.0 or _chance(origin.trace_id) >= (1.0 - self.ratio) * _CHANCES
 
 
-class Exporter(Protocol):
+class SpanExporter(Protocol):
     """The way to a collector. Used by one thread."""
 
-    def send(self, batch: Sequence[Entry]) -> str | None:
+    def send(self, batch: Sequence[CallEntry]) -> str | None:
         """Deliver a batch, however long it takes; return what went wrong, or None."""
         ...
 
@@ -65,19 +65,19 @@ class Spans:
 
     name = "traces"
 
-    def __init__(self, exporter: Exporter, sampling: Sampling, *, limit: int = MOST_WAITING) -> None:
+    def __init__(self, exporter: SpanExporter, sampling: Sampling, *, limit: int = MOST_WAITING) -> None:
         self.dropped = 0
         self.sampling = sampling
         self._exporter = exporter
         self._limit = limit
         self._change = Condition()
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[CallEntry] = deque()
         self._busy = False
         self._ending = False
         self._failing = False
         self._thread: Thread | None = None
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         wants = self.sampling.wants
         chosen = [entry for entry in batch if wants(entry.origin)]
         if not chosen:
@@ -129,13 +129,13 @@ class Spans:
                 self._change.notify_all()
             self._tell(failure)
 
-    def _send(self, batch: Sequence[Entry]) -> str | None:
+    def _send(self, batch: Sequence[CallEntry]) -> str | None:
         try:
             return self._exporter.send(batch)
         except Exception as error:  # noqa: BLE001 - boundary: whatever the exporter raises, the next batch is tried
             return f"{type(error).__name__}: {error}"
 
-    def _next(self) -> list[Entry]:
+    def _next(self) -> list[CallEntry]:
         with self._change:
             self._change.wait_for(lambda: self._waiting or self._ending)
             batch = [self._waiting.popleft() for _ in range(min(SPANS_AT_ONCE, len(self._waiting)))]

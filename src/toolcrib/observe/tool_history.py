@@ -9,7 +9,7 @@ _WEIGHT = 0.05
 _FEW = 1.0 / _WEIGHT - 1.0
 
 
-class History:
+class ToolHistory:
     """Told of every attempt as it ends, on the call path; so it must stay this small."""
 
     def __init__(self, limit: int = MOST_TOOLS) -> None:

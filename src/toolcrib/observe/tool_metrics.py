@@ -28,7 +28,7 @@ PER_TOOL = (
 Labels = Mapping[str, str]
 
 
-class Series:
+class ToolMetrics:
     """The numbers of one tool."""
 
     __slots__ = (

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TypedDict
 
-from toolcrib.interfaces import LATENCY_BOUNDS, Usage, UsageRow
-from toolcrib.observe.call_entry import Entry
+from toolcrib.interfaces import LATENCY_BOUNDS, StoredUsage, UsageRow
+from toolcrib.observe.call_entry import CallEntry
 
 MOST_ROWS = 10_000
 ROWS_AT_ONCE = 500
@@ -36,14 +36,14 @@ class UsageTally:
 
     name = "usage"
 
-    def __init__(self, store: Usage, *, limit: int = MOST_ROWS) -> None:
+    def __init__(self, store: StoredUsage, *, limit: int = MOST_ROWS) -> None:
         self.dropped = 0
         self._store = store
         self._limit = limit
         self._counts: dict[_Key, _Count] = {}
         self._failing = False
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         for _, tool, caller, _, problem, cached, seconds, at, _, _, _ in batch:
             count = self._count((int(at) // _DAY, tool.name, caller.id))
             if count is None:

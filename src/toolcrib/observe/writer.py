@@ -11,7 +11,7 @@ from typing import IO, Any
 MOST_BYTES = 8 * 1024 * 1024
 
 
-class Writer:
+class LineWriterThread:
     """A bounded queue of lines and the thread that empties it. Lines that do not fit are counted instead."""
 
     def __init__(

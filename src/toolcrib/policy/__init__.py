@@ -5,25 +5,25 @@ from collections.abc import Hashable, Sequence
 from toolcrib.interfaces import Reason, Rule
 from toolcrib.model import Caller, Tool
 from toolcrib.policy.contexts import Context, Contexts
-from toolcrib.policy.disabled import Disabled
-from toolcrib.policy.energy import Energy
-from toolcrib.policy.hardware import Hardware
-from toolcrib.policy.installed import Installed
-from toolcrib.policy.permissions import Permissions
-from toolcrib.policy.pinned import Pinned
-from toolcrib.policy.removed import Removed
+from toolcrib.policy.disabled import DisabledRule
+from toolcrib.policy.energy import EnergyRule
+from toolcrib.policy.hardware import HardwareRule
+from toolcrib.policy.installed import InstalledRule
+from toolcrib.policy.permissions import PermissionsRule
+from toolcrib.policy.pinned import PinnedRule
+from toolcrib.policy.removed import RemovedRule
 
 __all__ = [
     "Context",
     "Contexts",
-    "Disabled",
-    "Energy",
-    "Hardware",
-    "Installed",
-    "Permissions",
-    "Pinned",
+    "DisabledRule",
+    "EnergyRule",
+    "HardwareRule",
+    "InstalledRule",
+    "PermissionsRule",
+    "PinnedRule",
     "Policy",
-    "Removed",
+    "RemovedRule",
 ]
 
 
@@ -32,7 +32,7 @@ class Policy:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
-        self._scope = tuple(rule for rule in self.rules if isinstance(rule, Contexts | Installed))
+        self._scope = tuple(rule for rule in self.rules if isinstance(rule, Contexts | InstalledRule))
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Return the reason against this tool for this caller; one that hides goes before one that denies."""

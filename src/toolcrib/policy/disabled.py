@@ -6,7 +6,7 @@ from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
 
-class Disabled:
+class DisabledRule:
     """The rule: hidden by an override, or switched off by the caller, alone or with its whole source."""
 
     name = "disabled"

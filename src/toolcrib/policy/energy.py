@@ -26,7 +26,7 @@ def band_of(level: float) -> Band:
     return "urgent"
 
 
-class Energy:
+class EnergyRule:
     """The rule. `level` says what a caller has left, by its id."""
 
     name = "energy"

@@ -7,7 +7,7 @@ from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
 
-class Hardware:
+class HardwareRule:
     """The rule: what an app requires of a device, the connected one must have. No device is no reason."""
 
     name = "hardware"

@@ -6,7 +6,7 @@ from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
 
-class Installed:
+class InstalledRule:
     """The rule: an app's tools are for those who have installed it, as long as they have a session."""
 
     name = "installed"

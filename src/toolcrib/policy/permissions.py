@@ -9,7 +9,7 @@ TOOLS = "tools"
 """With `auth.default: deny`, `tools:SOURCE` and `tools:*` open the tools that ask for no permission."""
 
 
-class Permissions:
+class PermissionsRule:
     """The rule: what is missing keeps a tool off the list, and its call says which permission that is."""
 
     name = "permissions"

@@ -6,7 +6,7 @@ from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
 
-class Pinned:
+class PinnedRule:
     """The rule: a changed tool of a source with `pin: strict` is hidden until an operator approves it."""
 
     name = "pinned"

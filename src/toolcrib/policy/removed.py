@@ -13,7 +13,7 @@ def _today() -> str:
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedRule:
     """The rule: past its date a tool is off every list, and its call answers that it is gone."""
 
     today: Callable[[], str] = _today

@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 from toolcrib.config import Document
 from toolcrib.egress import AddressRules
-from toolcrib.egress.json_post import Post
-from toolcrib.identity import People
+from toolcrib.egress.json_post import JsonPoster
+from toolcrib.identity import UserCache
 from toolcrib.interfaces import AppRecord, Store
 from toolcrib.model import JsonObject
-from toolcrib.observe import Entry
+from toolcrib.observe import CallEntry
 from toolcrib.runtime.convert import rules_of
-from toolcrib.sessions import Event, Sessions, SessionUse, Settings
+from toolcrib.sessions import AppTimeouts, SessionUse, UserEvent, UserSessions
 from toolcrib.sources.apps import AppSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppRoom:
+class AppRuntime:
     """Everything of apps that runs."""
 
     rules: AddressRules
-    people: People
-    sessions: Sessions
+    people: UserCache
+    sessions: UserSessions
     use: SessionUse
     source: AppSource
 
@@ -40,17 +40,17 @@ class AppRoom:
 
 
 @asynccontextmanager
-async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
+async def make_app_runtime(document: Document, store: Store) -> AsyncGenerator[AppRuntime]:
     """Make the room, and let go of its connections when the block ends."""
     rules = rules_of(document)
-    post = Post(rules)
+    post = JsonPoster(rules)
     apps = document.apps
 
     def find(package: str) -> AppRecord | None:
         return source.find(package)
 
-    people = People(store.users.get)
-    sessions = Sessions(settings_of(document), find=find, user=people.record, post=post)
+    people = UserCache(store.users.get)
+    sessions = UserSessions(settings_of(document), find=find, user=people.record, post=post)
     source = AppSource(
         store.apps.all,
         sessions,
@@ -61,15 +61,15 @@ async def app_room(document: Document, store: Store) -> AsyncGenerator[AppRoom]:
     idle = None if apps.session_idle_ms is None else apps.session_idle_ms / 1000
     use = SessionUse(store.users, sessions, store.clock, idle)
     try:
-        yield AppRoom(rules=rules, people=people, sessions=sessions, use=use, source=source)
+        yield AppRuntime(rules=rules, people=people, sessions=sessions, use=use, source=source)
     finally:
         await post.close()
 
 
-def settings_of(document: Document) -> Settings:
+def settings_of(document: Document) -> AppTimeouts:
     """Return how patient the gateway is with apps."""
     apps = document.apps
-    return Settings(
+    return AppTimeouts(
         activation=apps.activation_ms / 1000,
         grace=apps.grace_ms / 1000,
         heartbeat=apps.heartbeat_ms / 1000,
@@ -85,10 +85,10 @@ class ToolEvents:
     name = "device"
     dropped = 0
 
-    def __init__(self, sessions: Sessions, use: SessionUse) -> None:
+    def __init__(self, sessions: UserSessions, use: SessionUse) -> None:
         self._sessions, self._use = sessions, use
 
-    def take(self, batch: Sequence[Entry]) -> None:
+    def take(self, batch: Sequence[CallEntry]) -> None:
         """Tell of those whose user's device listens."""
         for entry in batch:
             user = entry.caller.user
@@ -97,13 +97,13 @@ class ToolEvents:
             if entry.caller.session:
                 self._use.note(user)
             if self._sessions.hears(user):
-                self._sessions.tell(user, Event("tool", _ended(entry)))
+                self._sessions.tell(user, UserEvent("tool", _ended(entry)))
 
     async def flush(self) -> None:
         """Nothing of this is written down."""
 
 
-def _ended(entry: Entry) -> JsonObject:
+def _ended(entry: CallEntry) -> JsonObject:
     problem = entry.problem
     ended = {"tool": entry.tool.name, "callId": entry.id, "state": "ended", "success": problem is None}
     return ended if problem is None else {**ended, "code": problem.code}

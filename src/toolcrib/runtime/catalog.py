@@ -7,14 +7,14 @@ from anyio.abc import TaskGroup
 from toolcrib.background_tasks import keep_running
 from toolcrib.catalog import Catalog
 from toolcrib.config import Document
-from toolcrib.interfaces import Definition, Store
-from toolcrib.observe import Journal
+from toolcrib.interfaces import Store, StoredDefinition
+from toolcrib.observe import CallRecorder
 from toolcrib.runtime.convert import overrides_of
 from toolcrib.runtime.reload import pin_modes
-from toolcrib.runtime.store_sync import Keeper
+from toolcrib.runtime.store_sync import StoreWriter
 
 
-def watch_definition_changes(catalog: Catalog, journal: Journal) -> None:
+def watch_definition_changes(catalog: Catalog, journal: CallRecorder) -> None:
     """Show among the metrics how often a definition was another than the one seen before it."""
     what = "Definitions of tools that were another than the one seen before."
     journal.watch("definition_changes_total", "counter", what, catalog.definition_changes.total)
@@ -22,8 +22,8 @@ def watch_definition_changes(catalog: Catalog, journal: Journal) -> None:
 
 async def make_catalog(document: Document, order: Sequence[str], store: Store, tasks: TaskGroup) -> Catalog:
     """Make the catalog of sources in this order; what it learns is stored in the background."""
-    claims: Keeper[str] = Keeper("name claims", store.claims.put, store.claims.drop)
-    definitions: Keeper[Definition] = Keeper(
+    claims: StoreWriter[str] = StoreWriter("name claims", store.claims.put, store.claims.drop)
+    definitions: StoreWriter[StoredDefinition] = StoreWriter(
         "definitions",
         lambda fresh: store.definitions.put(tuple(fresh.values())),
         store.definitions.drop,

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import asdict, fields
 
-from toolcrib.catalog import Override, Overrides
+from toolcrib.catalog import Overrides, ToolOverride
 from toolcrib.config import Document
 from toolcrib.config.consistency import loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
-from toolcrib.config.sections import Context as ContextSection
-from toolcrib.config.sections import Override as OverrideSection
+from toolcrib.config.sections import ContextSection, OverrideSection
 from toolcrib.egress import AddressRules
 from toolcrib.egress.addresses import LOOPBACK
 from toolcrib.interfaces import Upkeep
@@ -128,11 +127,11 @@ def _context(section: ContextSection) -> Context:
     )
 
 
-def _override(section: OverrideSection) -> Override:
+def _override(section: OverrideSection) -> ToolOverride:
     """From the config's spelling to the catalog's: milliseconds become seconds."""
     said = {each.name: getattr(section, each.name) for each in fields(section)}
     milliseconds = (("timeout_ms", "timeout"), ("slow_response_threshold_ms", "slow_threshold"))
     for old, new in milliseconds:
         said[new] = _seconds(said.pop(old))
     said["slow_message"] = said.pop("slow_response_message")
-    return Override(**said)
+    return ToolOverride(**said)

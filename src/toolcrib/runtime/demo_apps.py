@@ -6,15 +6,15 @@ from time import time
 
 from anyio.abc import TaskGroup
 
-from toolcrib.interfaces import AppRecord, Change, Install, Shared, Store
-from toolcrib.runtime.app_runtime import AppRoom
+from toolcrib.interfaces import AppRecord, ChangeSignal, InstallRecord, Shared, Store
+from toolcrib.runtime.app_runtime import AppRuntime
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demonstration:
+class DemoApps:
     """What its apps are put into."""
 
-    room: AppRoom
+    room: AppRuntime
     store: Store
     shared: Shared
     tasks: TaskGroup
@@ -26,7 +26,7 @@ class Demonstration:
 
         await self.tasks.start(serve_demo_apps, self._registering(DEMO_USER))
         await self.room.source.refresh()
-        self.shared.publish(Change("users", DEMO_USER))
+        self.shared.publish(ChangeSignal("users", DEMO_USER))
 
     def _registering(self, user: str) -> Callable[[AppRecord], Awaitable[None]]:
         async def register(app: AppRecord) -> None:
@@ -36,6 +36,6 @@ class Demonstration:
                 await apps.define(app.package, app.tools, app.updated)
             known = await self.store.users.get(user)
             if known is None or app.package not in {each.package for each in known.installs}:
-                await self.store.users.install(user, Install(package=app.package, at=time()))
+                await self.store.users.install(user, InstallRecord(package=app.package, at=time()))
 
         return register

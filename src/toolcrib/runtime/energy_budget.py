@@ -5,27 +5,27 @@ from typing import Self
 
 from toolcrib.config import Document
 from toolcrib.formats import PROVIDERS
-from toolcrib.gateway.energy import Meter
-from toolcrib.interfaces import Purse, Shared
+from toolcrib.gateway.energy import EnergyMeter
+from toolcrib.interfaces import EnergyAllowance, Shared
 from toolcrib.model import Call
-from toolcrib.policy import Contexts, Energy
+from toolcrib.policy import Contexts, EnergyRule
 from toolcrib.steps.spend import Spend
 
 
 @dataclass(frozen=True)
-class Budget:
+class EnergyBudget:
     """Energy as it is counted, asked about and taken."""
 
     contexts: Contexts
-    meter: Meter
-    rule: Energy
+    meter: EnergyMeter
+    rule: EnergyRule
 
     @classmethod
     def of(cls, document: Document, contexts: Contexts, shared: Shared) -> Self:
         """Make it as the config says."""
         said = document.energy
-        meter = Meter(shared, Purse(start=said.start, recover=said.recover_per_s))
-        return cls(contexts, meter, Energy(contexts, meter.level, said.default_cost))
+        meter = EnergyMeter(shared, EnergyAllowance(start=said.start, recover=said.recover_per_s))
+        return cls(contexts, meter, EnergyRule(contexts, meter.level, said.default_cost))
 
     def spend(self) -> Spend:
         """Return the step that takes what a call costs."""

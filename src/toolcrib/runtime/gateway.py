@@ -8,14 +8,23 @@ from toolcrib.builtin import AdminTools
 from toolcrib.config import Document
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.gateway import Completion, Gateway, ProcessSlots
-from toolcrib.identity import People
+from toolcrib.identity import UserCache
 from toolcrib.interfaces import Handler, Step, Store
 from toolcrib.model import Tool
 from toolcrib.model.gateways import MAX_GATEWAYS, gateways_of_process
-from toolcrib.observe import Journal, new_id
+from toolcrib.observe import CallRecorder, new_id
 from toolcrib.pipeline import compose
-from toolcrib.policy import Contexts, Disabled, Hardware, Installed, Permissions, Pinned, Policy, Removed
-from toolcrib.runtime.energy_budget import Budget
+from toolcrib.policy import (
+    Contexts,
+    DisabledRule,
+    HardwareRule,
+    InstalledRule,
+    PermissionsRule,
+    PinnedRule,
+    Policy,
+    RemovedRule,
+)
+from toolcrib.runtime.energy_budget import EnergyBudget
 from toolcrib.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -38,12 +47,21 @@ async def own_id(store: Store, env: Mapping[str, str]) -> str:
     return own
 
 
-def make_policy(document: Document, contexts: Contexts, budget: Budget) -> Policy:
+def make_policy(document: Document, contexts: Contexts, budget: EnergyBudget) -> Policy:
     """Make the rules that decide who may see and use a tool, in the order they are asked."""
-    hardware = Hardware(phone_microphone=document.apps.phone_microphone)
-    permissions = Permissions(deny=document.auth.default == "deny")
+    hardware = HardwareRule(phone_microphone=document.apps.phone_microphone)
+    permissions = PermissionsRule(deny=document.auth.default == "deny")
     return Policy(
-        (Installed(), contexts, Disabled(), hardware, budget.rule, Pinned(), permissions, Removed())
+        (
+            InstalledRule(),
+            contexts,
+            DisabledRule(),
+            hardware,
+            budget.rule,
+            PinnedRule(),
+            permissions,
+            RemovedRule(),
+        )
     )
 
 
@@ -52,10 +70,10 @@ def make_gateway(
     contexts: Contexts,
     steps: Sequence[Step],
     supervisor: Supervisor,
-    journal: Journal,
+    journal: CallRecorder,
     *,
     completion: Completion,
-    people: People,
+    people: UserCache,
     admin: AdminTools,
     slots: ProcessSlots,
     id: str,

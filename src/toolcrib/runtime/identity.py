@@ -9,8 +9,16 @@ from anyio.abc import TaskGroup
 from toolcrib.background_tasks import keep_running
 from toolcrib.config import Document, check_admin_key, home
 from toolcrib.errors import ToolcribError
-from toolcrib.identity import Anonymous, Identity, KeyRing, People, TrustHeader, admin_key, new_key
-from toolcrib.interfaces import KeyPosition, Keys, Store
+from toolcrib.identity import (
+    AnonymousIdentity,
+    Identity,
+    KeyRing,
+    TrustHeaderIdentity,
+    UserCache,
+    admin_key,
+    new_key,
+)
+from toolcrib.interfaces import KeyPosition, Store, StoredKeys
 from toolcrib.observe import Redactor
 from toolcrib.runtime.store_sync import store_key_use
 
@@ -25,7 +33,7 @@ _DAY_SECONDS = 86_400.0
 class KeyReader:
     """Reads from the store which keys have changed since it last did, and applies that to the key ring."""
 
-    def __init__(self, ring: KeyRing, keys: Keys) -> None:
+    def __init__(self, ring: KeyRing, keys: StoredKeys) -> None:
         self._ring, self._keys = ring, keys
         self._position = KeyPosition()
         self._reading = anyio.Lock()
@@ -68,7 +76,7 @@ async def make_identity(
     env: Mapping[str, str],
     store: Store,
     *,
-    people: People,
+    people: UserCache,
     redactor: Redactor,
     tasks: TaskGroup,
 ) -> tuple[Identity, Callable[[], Awaitable[None]]]:
@@ -87,8 +95,8 @@ async def make_identity(
         ring,
         admin,
         people=people,
-        trust_header=TrustHeader() if auth.mode == "trust_header" else None,
-        anonymous=Anonymous(auth.anonymous.context) if auth.anonymous is not None else None,
+        trust_header=TrustHeaderIdentity() if auth.mode == "trust_header" else None,
+        anonymous=AnonymousIdentity(auth.anonymous.context) if auth.anonymous is not None else None,
     )
     return identity, reader.read
 

@@ -2,28 +2,28 @@
 
 from typing import TYPE_CHECKING
 
-from toolcrib.config.sections import Limits
-from toolcrib.http import Clients
-from toolcrib.http.connection_limits import Intake, bounded_by_descriptors
+from toolcrib.config.sections import LimitsSection
+from toolcrib.http import ClientAddresses
+from toolcrib.http.connection_limits import ConnectionLimits, bounded_by_descriptors
 from toolcrib.http.held_memory import BLOCK_BYTES
 from toolcrib.http.memory_watch import MemoryWatch, memory_limit
-from toolcrib.observe import Journal
+from toolcrib.observe import CallRecorder
 from toolcrib.store.shared.memory import MemoryShared
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.runtime import House
+    from toolcrib.runtime.runtime import Runtime
 
 
-def memory_watch(house: "House") -> MemoryWatch:
+def memory_watch(house: "Runtime") -> MemoryWatch:
     """Make what refuses work near the limit of memory; the kept answers go first."""
     shared = house.console.shared
     relieve = shared.drop_results if isinstance(shared, MemoryShared) else None
     return MemoryWatch(memory_limit(house.document.limits.memory_mb), relieve=relieve)
 
 
-def make_intake(limits: Limits, clients: Clients, memory: MemoryWatch) -> Intake:
+def make_intake(limits: LimitsSection, clients: ClientAddresses, memory: MemoryWatch) -> ConnectionLimits:
     """Make what divides connections and unfinished bodies among principals."""
-    return Intake(
+    return ConnectionLimits(
         clients,
         connections=bounded_by_descriptors(limits.connections),
         bodies=limits.unfinished_bodies,
@@ -34,7 +34,7 @@ def make_intake(limits: Limits, clients: Clients, memory: MemoryWatch) -> Intake
     )
 
 
-def watch_intake(journal: Journal, intake: Intake) -> None:
+def watch_intake(journal: CallRecorder, intake: ConnectionLimits) -> None:
     """Show what the HTTP server counts among the metrics."""
     watch, memory = journal.watch, intake.memory
     what = "Trailer fields of requests, which are ignored."

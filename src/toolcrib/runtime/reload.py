@@ -9,19 +9,26 @@ import anyio
 from anyio import to_thread
 
 from toolcrib.catalog import Catalog, Mode
-from toolcrib.config import ConfigError, Document, Fault, again
+from toolcrib.config import ConfigError, ConfigFault, Document, again
 from toolcrib.config.sections import Sections
 from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused
 from toolcrib.gateway import Gateway
-from toolcrib.interfaces import Definition, Plan, ServerEntry, Store
+from toolcrib.interfaces import ReloadPlan, ServerEntry, Store, StoredDefinition
 from toolcrib.model import JsonObject
 from toolcrib.model.gateways import gateways_of_process
 from toolcrib.observe import Redactor
 from toolcrib.policy import Contexts
 from toolcrib.runtime.convert import contexts_of, overrides_of, rules_of
-from toolcrib.runtime.server_sources import Wanted, address_remarks, entries, pin_mode, remembered, wanted
-from toolcrib.sources.mcp.connection_quota import LaneQuota
+from toolcrib.runtime.server_sources import (
+    WantedServer,
+    address_remarks,
+    entries,
+    pin_mode,
+    remembered,
+    wanted,
+)
+from toolcrib.sources.mcp.connection_quota import ConnectionQuota
 from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
 
@@ -34,7 +41,7 @@ _LIVE = frozenset({"contexts", "overrides", "pins", "allow_private"})
 _TRIES = 3
 
 
-def _ignore(plan: Plan) -> None:
+def _ignore(plan: ReloadPlan) -> None:
     del plan
 
 
@@ -57,13 +64,13 @@ class Reloader:
     redactor: Redactor
     rules: AddressRules
     """How the addresses of apps are judged, kept in line with the config."""
-    copies: LaneQuota = field(init=False)
+    copies: ConnectionQuota = field(init=False)
     """The copies of programs for callers that can be asked, of all servers together."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
 
     def __post_init__(self) -> None:
         """Divide the copies among principals, as all that is shared."""
-        self.copies = LaneQuota(self.document.mcp.max_copies, self.document.limits.share)
+        self.copies = ConnectionQuota(self.document.mcp.max_copies, self.document.limits.share)
 
     @property
     def enabled(self) -> bool:
@@ -92,7 +99,9 @@ class Reloader:
         known = await self.store.definitions.all()
         self._run(wanted(self.document).values(), self.supervisor.add, known)
 
-    async def reload(self, *, dry_run: bool = False, applied: Callable[[Plan], None] = _ignore) -> Plan:
+    async def reload(
+        self, *, dry_run: bool = False, applied: Callable[[ReloadPlan], None] = _ignore
+    ) -> ReloadPlan:
         """Read file and overlay again and apply the difference; a faulty config is refused whole.
 
         `applied` is told once the change is in force; what is waited for then is servers that start.
@@ -108,8 +117,8 @@ class Reloader:
             return await self._settled(plan)
 
     async def amend(
-        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[Plan], None] = _ignore
-    ) -> Plan:
+        self, change: Callable[[JsonObject], JsonObject], applied: Callable[[ReloadPlan], None] = _ignore
+    ) -> ReloadPlan:
         """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
         async with self._lock:
             for _ in range(_TRIES):
@@ -137,9 +146,9 @@ class Reloader:
         taken = [name for name in document.mcp.servers if name in (*self.own[0], *self.own[1])]
         said = "is the id of a module under functions until the gateway is started again"
         if taken:
-            raise ConfigError([Fault(message=said, where=("mcp", "servers", name)) for name in taken])
+            raise ConfigError([ConfigFault(message=said, where=("mcp", "servers", name)) for name in taken])
 
-    async def _saved(self, document: Document, overlay: JsonObject, version: int) -> Plan | None:
+    async def _saved(self, document: Document, overlay: JsonObject, version: int) -> ReloadPlan | None:
         """Store a change and make it; None where somebody else has stored one first."""
         known = await self.store.definitions.all()
         # Whoever asked may leave: what is stored is in force, too.
@@ -160,12 +169,12 @@ class Reloader:
         """Name the servers that only an operator starts again."""
         return frozenset(state.id for state in self.supervisor.states() if state.state == "stopped")
 
-    def _plan(self, document: Document, dead: frozenset[str] = frozenset()) -> Plan:
+    def _plan(self, document: Document, dead: frozenset[str] = frozenset()) -> ReloadPlan:
         old, new = wanted(self.document), wanted(document)
         same = [name for name in old if old[name] == new.get(name) and name not in dead]
         different = self._different(document)
         calls = {name: self.supervisor.in_flight(name) for name in old if name not in same}
-        return Plan(
+        return ReloadPlan(
             added=tuple(name for name in new if name not in old),
             removed=tuple(name for name in old if name not in new),
             changed=tuple(name for name in old if name in new and name not in same),
@@ -187,8 +196,8 @@ class Reloader:
         return [name for name in now if name in names and name != "mcp"]
 
     def _apply(
-        self, document: Document, known: Sequence[Definition], dead: frozenset[str] = frozenset()
-    ) -> Plan:
+        self, document: Document, known: Sequence[StoredDefinition], dead: frozenset[str] = frozenset()
+    ) -> ReloadPlan:
         """Make the difference, all of it at once: nothing in here waits, so nothing can be left half done."""
         plan, servers = self._plan(document, dead), wanted(document)
         self.redactor.learn(*document.secret_texts)
@@ -205,7 +214,7 @@ class Reloader:
         log.info("reloaded: %s", _told(plan))
         return plan
 
-    async def _settled(self, plan: Plan) -> Plan:
+    async def _settled(self, plan: ReloadPlan) -> ReloadPlan:
         """Wait a little for the servers that were started."""
         await self.supervisor.settled(SETTLE_SECONDS, (*plan.added, *plan.changed))
         waiting = self.supervisor.retiring()
@@ -222,7 +231,7 @@ class Reloader:
         self.gateway.adopt(self.catalog.snapshot)
 
     def _run(
-        self, servers: Iterable[Wanted], run: Callable[..., object], known: Sequence[Definition]
+        self, servers: Iterable[WantedServer], run: Callable[..., object], known: Sequence[StoredDefinition]
     ) -> None:
         gateways = (*gateways_of_process(self.env), self.gateway.id)
         for each in servers:
@@ -255,7 +264,7 @@ def _refused(error: ConfigError) -> Refused:
     return Refused("INVALID_REQUEST", message, details={"faults": faults})
 
 
-def _told(plan: Plan) -> str:
+def _told(plan: ReloadPlan) -> str:
     parts = ("added", "removed", "changed", "applied", "restart")
     said = [f"{name} {', '.join(getattr(plan, name))}" for name in parts if getattr(plan, name)]
     return "; ".join(said) or "nothing has changed"

@@ -8,20 +8,20 @@ from functools import cached_property, partial
 
 from anyio.abc import TaskGroup
 
-from toolcrib.admin import AppDesk, Console, Servers, UserDesk
+from toolcrib.admin import Admin, AppAdmin, ServerAdmin, UserAdmin
 from toolcrib.background_tasks import background_tasks, keep_running
-from toolcrib.builtin import AdminTools, core_source
+from toolcrib.builtin import AdminTools, builtin_source
 from toolcrib.catalog import MOST_TOOLS, Catalog
 from toolcrib.config import Document, again, home
 from toolcrib.config.open_store import open_store_of
 from toolcrib.config.secrets import audited_server
-from toolcrib.gateway import Completion, Conversations, Gateway, Places, ProcessSlots, Seal
+from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
 from toolcrib.identity import FailedLogins, Identity
 from toolcrib.interfaces import Shared, Source, Step, Store
 from toolcrib.model import APPS, FILE_WATCH, Origin, Tool
 from toolcrib.observe import (
     Audit,
-    Journal,
+    CallRecorder,
     Log,
     Metrics,
     MutationRows,
@@ -32,21 +32,21 @@ from toolcrib.observe import (
     UsageTally,
 )
 from toolcrib.policy import Contexts, Policy
-from toolcrib.runtime.app_runtime import AppRoom, ToolEvents, app_room, rereading
+from toolcrib.runtime.app_runtime import AppRuntime, ToolEvents, make_app_runtime, rereading
 from toolcrib.runtime.catalog import make_catalog, watch_definition_changes
 from toolcrib.runtime.config_watch import watch
 from toolcrib.runtime.convert import contexts_of, quota_of
-from toolcrib.runtime.demo_apps import Demonstration
-from toolcrib.runtime.energy_budget import Budget
+from toolcrib.runtime.demo_apps import DemoApps
+from toolcrib.runtime.energy_budget import EnergyBudget
 from toolcrib.runtime.gateway import make_gateway, make_policy, own_id
 from toolcrib.runtime.identity import make_identity
 from toolcrib.runtime.local_sources import ids, our_sources, own_sources
 from toolcrib.runtime.reload import Reloader, placed
 from toolcrib.runtime.step_order import forget_gone, order
-from toolcrib.runtime.store_sync import Watch, forget_replays
+from toolcrib.runtime.store_sync import StoreWatch, forget_replays
 from toolcrib.runtime.traces import exporting
 from toolcrib.sdk import AnyTool
-from toolcrib.sessions import Sessions
+from toolcrib.sessions import UserSessions
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.replay import Replay
 from toolcrib.store.holder import is_gone, new_mark
@@ -57,19 +57,19 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
+class Runtime:
     """A running gateway: its two doors, who may come in, and the document it was built from."""
 
     document: Document
     gateway: Gateway
-    conversations: Conversations
+    conversations: MultiRoundCalls
     """The way to the gateway for callers that have no stream of their own to be asked on."""
-    console: Console
+    console: Admin
     identity: Identity
     failed_logins: FailedLogins
-    sessions: Sessions
+    sessions: UserSessions
     """Users who are here, and their apps: where these connect to."""
-    demonstration: Demonstration | None = None
+    demonstration: DemoApps | None = None
 
     async def listens(self, address: str) -> None:
         """Take note of where others reach the gateway: apps connect back there."""
@@ -95,7 +95,7 @@ async def build(
     demo: bool = False,
     journal_to: Log | None = None,
     redactor: Redactor | None = None,
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[Runtime, None]:
     """Build a gateway from its document and run it until the block ends.
 
     `tools` are served beside those the document names, `demo` adds the demonstration's, and every call is
@@ -115,7 +115,7 @@ async def build(
             env=env,
             store=store,
             shared=shared,
-            room=await stack.enter_async_context(app_room(current, store)),
+            room=await stack.enter_async_context(make_app_runtime(current, store)),
             tasks=await stack.enter_async_context(background_tasks()),
             demo=demo,
             before=own_sources(document, tools),
@@ -139,7 +139,7 @@ class _Parts:
     store: Store
     shared: Shared
     tasks: TaskGroup
-    room: AppRoom
+    room: AppRuntime
     demo: bool
     before: tuple[Source, ...]
     after: tuple[Source, ...]
@@ -155,16 +155,16 @@ class _Parts:
     def admin_tools(self) -> AdminTools:
         return AdminTools(self.audit)
 
-    async def assemble(self, sinks: Sequence[Sink]) -> House:
+    async def assemble(self, sinks: Sequence[Sink]) -> Runtime:
         """Put everything in its place and start what runs."""
         document, limits, store = self.document, self.document.limits, self.store
         catalog, breaker, sequences = await self._catalog(), Breaker(), Sequences()
         supervisor = Supervisor(catalog, reconnected=breaker.forget)
-        places = Places(limits.parked, limits.parked_per_user, limits.share)
+        places = SuspensionLimits(limits.parked, limits.parked_per_user, limits.share)
         metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
-        journal = Journal(metrics, (*sinks, *self._sinks(), sequences))
+        journal = CallRecorder(metrics, (*sinks, *self._sinks(), sequences))
         contexts = Contexts(contexts_of(document))
-        budget = Budget.of(document, contexts, self.shared)
+        budget = EnergyBudget.of(document, contexts, self.shared)
         steps = self._steps(journal, supervisor, breaker, budget)
         policy = make_policy(document, contexts, budget)
         completion = Completion(journal.history.rate, sequences.followers, journal.history.tried)
@@ -174,7 +174,7 @@ class _Parts:
         catalog.listen(partial(forget_gone, steps))
         self.shared.listen("users", lambda change: gateway.user_changed(change.about))
         config = self._config(catalog, contexts, gateway, supervisor, breaker)
-        console = Console(
+        console = Admin(
             gateway=gateway,
             catalog=catalog,
             policy=policy,
@@ -195,11 +195,11 @@ class _Parts:
         await self._start(supervisor, config, console, budget)
         return self._house(console, identity, places)
 
-    def _house(self, console: Console, identity: Identity, places: Places) -> House:
+    def _house(self, console: Admin, identity: Identity, places: SuspensionLimits) -> Runtime:
         failed_logins = FailedLogins(self.audit)
         self.tasks.start_soon(keep_running, failed_logins.run)
-        shown = Demonstration(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
-        return House(
+        shown = DemoApps(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
+        return Runtime(
             document=self.document,
             gateway=console.gateway,
             conversations=self._conversations(console.gateway, identity, places),
@@ -211,7 +211,7 @@ class _Parts:
         )
 
     def _steps(
-        self, journal: Journal, supervisor: Supervisor, breaker: Breaker, budget: Budget
+        self, journal: CallRecorder, supervisor: Supervisor, breaker: Breaker, budget: EnergyBudget
     ) -> tuple[Step, ...]:
         return order(
             self.document,
@@ -240,7 +240,7 @@ class _Parts:
         contexts: Contexts,
         steps: Sequence[Step],
         supervisor: Supervisor,
-        journal: Journal,
+        journal: CallRecorder,
         *,
         completion: Completion,
     ) -> Gateway:
@@ -260,8 +260,8 @@ class _Parts:
 
     def _servers(
         self, catalog: Catalog, supervisor: Supervisor, breaker: Breaker, config: Reloader
-    ) -> Servers:
-        return Servers(
+    ) -> ServerAdmin:
+        return ServerAdmin(
             catalog=catalog,
             supervisor=supervisor,
             breaker=breaker,
@@ -279,9 +279,9 @@ class _Parts:
             ToolEvents(self.room.sessions, self.room.use),
         )
 
-    def _app_desk(self, supervisor: Supervisor, catalog: Catalog) -> AppDesk:
+    def _app_desk(self, supervisor: Supervisor, catalog: Catalog) -> AppAdmin:
         room = self.room
-        return AppDesk(
+        return AppAdmin(
             store=self.store,
             shared=self.shared,
             refresh=room.source.refresh,
@@ -294,13 +294,13 @@ class _Parts:
             audit=self.audit,
         )
 
-    def _user_desk(self, catalog: Catalog, policy: Policy) -> UserDesk:
+    def _user_desk(self, catalog: Catalog, policy: Policy) -> UserAdmin:
         room = self.room
 
         def named(name: str) -> Sequence[Tool]:
             return catalog.snapshot.find(name)
 
-        return UserDesk(
+        return UserAdmin(
             store=self.store,
             shared=self.shared,
             sessions=room.sessions,
@@ -312,10 +312,12 @@ class _Parts:
             use=room.use.note,
         )
 
-    def _conversations(self, gateway: Gateway, identity: Identity, places: Places) -> Conversations:
+    def _conversations(
+        self, gateway: Gateway, identity: Identity, places: SuspensionLimits
+    ) -> MultiRoundCalls:
         wait = self.document.limits.parked_ms / 1000
-        seal = Seal(partial(identity.secret, "states of calls"), self.store.clock.now)
-        return Conversations(gateway, seal, places=places, wait=wait)
+        seal = StateSigner(partial(identity.secret, "states of calls"), self.store.clock.now)
+        return MultiRoundCalls(gateway, seal, places=places, wait=wait)
 
     def _config(
         self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor, breaker: Breaker
@@ -336,12 +338,12 @@ class _Parts:
         )
 
     async def _start(
-        self, supervisor: Supervisor, config: Reloader, console: Console, budget: Budget
+        self, supervisor: Supervisor, config: Reloader, console: Admin, budget: EnergyBudget
     ) -> None:
         watch_definition_changes(console.catalog, console.journal)
         budget.meter.listen(console.gateway.caller_changed)
         self.tasks.start_soon(keep_running, budget.meter.run)
-        core = core_source(console.servers, console.gateway, budget.meter, self.admin_tools)
+        core = builtin_source(console.servers, console.gateway, budget.meter, self.admin_tools)
         room = self.room
         for source in (*self.before, *self.after, core, room.source):
             supervisor.add(source)
@@ -358,7 +360,7 @@ class _Parts:
             )
 
     def _watch(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
-        watching = Watch(what, look)
+        watching = StoreWatch(what, look)
         self.shared.listen(what, watching.hear)
         self.tasks.start_soon(keep_running, watching.run)
 

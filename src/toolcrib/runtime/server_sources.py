@@ -9,11 +9,11 @@ from toolcrib.catalog import Mode
 from toolcrib.config import Document
 from toolcrib.config.mcp import McpServer
 from toolcrib.egress import Egress
-from toolcrib.interfaces import Definition, Offer, ServerEntry, Upkeep
+from toolcrib.interfaces import Offer, ServerEntry, StoredDefinition, Upkeep
 from toolcrib.model.gateways import GATEWAYS_VARIABLE
 from toolcrib.runtime.convert import limits_of, rules_of, settings_of, upkeep_of
 from toolcrib.slots import DEFAULT_SHARE
-from toolcrib.sources.mcp.connection_quota import LaneQuota
+from toolcrib.sources.mcp.connection_quota import ConnectionQuota
 
 if TYPE_CHECKING:
     from toolcrib.sources.mcp.connection import Dial
@@ -26,7 +26,7 @@ NO_STDIO = "a server added while running starts no program unless the config say
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class WantedServer:
     """A server that should run, and all its connection depends on: one that stays equal is not touched."""
 
     id: str
@@ -41,7 +41,7 @@ class Wanted:
         return upkeep_of(self.section, self.grace_ms)
 
     def source(
-        self, redact: Redact, copies: LaneQuota | None = None, gateways: tuple[str, ...] = ("",)
+        self, redact: Redact, copies: ConnectionQuota | None = None, gateways: tuple[str, ...] = ("",)
     ) -> "McpSource":
         """Make the source; nothing is started or connected yet. `copies` are those of all programs.
 
@@ -54,28 +54,33 @@ class Wanted:
         if self.section.transport == "stdio":
             return McpSource(settings, self._program(redact, gateways), copies)
         share = DEFAULT_SHARE if copies is None else copies.share
-        return self._remote(settings, LaneQuota(settings.most_lanes, share))
+        return self._remote(settings, ConnectionQuota(settings.most_lanes, share))
 
     def _program(self, redact: Redact, gateways: tuple[str, ...]) -> "Dial":
-        from toolcrib.sources.mcp.stdio_transport import Stdio
+        from toolcrib.sources.mcp.stdio_transport import StdioTransport
 
         section = self.section
         cwd = None if section.cwd is None else self.folder / section.cwd
         # By which a gateway that is started by its own server knows it.
         command, env = section.command, {**section.env, GATEWAYS_VARIABLE: ",".join(gateways)}
         limits = limits_of(self.section)
-        return Stdio(command=command, env=env, cwd=cwd, redact=redact, server=self.id, limits=limits).dial
+        return StdioTransport(
+            command=command, env=env, cwd=cwd, redact=redact, server=self.id, limits=limits
+        ).dial
 
-    def _remote(self, settings: "McpSettings", connections: LaneQuota) -> "McpSource":
+    def _remote(self, settings: "McpSettings", connections: ConnectionQuota) -> "McpSource":
         # Late, because loading the HTTP client takes a while and most servers are programs.
         from yarl import URL
 
         from toolcrib.egress.probe import Probe
-        from toolcrib.sources.mcp.http_transport import Http
+        from toolcrib.sources.mcp.http_transport import HttpTransport
         from toolcrib.sources.mcp.remote_source import RemoteMcpSource
-        from toolcrib.sources.mcp.sse_transport import Sse
+        from toolcrib.sources.mcp.sse_transport import SseTransport
 
-        url, transport = self.section.url or "", Http if self.section.transport == "http" else Sse
+        url, transport = (
+            self.section.url or "",
+            HttpTransport if self.section.transport == "http" else SseTransport,
+        )
         dial = transport(url=url, headers=self.section.headers, egress=self.egress).dial
         return RemoteMcpSource(settings, dial, Probe(URL(url), self.egress), connections)
 
@@ -106,14 +111,14 @@ def pin_mode(server: McpServer, *, added: bool) -> Mode:
     return "notify" if server.transport == "stdio" and not added else "strict"
 
 
-def wanted(document: Document) -> dict[str, Wanted]:
+def wanted(document: Document) -> dict[str, WantedServer]:
     """Return the servers that should run, in config order."""
     if not document.mcp.enabled:
         return {}
     folder = document.source.parent.resolve() if document.source is not None else Path.cwd()
     listed = entries(document)
     return {
-        name: Wanted(
+        name: WantedServer(
             id=name,
             section=_effective(document, server),
             egress=_egress(document, name) if listed[name].added else Egress(guarded=False),
@@ -131,7 +136,7 @@ def _effective(document: Document, server: McpServer) -> McpServer:
     return replace(server, pin=None, limits=limits if server.transport == "stdio" else None)
 
 
-def remembered(source: "McpSource", known: Sequence[Definition]) -> Offer | None:
+def remembered(source: "McpSource", known: Sequence[StoredDefinition]) -> Offer | None:
     """Return what a server offered when it was last seen."""
     mine: list[Mapping[str, object]] = [
         each.definition for each in known if each.definition and each.name.partition(":")[0] == source.id

@@ -6,7 +6,7 @@ from toolcrib.catalog.snapshot import Snapshot
 from toolcrib.config import Document
 from toolcrib.interfaces import Shared, Step
 from toolcrib.model import Call, Origin
-from toolcrib.observe import Journal
+from toolcrib.observe import CallRecorder
 from toolcrib.policy.energy import AWAIT
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.announce import Announce
@@ -37,7 +37,7 @@ def forget_gone(steps: Sequence[Step], snapshot: Snapshot) -> None:
 
 def order(
     document: Document,
-    journal: Journal,
+    journal: CallRecorder,
     shared: Shared,
     supervisor: Supervisor,
     breaker: Breaker,

@@ -8,7 +8,7 @@ import anyio
 
 from toolcrib.errors import ToolcribError
 from toolcrib.identity import KeyRing
-from toolcrib.interfaces import Change, Keys
+from toolcrib.interfaces import ChangeSignal, StoredKeys
 from toolcrib.quotas import BoundedReplays
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ async def forget_replays(replays: BoundedReplays, every: float = 60.0) -> None:
         await anyio.sleep(every)
 
 
-async def store_key_use(ring: KeyRing, keys: Keys, every: float = 60.0) -> None:
+async def store_key_use(ring: KeyRing, keys: StoredKeys, every: float = 60.0) -> None:
     """Store when keys were last used, once a minute, until cancelled; then what is left.
 
     What headers have turned out to be is forgotten each time, so that a key in use is noted every minute.
@@ -43,7 +43,7 @@ async def store_key_use(ring: KeyRing, keys: Keys, every: float = 60.0) -> None:
             await _store_key_use(ring, keys)
 
 
-async def _store_key_use(ring: KeyRing, keys: Keys) -> None:
+async def _store_key_use(ring: KeyRing, keys: StoredKeys) -> None:
     used, ring.used, ring.seen = ring.used, {}, {}
     try:
         await keys.used(used)
@@ -54,14 +54,14 @@ async def _store_key_use(ring: KeyRing, keys: Keys) -> None:
         log.warning("the last use of keys cannot be stored now, and is tried again: %s", error)
 
 
-class Watch:
+class StoreWatch:
     """Looks again when another process may have changed something: at once if told, else within seconds."""
 
     def __init__(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
         self._what, self._look = what, look
         self._told = anyio.Event()
 
-    def hear(self, change: Change) -> None:
+    def hear(self, change: ChangeSignal) -> None:
         """Be told of a change."""
         del change
         self._told.set()
@@ -82,7 +82,7 @@ class Watch:
                 failing = True
 
 
-class Keeper(Generic[T]):
+class StoreWriter(Generic[T]):
     """Writes what has changed to the store, by name, off the path of whoever changed it."""
 
     def __init__(

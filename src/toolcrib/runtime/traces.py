@@ -38,10 +38,12 @@ def spans_of(document: Document, env: Mapping[str, str], redactor: Redactor) -> 
     if not installed():
         log.warning("traces are asked for, but nothing that exports them is installed: %s", INSTALL)
         return None
-    from toolcrib.observe.otlp import Otlp, Target
+    from toolcrib.observe.otlp import OtlpExporter, OtlpTarget
 
-    target = Target(endpoint=endpoint, headers=settings.headers or None, service_name=settings.service_name)
-    return Spans(Otlp(target, redactor), sampling_of(settings.sample, env))
+    target = OtlpTarget(
+        endpoint=endpoint, headers=settings.headers or None, service_name=settings.service_name
+    )
+    return Spans(OtlpExporter(target, redactor), sampling_of(settings.sample, env))
 
 
 def sampling_of(sample: float | None, env: Mapping[str, str]) -> Sampling:

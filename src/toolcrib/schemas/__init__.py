@@ -1,9 +1,17 @@
 """JSON Schema, guarded: what may come in, compiled once, with faults a model can act on."""
 
 from toolcrib.schemas.bounds import too_deep
-from toolcrib.schemas.errors import BadSchema
-from toolcrib.schemas.explain import Fault
-from toolcrib.schemas.guard import Guarded, check
+from toolcrib.schemas.errors import InvalidSchema
+from toolcrib.schemas.explain import ValidationFault
+from toolcrib.schemas.guard import GuardedSchema, check
 from toolcrib.schemas.validator import Validator, compile_schema
 
-__all__ = ["BadSchema", "Fault", "Guarded", "Validator", "check", "compile_schema", "too_deep"]
+__all__ = [
+    "GuardedSchema",
+    "InvalidSchema",
+    "ValidationFault",
+    "Validator",
+    "check",
+    "compile_schema",
+    "too_deep",
+]

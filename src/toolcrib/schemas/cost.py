@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib.schemas.errors import BadSchema
-from toolcrib.schemas.subschemas import Place, Schema
+from toolcrib.schemas.errors import InvalidSchema
+from toolcrib.schemas.subschemas import Schema, Subschema
 
 MOST_PATHS = 10_000
 """Ways through a schema: nested unions that share a definition double them with each level."""
@@ -13,11 +13,11 @@ LONGEST_CHAIN = 64
 """Steps from place to place on one value. The validator recurses: chain times depth is its stack."""
 
 Edges = Mapping[int, Sequence[int]]
-Places = Mapping[int, Place]
+Places = Mapping[int, Subschema]
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class ValidationCost:
     """What bounds the work of looking at one value."""
 
     paths: int
@@ -37,13 +37,13 @@ class Effort:
         return nodes * (most if self.recursive else min(most, self.paths))
 
 
-def effort(places: Places) -> Effort:
+def effort(places: Places) -> ValidationCost:
     """Count the ways through a schema; refuse one that is endless or has too many."""
     here = {key: _looks_here(place) for key, place in places.items()}
     order = _inside_out(here)
     _refuse_chains(order, here, places)
     paths, recursive = _paths(here, places)
-    return Effort(
+    return ValidationCost(
         paths=paths,
         visits=_most(order, here, places, lambda _: 1),
         growth=max(_most(order, here, places, _member_looks), _most(order, here, places, _item_looks), 1),
@@ -52,7 +52,7 @@ def effort(places: Places) -> Effort:
     )
 
 
-def _looks_here(place: Place) -> Sequence[int]:
+def _looks_here(place: Subschema) -> Sequence[int]:
     # What is left unevaluated is found by looking at the same value a second time.
     if place.here and ("unevaluatedProperties" in place.schema or "unevaluatedItems" in place.schema):
         return place.here * 2
@@ -81,10 +81,10 @@ def _refuse_chains(order: Sequence[int], here: Edges, places: Places) -> None:
         longest = 0
         for target in here[key]:
             if target not in chains:
-                raise BadSchema(places[key].path, "it refers to itself without going a level deeper")
+                raise InvalidSchema(places[key].path, "it refers to itself without going a level deeper")
             longest = max(longest, chains[target])
         if longest >= LONGEST_CHAIN:
-            raise BadSchema(places[key].path, f"more than {LONGEST_CHAIN} steps are chained on one value")
+            raise InvalidSchema(places[key].path, f"more than {LONGEST_CHAIN} steps are chained on one value")
         chains[key] = longest + 1
 
 
@@ -99,7 +99,9 @@ def _paths(here: Edges, places: Places) -> tuple[int, bool]:
             recursive = recursive or target not in ways
             count += ways.get(target, 1)
         if count > MOST_PATHS:
-            raise BadSchema("#", f"there are more than {MOST_PATHS:,} ways through it; nest fewer references")
+            raise InvalidSchema(
+                "#", f"there are more than {MOST_PATHS:,} ways through it; nest fewer references"
+            )
         ways[key] = count
     return max(ways.values()), recursive
 

@@ -18,7 +18,7 @@ _JSON = JSONEncoder(ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ValidationFault:
     """One thing that does not fit."""
 
     path: str
@@ -28,7 +28,9 @@ class Fault:
     """The whole sentence, path included."""
 
 
-def explain(errors: Iterable[ValidationError], *, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def explain(
+    errors: Iterable[ValidationError], *, schema: JsonObject, prefix: str
+) -> Iterator[ValidationFault]:
     """Say each error in a plain sentence, the same one only once."""
     seen: set[str] = set()
     for error in errors:
@@ -64,8 +66,8 @@ def _step(step: str | int) -> str:
     return f".{step}" if step.isidentifier() and len(step) <= _LONGEST else f"[{excerpt(step)}]"
 
 
-def _fault(path: str, expected: str, sentence: str) -> Fault:
-    return Fault(path, expected, f"{path}: {sentence}")
+def _fault(path: str, expected: str, sentence: str) -> ValidationFault:
+    return ValidationFault(path, expected, f"{path}: {sentence}")
 
 
 # --- what each keyword expects, to follow "must be"
@@ -134,16 +136,16 @@ def _either(phrases: Iterable[str]) -> str:
 # --- the sentences
 
 
-def _mismatch(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def _mismatch(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     yield _either_of([error], schema, prefix)
 
 
-def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
     yield _fault(spell(prefix, [*error.instance_path, kind.property]), "a value", "is required")
 
 
-def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
     known = _known(schema, error.schema_path[:-1])
     expected = f"one of {_listed(known[:_MOST_NAMES], len(known))}" if known else "no such member"
@@ -162,18 +164,18 @@ def _known(schema: Any, steps: Steps) -> list[str]:
         return []
 
 
-def _forbidden(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def _forbidden(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     yield _fault(spell(prefix, error.instance_path), "nothing", "is not allowed")
 
 
-def _member_name(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def _member_name(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
     expected = _expected(kind.error)
     sentence = f"the name {excerpt(kind.error.instance)} must be {expected}"
     yield _fault(spell(prefix, error.instance_path), expected, sentence)
 
 
-def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[Fault]:
+def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     """Speak of what all branches have in common, or of the one that was probably meant, or of the nearest."""
     kind: Any = error.kind
     branches: list[list[ValidationError]] = kind.context
@@ -211,7 +213,7 @@ def _alike(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
     return found if same else []
 
 
-def _either_of(errors: list[ValidationError], schema: JsonObject, prefix: str) -> Fault:
+def _either_of(errors: list[ValidationError], schema: JsonObject, prefix: str) -> ValidationFault:
     expected = _either(_expected(error) for error in errors)
     named = any(isinstance(step, str) and is_secret_name(step) for step in errors[0].instance_path)
     shown = not named and not _is_secret(schema, errors[0].schema_path)
@@ -235,7 +237,7 @@ def _is_write_only(place: Any) -> bool:
     return isinstance(place, dict) and cast("JsonObject", place).get("writeOnly") is True
 
 
-_SPECIAL: dict[str, Callable[[ValidationError, JsonObject, str], Iterator[Fault]]] = {
+_SPECIAL: dict[str, Callable[[ValidationError, JsonObject, str], Iterator[ValidationFault]]] = {
     "additionalProperties": _unexpected,
     "anyOf": _union,
     "falseSchema": _forbidden,

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import orjson
 
 from toolcrib.schemas.bounds import too_deep
-from toolcrib.schemas.errors import BadSchema
+from toolcrib.schemas.errors import InvalidSchema
 from toolcrib.schemas.subschemas import Schema
 from toolcrib.schemas.validator import compile_schema
 
@@ -16,17 +16,17 @@ DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardedSchema:
     """A schema fit for use, and what had to be changed or left out for it."""
 
     schema: Schema
     repairs: tuple[str, ...] = ()
 
 
-def check(schema: object, *, root: Literal["object"] | None = "object") -> Guarded:
+def check(schema: object, *, root: Literal["object"] | None = "object") -> GuardedSchema:
     """Take a schema in, as a copy of our own; `root="object"` asks for the kind that arguments have."""
     if not isinstance(schema, Mapping):
-        raise BadSchema("#", "a schema must be a JSON object")
+        raise InvalidSchema("#", "a schema must be a JSON object")
     plain = _copy(cast("Mapping[str, Any]", schema))
     repairs: list[str] = []
     if plain.pop("$id", None) is not None:
@@ -37,20 +37,20 @@ def check(schema: object, *, root: Literal["object"] | None = "object") -> Guard
     repairs += [
         f"{path} is left to the tool to check: it cannot be run safely" for path in validator.unchecked
     ]
-    return Guarded(plain, tuple(repairs))
+    return GuardedSchema(plain, tuple(repairs))
 
 
 def _copy(schema: Mapping[str, Any]) -> Schema:
     # The bounds come first: a value that shares its parts can be small in memory and endless on paper.
     excess = too_deep(dict(schema), DEEPEST, MOST_BYTES)
     if excess:
-        raise BadSchema("#", f"it {excess}; split the tool or flatten its parameters")
+        raise InvalidSchema("#", f"it {excess}; split the tool or flatten its parameters")
     try:
         text = orjson.dumps(dict(schema))
     except TypeError as error:
-        raise BadSchema("#", f"it is not JSON: {error}") from error
+        raise InvalidSchema("#", f"it is not JSON: {error}") from error
     if len(text) > MOST_BYTES:
-        raise BadSchema("#", f"it takes {len(text):,} bytes, at most {MOST_BYTES:,} are allowed")
+        raise InvalidSchema("#", f"it takes {len(text):,} bytes, at most {MOST_BYTES:,} are allowed")
     return orjson.loads(text)
 
 
@@ -59,6 +59,6 @@ def _rooted(schema: Schema, repairs: list[str]) -> Schema:
     if kind == "object":
         return schema
     if kind is not None:
-        raise BadSchema("#/type", "arguments are an object, so the type must be 'object'")
+        raise InvalidSchema("#/type", "arguments are an object, so the type must be 'object'")
     repairs.append("#/type was missing: 'object' was put in")
     return {"type": "object", **schema}

@@ -16,7 +16,7 @@ _ESCAPE = re.compile(
 )
 
 
-class BadJson(ValueError):
+class InvalidJson(ValueError):
     """What came is not JSON, or over a bound; the message goes on where somebody says what it was."""
 
 
@@ -25,14 +25,14 @@ def parse(data: bytes) -> Any:
     marks = data.count(b"{") + data.count(b"[")
     bounded = marks <= DEPTH and marks + data.count(b",") <= NODES
     if not bounded and crowded(data):
-        raise BadJson(f"holds more than {NODES:,} values")
+        raise InvalidJson(f"holds more than {NODES:,} values")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as fault:
         value = _mended(data, fault)
     found = None if bounded else too_deep(value)
     if found is not None:
-        raise BadJson(found)
+        raise InvalidJson(found)
     return value
 
 
@@ -41,4 +41,4 @@ def _mended(data: bytes, fault: orjson.JSONDecodeError) -> Any:
     if "surrogate" in fault.msg and len(data) <= _LARGEST_MENDED:
         with suppress(orjson.JSONDecodeError):
             return orjson.loads(_ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], data))
-    raise BadJson(f"is not JSON: {fault.msg.partition(':')[0] or 'malformed'}") from None
+    raise InvalidJson(f"is not JSON: {fault.msg.partition(':')[0] or 'malformed'}") from None

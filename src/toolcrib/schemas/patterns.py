@@ -6,19 +6,19 @@ from typing import Any
 
 import jsonschema_rs
 
-from toolcrib.schemas.errors import BadSchema
-from toolcrib.schemas.subschemas import Place, Schema, survey
+from toolcrib.schemas.errors import InvalidSchema
+from toolcrib.schemas.subschemas import Schema, Subschema, survey
 
 MOST_PATTERNS = 256
 PATTERN_BYTES = 4 * 1024 * 1024
 """What all patterns of a schema may take together once compiled: some tenths of a second at worst."""
 
 
-def pattern_options(places: Iterable[Place]) -> jsonschema_rs.RegexOptions:
+def pattern_options(places: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
     """Choose the engine that runs in linear time, and share out the memory among the patterns."""
     distinct = {pattern for place in places for pattern in (*_own(place), *_naming(place))}
     if len(distinct) > MOST_PATTERNS:
-        raise BadSchema("#", f"it holds more than {MOST_PATTERNS} different patterns")
+        raise InvalidSchema("#", f"it holds more than {MOST_PATTERNS} different patterns")
     return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES // max(1, len(distinct)))
 
 
@@ -29,7 +29,7 @@ def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple
     for place in survey(copy).values():
         # Without its pattern a member would be unknown, and perhaps refused: that cannot be left out.
         if not all(_runs(pattern, options) for pattern in _naming(place)):
-            raise BadSchema(
+            raise InvalidSchema(
                 f"{place.path}/patternProperties", "a pattern is wrong, too large or uses look-around"
             )
         if not all(_runs(pattern, options) for pattern in _own(place)):
@@ -38,12 +38,12 @@ def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple
     return copy, tuple(sorted(dropped))
 
 
-def _own(place: Place) -> tuple[str, ...]:
+def _own(place: Subschema) -> tuple[str, ...]:
     pattern: Any = place.schema.get("pattern")
     return (pattern,) if isinstance(pattern, str) else ()
 
 
-def _naming(place: Place) -> tuple[str, ...]:
+def _naming(place: Subschema) -> tuple[str, ...]:
     named: Any = place.schema.get("patternProperties")
     return tuple(named) if isinstance(named, dict) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 from urllib.parse import unquote
 
-from toolcrib.schemas.errors import BadSchema
+from toolcrib.schemas.errors import InvalidSchema
 
 Schema = dict[str, Any]
 
@@ -39,7 +39,7 @@ _DIALECTS = frozenset({
 
 
 @dataclass(slots=True)
-class Place:
+class Subschema:
     """One subschema: where it stands and which others it applies, by identity."""
 
     path: str
@@ -50,7 +50,7 @@ class Place:
     """Applied to values inside it."""
 
 
-def survey(root: Schema) -> dict[int, Place]:
+def survey(root: Schema) -> dict[int, Subschema]:
     """Find every place of a schema, which has no `$id` of its own.
 
     Raises BadSchema where a reference leads out of the schema or nowhere.
@@ -68,11 +68,11 @@ def is_object(value: Any) -> TypeGuard[Schema]:
 
 class _Walk:
     def __init__(self, root: Schema) -> None:
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, Subschema] = {}
         self._root = root
         self._waiting: list[tuple[Schema, str]] = []
         self._anchors: dict[str, Schema] = {}
-        self._references: list[tuple[Place, str, Any]] = []
+        self._references: list[tuple[Subschema, str, Any]] = []
         self._nested_id: str | None = None
 
     def enter(self, schema: Schema, path: str) -> None:
@@ -83,7 +83,7 @@ class _Walk:
         self._walk()
         while self._references:
             if self._nested_id:
-                raise BadSchema(self._nested_id, "a nested $id changes what references mean; remove it")
+                raise InvalidSchema(self._nested_id, "a nested $id changes what references mean; remove it")
             place, keyword, reference = self._references.pop()
             target = self._find(f"{place.path}/{keyword}", reference)
             if is_object(target):
@@ -95,10 +95,10 @@ class _Walk:
         while self._waiting:
             schema, path = self._waiting.pop()
             if id(schema) not in self.places:
-                place = self.places[id(schema)] = Place(path, schema)
+                place = self.places[id(schema)] = Subschema(path, schema)
                 self._look_at(place)
 
-    def _look_at(self, place: Place) -> None:
+    def _look_at(self, place: Subschema) -> None:
         schema, path = place.schema, place.path
         for keyword, value in schema.items():
             for child, step in _subschemas(keyword, value):
@@ -115,7 +115,7 @@ class _Walk:
                 self._drop_anchor(f"{path}/{keyword}", schema[keyword], schema)
         self._look_at_identity(place)
 
-    def _look_at_identity(self, place: Place) -> None:
+    def _look_at_identity(self, place: Subschema) -> None:
         dialect, identity = place.schema.get("$schema"), place.schema.get("$id")
         if dialect is not None:
             check_dialect(f"{place.path}/$schema", dialect)
@@ -128,25 +128,25 @@ class _Walk:
 
     def _drop_anchor(self, path: str, name: Any, schema: Schema) -> None:
         if not isinstance(name, str) or self._anchors.setdefault(name, schema) is not schema:
-            raise BadSchema(path, "an anchor needs a name of its own")
+            raise InvalidSchema(path, "an anchor needs a name of its own")
 
     def _find(self, path: str, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise BadSchema(path, "a reference must stay inside the schema and start with '#'")
+            raise InvalidSchema(path, "a reference must stay inside the schema and start with '#'")
         pointer = unquote(reference[1:])
         if pointer and not pointer.startswith("/"):
             target = self._anchors.get(pointer)
         else:
             target = self._follow(path, pointer)
         if not isinstance(target, (dict, bool)):
-            raise BadSchema(path, f"{reference[:60]!r} leads nowhere; it must point to a schema")
+            raise InvalidSchema(path, f"{reference[:60]!r} leads nowhere; it must point to a schema")
         return target  # pyright: ignore[reportUnknownVariableType]
 
     def _follow(self, path: str, pointer: str) -> Any:
         at: Any = self._root
         for step in pointer.split("/")[1:]:
             if is_object(at) and isinstance(at.get("$id"), str):
-                raise BadSchema(path, "it leads through a nested $id, which changes what references mean")
+                raise InvalidSchema(path, "it leads through a nested $id, which changes what references mean")
             at = _step(at, step.replace("~1", "/").replace("~0", "~"))
         return at
 
@@ -155,7 +155,7 @@ def check_dialect(path: str, dialect: Any) -> None:
     """Refuse a `$schema` that is none of the three we speak."""
     spelled = str(dialect).removesuffix("#").removeprefix("http://").removeprefix("https://")
     if spelled not in _DIALECTS:
-        raise BadSchema(path, "the dialect is not known; use draft-07, 2019-09 or 2020-12")
+        raise InvalidSchema(path, "the dialect is not known; use draft-07, 2019-09 or 2020-12")
 
 
 def _subschemas(keyword: str, value: Any) -> Iterator[tuple[Schema, str]]:

@@ -8,9 +8,9 @@ import jsonschema_rs
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas.bounds import NODES, measure
-from toolcrib.schemas.cost import Effort, effort
-from toolcrib.schemas.errors import BadSchema
-from toolcrib.schemas.explain import Fault, explain
+from toolcrib.schemas.cost import ValidationCost, effort
+from toolcrib.schemas.errors import InvalidSchema
+from toolcrib.schemas.explain import ValidationFault, explain
 from toolcrib.schemas.patterns import pattern_options, without_unsafe
 from toolcrib.schemas.subschemas import Schema, survey
 
@@ -28,7 +28,11 @@ class Validator:
     """A compiled schema. Values must keep within the bounds of `too_deep`: the library recurses."""
 
     def __init__(
-        self, schema: Schema, compiled: jsonschema_rs.Validator, effort: Effort, unchecked: tuple[str, ...]
+        self,
+        schema: Schema,
+        compiled: jsonschema_rs.Validator,
+        effort: ValidationCost,
+        unchecked: tuple[str, ...],
     ) -> None:
         self.unchecked = unchecked
         """Where patterns stand that cannot be run in linear time; they are not checked."""
@@ -44,7 +48,7 @@ class Validator:
         except _LIBRARY_GAVE_UP:
             return False
 
-    def faults(self, instance: Any, prefix: str = "arguments") -> tuple[Fault, ...]:
+    def faults(self, instance: Any, prefix: str = "arguments") -> tuple[ValidationFault, ...]:
         """Say what does not fit, at most ten things; empty where all does."""
         if self.ok(instance):
             return ()
@@ -108,14 +112,16 @@ def _fetch_nothing(uri: str) -> NoReturn:
     raise LookupError("references must stay inside the schema")
 
 
-def _refusal(error: ValueError) -> BadSchema:
+def _refusal(error: ValueError) -> InvalidSchema:
     """Point at what the metaschema or the library objects to."""
     if not isinstance(error, jsonschema_rs.ValidationError):
-        return BadSchema("#", f"it is not JSON: {error}")
+        return InvalidSchema("#", f"it is not JSON: {error}")
     fault = next(explain([error], schema={}, prefix="#"))
     steps = "".join([f"/{step}" for step in error.instance_path])
-    return BadSchema(f"#{steps}", f"the schema is wrong: it {fault.message.removeprefix(f'{fault.path}: ')}")
+    return InvalidSchema(
+        f"#{steps}", f"the schema is wrong: it {fault.message.removeprefix(f'{fault.path}: ')}"
+    )
 
 
-def _whole(prefix: str, expected: str, sentence: str) -> Fault:
-    return Fault(prefix, expected, f"{prefix}: {sentence}")
+def _whole(prefix: str, expected: str, sentence: str) -> ValidationFault:
+    return ValidationFault(prefix, expected, f"{prefix}: {sentence}")

@@ -4,9 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import BusinessRuleError
-from toolcrib.sdk.app_tools import HandledTool
+from toolcrib.sdk.app_tools import AppToolDefinition
 from toolcrib.sdk.checks import Finding, ToolDefinitionError
-from toolcrib.sdk.common_schemas import (
+from toolcrib.sdk.context import ToolContext
+from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
+from toolcrib.sdk.ids import BrandedId
+from toolcrib.sdk.options import Options
+from toolcrib.sdk.registry import Registry
+from toolcrib.sdk.result import ToolResult
+from toolcrib.sdk.shared_schemas import (
     CardId,
     DateRange,
     DeckId,
@@ -16,12 +22,6 @@ from toolcrib.sdk.common_schemas import (
     Sorting,
     UserId,
 )
-from toolcrib.sdk.context import ToolContext
-from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
-from toolcrib.sdk.ids import BrandedId
-from toolcrib.sdk.options import Options
-from toolcrib.sdk.registry import Registry
-from toolcrib.sdk.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.sdk.app import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         AppServer,
         AppSession,
         SessionEnded,
-        Spoken,
+        SpeechResult,
         StorageError,
         Transcription,
     )
@@ -39,6 +39,7 @@ __all__ = [
     "AppContext",
     "AppServer",
     "AppSession",
+    "AppToolDefinition",
     "BrandedId",
     "BusinessRuleError",
     "CardId",
@@ -46,7 +47,6 @@ __all__ = [
     "DeckId",
     "Finding",
     "FunctionTool",
-    "HandledTool",
     "Options",
     "Pagination",
     "RecordMetadata",
@@ -54,7 +54,7 @@ __all__ = [
     "SessionEnded",
     "SessionId",
     "Sorting",
-    "Spoken",
+    "SpeechResult",
     "StorageError",
     "ToolContext",
     "ToolDefinitionError",

@@ -8,7 +8,7 @@ from toolcrib.model import Tool
 from toolcrib.sdk import checklist_rules
 from toolcrib.sdk.checklist_rules import Judge, Judgement
 from toolcrib.sdk.checks import Finding, contradictions, shortfalls
-from toolcrib.sdk.evidence import Seen
+from toolcrib.sdk.evidence import ToolEvidence
 
 ENOUGH_CALLS = 20
 """How many calls it takes to say that a tool breaks its promise."""
@@ -25,7 +25,7 @@ class Item:
     judge: Judge
 
 
-def judge(tool: Tool, seen: Seen) -> dict[str, Judgement]:
+def judge(tool: Tool, seen: ToolEvidence) -> dict[str, Judgement]:
     """Go through the list for one tool."""
     found = _by_item(_findings(tool))
     return {

@@ -7,7 +7,7 @@ from typing import Literal
 from toolcrib.hints import faults
 from toolcrib.model import Result, Tool
 from toolcrib.sdk.checks import advice
-from toolcrib.sdk.evidence import Seen, Trial, misfit
+from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, misfit
 
 Verdict = Literal["pass", "short", "person", "n/a"]
 
@@ -22,20 +22,20 @@ class Judgement:
     message: str
 
 
-Judge = Callable[[Tool, Seen], Judgement]
+Judge = Callable[[Tool, ToolEvidence], Judgement]
 
 
-def name(tool: Tool, seen: Seen) -> Judgement:
+def name(tool: Tool, seen: ToolEvidence) -> Judgement:
     return Judgement("short", seen.withheld) if seen.withheld else _pass(f"{tool.local} is its alone")
 
 
-def description(tool: Tool, seen: Seen) -> Judgement:
+def description(tool: Tool, seen: ToolEvidence) -> Judgement:
     return _person(
         "is it plain English, and does it say what the tool does, when to use it, what comes back?"
     )
 
 
-def parameters(tool: Tool, seen: Seen) -> Judgement:
+def parameters(tool: Tool, seen: ToolEvidence) -> Judgement:
     if not tool.input_schema.get("properties"):
         return Judgement("n/a", "it takes none")
     open_ended = "; ".join(each.message for each in advice(tool))
@@ -45,17 +45,17 @@ def parameters(tool: Tool, seen: Seen) -> Judgement:
     return _pass("arguments that do not fit are refused" if tried else "each is described and bounded")
 
 
-def permissions(tool: Tool, seen: Seen) -> Judgement:
+def permissions(tool: Tool, seen: ToolEvidence) -> Judgement:
     if not tool.permissions and not tool.read_only:
         return _person("it may change something and asks for no permission: is that meant?")
     return _pass(", ".join(sorted(tool.permissions)) or "it needs none")
 
 
-def category(tool: Tool, seen: Seen) -> Judgement:
+def category(tool: Tool, seen: ToolEvidence) -> Judgement:
     return _pass(tool.category)
 
 
-def response_time(tool: Tool, seen: Seen) -> Judgement:
+def response_time(tool: Tool, seen: ToolEvidence) -> Judgement:
     promised = None if tool.promised is None else tool.promised * 1000
     if promised is None or seen.p95 is None or seen.p95 <= promised:
         return _pass(tool.response_time)
@@ -64,18 +64,18 @@ def response_time(tool: Tool, seen: Seen) -> Judgement:
     return Judgement("short", f"{said}: make it faster, or promise less")
 
 
-def cacheable(tool: Tool, seen: Seen) -> Judgement:
+def cacheable(tool: Tool, seen: ToolEvidence) -> Judgement:
     if tool.cache_ttl is None:
         return _pass("each answer is made anew")
     shared = ", and one caller's answer may go to another" if tool.shared_cache else ""
     return _person(f"an answer is kept for {tool.cache_ttl:g} s{shared}: is it good for so long?")
 
 
-def cache_ttl(tool: Tool, seen: Seen) -> Judgement:
+def cache_ttl(tool: Tool, seen: ToolEvidence) -> Judgement:
     return Judgement("n/a", "nothing is kept") if tool.cache_ttl is None else _pass(f"{tool.cache_ttl:g} s")
 
 
-def idempotent(tool: Tool, seen: Seen) -> Judgement:
+def idempotent(tool: Tool, seen: ToolEvidence) -> Judgement:
     if seen.same_again:
         return _pass("two equal calls gave equal answers")
     if seen.same_again is False:
@@ -84,15 +84,15 @@ def idempotent(tool: Tool, seen: Seen) -> Judgement:
     return _person(f"it says that calling it twice {word} as good as once: is that so?")
 
 
-def examples(tool: Tool, seen: Seen) -> Judgement:
+def examples(tool: Tool, seen: ToolEvidence) -> Judgement:
     return _pass(f"{len(tool.examples)}")
 
 
-def tags(tool: Tool, seen: Seen) -> Judgement:
+def tags(tool: Tool, seen: ToolEvidence) -> Judgement:
     return _pass(", ".join(tool.tags))
 
 
-def result(tool: Tool, seen: Seen) -> Judgement:
+def result(tool: Tool, seen: ToolEvidence) -> Judgement:
     if not seen.trials:
         return _person(f"{_unrun(tool)}: see that its answers are what its examples say")
     for trial in seen.trials:
@@ -107,7 +107,7 @@ def result(tool: Tool, seen: Seen) -> Judgement:
     return _pass("its examples gave what they say")
 
 
-def hints(tool: Tool, seen: Seen) -> Judgement:
+def hints(tool: Tool, seen: ToolEvidence) -> Judgement:
     for trial in seen.trials:
         hints = trial.result.hints
         found = ("there are none",) if hints is None else (*_refused_hints(trial), *faults(hints))
@@ -116,7 +116,7 @@ def hints(tool: Tool, seen: Seen) -> Judgement:
     return _pass("every answer had them") if seen.trials else _pass(_NOT_RUN)
 
 
-def confidence(tool: Tool, seen: Seen) -> Judgement:
+def confidence(tool: Tool, seen: ToolEvidence) -> Judgement:
     claimed = [each.claimed for each in seen.trials if each.claimed is not None]
     if not seen.trials:
         return _person(f"{_unrun(tool)}: see that it is reckoned, not written down")
@@ -128,7 +128,7 @@ def confidence(tool: Tool, seen: Seen) -> Judgement:
     return Judgement("short", f"{said}, or add an example for which it is another")
 
 
-def field(name: str, tool: Tool, seen: Seen) -> Judgement:
+def field(name: str, tool: Tool, seen: ToolEvidence) -> Judgement:
     """One of the eleven fields, by its name in JSON."""
     for trial in seen.trials:
         hints = trial.result.hints
@@ -138,14 +138,14 @@ def field(name: str, tool: Tool, seen: Seen) -> Judgement:
     return _pass("there") if seen.trials else _pass(_NOT_RUN)
 
 
-def reasoning(tool: Tool, seen: Seen) -> Judgement:
+def reasoning(tool: Tool, seen: ToolEvidence) -> Judgement:
     for trial in seen.trials:
         if trial.result.hints is None or not trial.result.hints.reasoning:
             return _short(trial, 'gave none: say why in a sentence, reasoning="…"')
     return _pass("there") if seen.trials else _pass(_NOT_RUN)
 
 
-def metadata(tool: Tool, seen: Seen) -> Judgement:
+def metadata(tool: Tool, seen: ToolEvidence) -> Judgement:
     for trial in seen.trials:
         lacking = _lacking_metadata(trial.result)
         if lacking:
@@ -153,7 +153,7 @@ def metadata(tool: Tool, seen: Seen) -> Judgement:
     return _pass("complete") if seen.trials else _pass(_NOT_RUN)
 
 
-def errors(tool: Tool, seen: Seen) -> Judgement:
+def errors(tool: Tool, seen: ToolEvidence) -> Judgement:
     for trial in seen.trials:
         problem = trial.result.problem
         if problem is not None and problem.code in ("HANDLER_ERROR", "EXECUTION_ERROR"):
@@ -167,17 +167,17 @@ def errors(tool: Tool, seen: Seen) -> Judgement:
     return _pass("arguments that do not fit are refused, with what to mend")
 
 
-def logging(tool: Tool, seen: Seen) -> Judgement:
+def logging(tool: Tool, seen: ToolEvidence) -> Judgement:
     return _watched(
         "its calls are in the log, each under its trace", "its calls are not in the log", saw=seen.logged
     )
 
 
-def metrics(tool: Tool, seen: Seen) -> Judgement:
+def metrics(tool: Tool, seen: ToolEvidence) -> Judgement:
     return _watched("its calls are counted and timed", "its calls are not counted", saw=seen.counted)
 
 
-def tests(tool: Tool, seen: Seen) -> Judgement:
+def tests(tool: Tool, seen: ToolEvidence) -> Judgement:
     if seen.test:
         return _pass(f"{seen.test} names it")
     return _person(
@@ -185,7 +185,7 @@ def tests(tool: Tool, seen: Seen) -> Judgement:
     )
 
 
-def registered(tool: Tool, seen: Seen) -> Judgement:
+def registered(tool: Tool, seen: ToolEvidence) -> Judgement:
     if seen.listed is None:
         return Judgement("n/a", "judged by its definition alone")
     return (
@@ -210,7 +210,7 @@ def _refused(result: Result) -> bool:
     return named and result.hints is not None and not _lacking_metadata(result)
 
 
-def _refused_hints(trial: Trial) -> tuple[str, ...]:
+def _refused_hints(trial: ExampleRun) -> tuple[str, ...]:
     """What the gateway found wrong with the tool's own hints."""
     problem = trial.result.problem
     broken = problem is not None and problem.code == "CONTRACT_VIOLATION" and "agentHints" in problem.message
@@ -231,5 +231,5 @@ def _person(message: str) -> Judgement:
     return Judgement("person", message)
 
 
-def _short(trial: Trial, message: str) -> Judgement:
+def _short(trial: ExampleRun, message: str) -> Judgement:
     return Judgement("short", f"example {trial.example} {message}")

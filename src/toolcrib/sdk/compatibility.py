@@ -6,7 +6,7 @@ from json import dumps
 from typing import Any, Literal, cast
 
 from toolcrib.model import Json, JsonObject
-from toolcrib.schemas import BadSchema, compile_schema
+from toolcrib.schemas import InvalidSchema, compile_schema
 
 Grade = Literal["wider", "narrower", "other"]
 """Takes all it took and more; refuses some of what it took; takes nothing of what it took."""
@@ -39,7 +39,7 @@ _DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class SchemaChange:
     """One difference, at a dotted path, between what a schema said and what it says."""
 
     grade: Grade
@@ -48,7 +48,7 @@ class Change:
     before: Json
     after: Json
 
-    def turned(self) -> "Change":
+    def turned(self) -> "SchemaChange":
         """Return the same difference, told from the other side."""
         return replace(self, before=self.after, after=self.before)
 
@@ -56,7 +56,7 @@ class Change:
         return f"{self.path}: {self.keyword} is {_short(self.after)}, was {_short(self.before)}"
 
 
-def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> tuple[Change, ...]:
+def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> tuple[SchemaChange, ...]:
     """Compare what is taken in: whoever sends what `before` allowed must not be refused by `after`.
 
     A field that is new and may be left out is no narrowing, also where anything went under its name before.
@@ -64,7 +64,7 @@ def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> t
     return tuple(_Comparison(before, after, open_ended=False).of(before, after, path))
 
 
-def answers(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[Change, ...]:
+def answers(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[SchemaChange, ...]:
     """Compare what is given out: whoever relies on `before` must be able to read what `after` allows."""
     found = _Comparison(after, before, open_ended=True).of(after, before, path)
     return tuple(each.turned() for each in found)
@@ -77,9 +77,9 @@ class _Comparison:
         self._before, self._after = before, after
         self._open_ended = open_ended
         """Whether a field that `after` does not name, and does not forbid, is as good as named."""
-        self._met: dict[tuple[str, str], tuple[Change, ...]] = {}
+        self._met: dict[tuple[str, str], tuple[SchemaChange, ...]] = {}
 
-    def of(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[Change, ...]:
+    def of(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[SchemaChange, ...]:
         """Compare two schemas; a pair that is being compared further up is taken to agree."""
         if depth > _DEEPEST:
             return ()
@@ -91,18 +91,18 @@ class _Comparison:
             self._met[pair] = tuple(self._resolved(before, after, path, depth))
         return self._met[pair]
 
-    def _resolved(self, before: Json, after: Json, path: str, depth: int) -> Iterator[Change]:
+    def _resolved(self, before: Json, after: Json, path: str, depth: int) -> Iterator[SchemaChange]:
         old, new = _followed(before, self._before), _followed(after, self._after)
         if old is False or (old in (True, {}) and new in (True, {})):
             return
         if new in (True, {}):
-            yield Change(grade="wider", path=path, keyword="schema", before="given", after=ABSENT)
+            yield SchemaChange(grade="wider", path=path, keyword="schema", before="given", after=ABSENT)
         elif new is False:
-            yield Change(grade="other", path=path, keyword="schema", before="given", after="nothing")
+            yield SchemaChange(grade="other", path=path, keyword="schema", before="given", after="nothing")
         else:
             yield from self._schemas(_mapping(old), _mapping(new), path, depth)
 
-    def _schemas(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[Change]:
+    def _schemas(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
         chosen = _choices(old)
         if chosen is not None:
             yield from self._enumerated(
@@ -117,7 +117,7 @@ class _Comparison:
         if ("default" in old or "default" in new) and old.get("default") != new.get("default"):
             yield _changed("wider", path, "default", old, new)
 
-    def _enumerated(self, chosen: list[Json], new: JsonObject, path: str) -> Iterator[Change]:
+    def _enumerated(self, chosen: list[Json], new: JsonObject, path: str) -> Iterator[SchemaChange]:
         """The values there were can be tried, each one."""
         taken = [each for each in chosen if _takes(new, self._after, each)]
         others = _choices(new)
@@ -127,14 +127,14 @@ class _Comparison:
             grade = "wider"
         else:
             return
-        yield Change(grade=grade, path=path, keyword="enum", before=chosen, after=others or ABSENT)
+        yield SchemaChange(grade=grade, path=path, keyword="enum", before=chosen, after=others or ABSENT)
 
     def _unions(
         self, olds: list[JsonObject], news: list[JsonObject], path: str, depth: int
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         """Every alternative there was needs one that takes all of it."""
         fitted: set[int] = set()
-        lost: list[tuple[Change, ...]] = []
+        lost: list[tuple[SchemaChange, ...]] = []
         for old in olds:
             tries = [self.of(old, new, path, depth + 1) for new in news]
             fitting = [place for place, found in enumerate(tries) if not _breaks(found)]
@@ -147,45 +147,59 @@ class _Comparison:
         gone = [found for found in lost if _is_other(found)]
         if gone:
             grade: Grade = "other" if len(gone) == len(olds) else "narrower"
-            yield Change(grade=grade, path=path, keyword="type", before=_kinds(olds), after=_kinds(news))
+            yield SchemaChange(
+                grade=grade, path=path, keyword="type", before=_kinds(olds), after=_kinds(news)
+            )
         elif not lost and len(fitted) < len(news):
-            yield Change(grade="wider", path=path, keyword="type", before=_kinds(olds), after=_kinds(news))
+            yield SchemaChange(
+                grade="wider", path=path, keyword="type", before=_kinds(olds), after=_kinds(news)
+            )
 
-    def _plain(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[Change]:
+    def _plain(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
         lost = _lost_types(old, new)
         if lost is not None:
-            yield Change(grade=lost, path=path, keyword="type", before=_kinds([old]), after=_kinds([new]))
+            yield SchemaChange(
+                grade=lost, path=path, keyword="type", before=_kinds([old]), after=_kinds([new])
+            )
         if lost != "other":
             yield from _limits(old, new, path)
             yield from self._fields(old, new, path, depth)
             yield from self.of(old.get("items", True), new.get("items", True), f"{path}[]", depth + 1)
 
-    def _fields(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[Change]:
+    def _fields(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
         before, after = _mapping(old.get("properties")), _mapping(new.get("properties"))
         yield from _required(old, new, path)
         for name in sorted(before.keys() & after.keys()):
             yield from self.of(before[name], after[name], f"{path}.{name}", depth + 1)
         for name in sorted(after.keys() - before.keys()):
-            yield Change(grade="wider", path=f"{path}.{name}", keyword="field", before=ABSENT, after="there")
+            yield SchemaChange(
+                grade="wider", path=f"{path}.{name}", keyword="field", before=ABSENT, after="there"
+            )
         others = new.get("additionalProperties", True)
         for name in sorted(before.keys() - after.keys()):
             kept = self._open_ended and not _breaks(
                 self.of(before[name], others, f"{path}.{name}", depth + 1)
             )
             grade: Grade = "wider" if kept else "narrower"
-            yield Change(grade=grade, path=f"{path}.{name}", keyword="field", before="there", after=ABSENT)
+            yield SchemaChange(
+                grade=grade, path=f"{path}.{name}", keyword="field", before="there", after=ABSENT
+            )
         yield from self._others(old.get("additionalProperties", True), others, path, depth)
 
-    def _others(self, old: Json, new: Json, path: str, depth: int) -> Iterator[Change]:
+    def _others(self, old: Json, new: Json, path: str, depth: int) -> Iterator[SchemaChange]:
         """Fields that have no name in the schema."""
         if isinstance(old, bool) and isinstance(new, bool):
             if old is not new:
                 grade: Grade = "wider" if new else "narrower"
-                yield Change(grade=grade, path=path, keyword="additionalProperties", before=old, after=new)
+                yield SchemaChange(
+                    grade=grade, path=path, keyword="additionalProperties", before=old, after=new
+                )
         elif old is False:
-            yield Change(grade="wider", path=path, keyword="additionalProperties", before=old, after="given")
+            yield SchemaChange(
+                grade="wider", path=path, keyword="additionalProperties", before=old, after="given"
+            )
         elif new is False:
-            yield Change(
+            yield SchemaChange(
                 grade="narrower", path=path, keyword="additionalProperties", before="given", after=new
             )
         else:
@@ -196,19 +210,21 @@ def _takes(schema: JsonObject, root: JsonObject, value: Json) -> bool:
     definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
     try:
         return compile_schema({**definitions, **schema}).ok(value)
-    except BadSchema:
+    except InvalidSchema:
         return False
 
 
-def _required(old: JsonObject, new: JsonObject, path: str) -> Iterator[Change]:
+def _required(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
     before, after = set(old.get("required", ())), set(new.get("required", ()))
     for name in sorted(after - before):
-        yield Change(grade="narrower", path=f"{path}.{name}", keyword="required", before=False, after=True)
+        yield SchemaChange(
+            grade="narrower", path=f"{path}.{name}", keyword="required", before=False, after=True
+        )
     for name in sorted(before - after):
-        yield Change(grade="wider", path=f"{path}.{name}", keyword="required", before=True, after=False)
+        yield SchemaChange(grade="wider", path=f"{path}.{name}", keyword="required", before=True, after=False)
 
 
-def _limits(old: JsonObject, new: JsonObject, path: str) -> Iterator[Change]:
+def _limits(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
     if _choices(new) is not None:
         yield _changed("narrower", path, "enum" if "enum" in new else "const", old, new)
     for keyword, sign in (*((each, 1) for each in _LOWER), *((each, -1) for each in _UPPER)):
@@ -283,16 +299,16 @@ def _mapping(value: Json) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 
-def _changed(grade: Grade, path: str, keyword: str, old: JsonObject, new: JsonObject) -> Change:
+def _changed(grade: Grade, path: str, keyword: str, old: JsonObject, new: JsonObject) -> SchemaChange:
     before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-    return Change(grade=grade, path=path, keyword=keyword, before=before, after=after)
+    return SchemaChange(grade=grade, path=path, keyword=keyword, before=before, after=after)
 
 
-def _breaks(found: tuple[Change, ...]) -> bool:
+def _breaks(found: tuple[SchemaChange, ...]) -> bool:
     return any(each.grade != "wider" for each in found)
 
 
-def _is_other(found: tuple[Change, ...]) -> bool:
+def _is_other(found: tuple[SchemaChange, ...]) -> bool:
     return any(each.grade == "other" for each in found)
 
 

@@ -10,7 +10,7 @@ from typing import get_args
 import orjson
 
 from toolcrib.model import Category, Deprecation, ResponseTime, Tool
-from toolcrib.schemas import BadSchema, compile_schema
+from toolcrib.schemas import InvalidSchema, compile_schema
 
 _PERMISSION = re.compile(r"[\w.-]+:[\w.-]+")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
@@ -115,7 +115,7 @@ def _notice(gone: Deprecation) -> Iterator[str]:
 def _examples(tool: Tool) -> Iterator[str]:
     try:
         schema = compile_schema(tool.input_schema)
-    except BadSchema as error:
+    except InvalidSchema as error:
         yield f"its parameters are no usable JSON Schema: {error}"
         return
     for number, example in enumerate(tool.examples, 1):

@@ -8,7 +8,7 @@ from toolcrib.model import Json, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ExampleRun:
     """One example that was run in a gateway, and what came of it."""
 
     example: int
@@ -19,10 +19,10 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ToolEvidence:
     """What was seen. Everything may be unknown: then it is not judged, or left to a person."""
 
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[ExampleRun, ...] = ()
     same_again: bool | None = None
     """Whether the first example, run twice, gave the same answer."""
     refusal: Result | None = None

@@ -56,7 +56,7 @@ def result_of(outcome: object) -> Result:
     if isinstance(outcome, Result):
         return outcome
     if not isinstance(outcome, ToolResult):
-        return _BLANK.but(data=_plain(outcome))
+        return _BLANK.replace(data=_plain(outcome))
     said = cast("ToolResult[Any]", outcome)
     if not _is_text(said.message):
         raise _broken(f"message is a text of at most {LONGEST_TEXT:,} characters")

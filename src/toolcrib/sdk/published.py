@@ -8,7 +8,7 @@ from json import dumps, loads
 from typing import Any, Literal, cast
 
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.sdk.compatibility import Change, answers, changes
+from toolcrib.sdk.compatibility import SchemaChange, answers, changes
 
 _SUCCESSOR = re.compile(r"(.+)-v(\d+)")
 _READ_ONLY = ("query", "analysis")
@@ -20,7 +20,7 @@ Version = tuple[int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class CompatibilityBreach:
     """One thing about a published tool. Only what is `short` fails a check."""
 
     level: Literal["short", "warning", "person"]
@@ -28,7 +28,7 @@ class Breach:
     message: str
 
 
-class BadPublished(ValueError):
+class InvalidPublishedFile(ValueError):
     """What was published cannot be read; the message says what to do."""
 
 
@@ -41,7 +41,9 @@ def read(text: str) -> JsonObject:
             return tools
     except (ValueError, TypeError, AttributeError, KeyError):
         pass  # told below, with what to do
-    raise BadPublished("it is not what `toolcrib check --publish` writes: take it from your history again")
+    raise InvalidPublishedFile(
+        "it is not what `toolcrib check --publish` writes: take it from your history again"
+    )
 
 
 def _is_sound(version: str, kept: JsonObject) -> bool:
@@ -78,11 +80,11 @@ def entry(tool: Tool) -> dict[str, Any]:
     return loads(dumps(said))
 
 
-def compare(kept: JsonObject, tools: Iterable[Tool], today: date) -> list[Breach]:
+def compare(kept: JsonObject, tools: Iterable[Tool], today: date) -> list[CompatibilityBreach]:
     """Say what has changed since it was published in a way that callers must not meet."""
     present = {tool.local: tool for tool in tools}
     names = {name for tool in present.values() for name in (tool.local, *tool.aliases)}
-    found: list[Breach] = []
+    found: list[CompatibilityBreach] = []
     for name, versions in sorted(kept.items()):
         latest = max(versions, key=_version)
         tool = present.get(name)
@@ -96,10 +98,12 @@ def compare(kept: JsonObject, tools: Iterable[Tool], today: date) -> list[Breach
     return found
 
 
-def _changed(tool: Tool, latest: str, before: JsonObject) -> Iterator[Breach]:
+def _changed(tool: Tool, latest: str, before: JsonObject) -> Iterator[CompatibilityBreach]:
     name, old, new = tool.local, _version(latest), _version(tool.version)
     if new < old:
-        yield Breach("short", name, f"is version {tool.version}, and {latest} is published: go on from there")
+        yield CompatibilityBreach(
+            "short", name, f"is version {tool.version}, and {latest} is published: go on from there"
+        )
         return
     found = _differences(before, entry(tool))
     other, narrower = (_told(found, grade) for grade in ("other", "narrower"))
@@ -107,16 +111,18 @@ def _changed(tool: Tool, latest: str, before: JsonObject) -> Iterator[Breach]:
         said = (
             f"offer it as {_next(name)} beside this one, and deprecate this one with that as its replacement"
         )
-        yield Breach("short", name, f"cannot be called as it was ({other}): {said}")
+        yield CompatibilityBreach("short", name, f"cannot be called as it was ({other}): {said}")
     elif narrower and new[0] == old[0]:
         said = f"make it version {old[0] + 1}.0.0, or offer it as {_next(name)} beside this one"
-        yield Breach("short", name, f"refuses what version {latest} took ({narrower}): {said}")
+        yield CompatibilityBreach("short", name, f"refuses what version {latest} took ({narrower}): {said}")
     elif found and new[:2] == old[:2]:
         said = f"make it at least version {old[0]}.{old[1] + 1}.0"
-        yield Breach("warning", name, f"is not what was published as {latest} ({_told(found)}): {said}")
+        yield CompatibilityBreach(
+            "warning", name, f"is not what was published as {latest} ({_told(found)}): {said}"
+        )
 
 
-def _differences(before: JsonObject, now: JsonObject) -> list[Change]:
+def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
     found = list(changes(before["inputSchema"], now["inputSchema"]))
     promised, given = before.get("outputSchema"), now["outputSchema"]
     if promised is not None and given is not None:
@@ -136,13 +142,13 @@ def _differences(before: JsonObject, now: JsonObject) -> list[Change]:
     return found
 
 
-def _vanished(name: str, before: JsonObject, names: set[str], today: date) -> Iterator[Breach]:
+def _vanished(name: str, before: JsonObject, names: set[str], today: date) -> Iterator[CompatibilityBreach]:
     if name in names or _is_over(before, today):
         return
     said = (
         f'give the tool that does its work aliases=["{name}"], or bring it back deprecated with a removalDate'
     )
-    yield Breach("short", name, f"was published and is gone: {said}")
+    yield CompatibilityBreach("short", name, f"was published and is gone: {said}")
 
 
 def _is_over(before: JsonObject, today: date) -> bool:
@@ -150,13 +156,15 @@ def _is_over(before: JsonObject, today: date) -> bool:
     return isinstance(day, str) and date.fromisoformat(day) <= today
 
 
-def _renamed(name: str, before: JsonObject, names: set[str]) -> Iterator[Breach]:
+def _renamed(name: str, before: JsonObject, names: set[str]) -> Iterator[CompatibilityBreach]:
     lost = [alias for alias in before["aliases"] if alias not in names]
     if lost:
-        yield Breach("short", name, f"was known as {', '.join(lost)} too: keep that among its aliases")
+        yield CompatibilityBreach(
+            "short", name, f"was known as {', '.join(lost)} too: keep that among its aliases"
+        )
 
 
-def _succeeds(tool: Tool, present: Mapping[str, Tool]) -> Iterator[Breach]:
+def _succeeds(tool: Tool, present: Mapping[str, Tool]) -> Iterator[CompatibilityBreach]:
     """A tool `…-v2` stands beside the one it follows, which says so, and tells how to move."""
     found = _SUCCESSOR.fullmatch(tool.local)
     if found is None:
@@ -167,12 +175,12 @@ def _succeeds(tool: Tool, present: Mapping[str, Tool]) -> Iterator[Breach]:
         return
     gone = present[older].deprecated
     if gone is None or gone.replacement is None or gone.replacement.rpartition(":")[2] != tool.local:
-        yield Breach(
+        yield CompatibilityBreach(
             "short", older, f'is followed by {tool.local}: deprecate it with replacement="{tool.local}"'
         )
     if older not in tool.description:
         said = f"tell how to move from {older}, in its description or in your notes on changes"
-        yield Breach("person", tool.local, f"follows {older}: {said}")
+        yield CompatibilityBreach("person", tool.local, f"follows {older}: {said}")
 
 
 def _next(name: str) -> str:
@@ -188,9 +196,9 @@ def _version(text: str) -> Version:
     return (int(found[1]), int(found[2]), int(found[3]), not found[4].startswith("-"))
 
 
-def _change(grade: Any, path: str, keyword: str, before: Json, after: Json) -> Change:
-    return Change(grade=grade, path=path, keyword=keyword, before=before, after=after)
+def _change(grade: Any, path: str, keyword: str, before: Json, after: Json) -> SchemaChange:
+    return SchemaChange(grade=grade, path=path, keyword=keyword, before=before, after=after)
 
 
-def _told(found: Iterable[Change], grade: str | None = None) -> str:
+def _told(found: Iterable[SchemaChange], grade: str | None = None) -> str:
     return "; ".join(str(each) for each in found if grade in (None, each.grade))

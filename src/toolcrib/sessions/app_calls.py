@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from toolcrib.model import Call, Progress, Report
-from toolcrib.sessions.user_events import Event, Hub
+from toolcrib.sessions.user_events import EventHub, UserEvent
 
 log = logging.getLogger(__name__)
 
@@ -16,10 +16,10 @@ PATIENCE = 1.0
 """How long a caller may take to hear of progress; one that takes longer hears of no more."""
 
 
-class Calls:
+class AppCalls:
     """By user and app: an app can speak of its own calls only, and only of those of the same user."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: EventHub) -> None:
         self._hub = hub
         self._running: dict[tuple[str, str], dict[str, Call]] = {}
 
@@ -54,7 +54,7 @@ class Calls:
         if call.report is not None and not await _reported(call.report, progress):
             mine = self._running.get((user, package), {})
             if mine.get(id) is call:
-                mine[id] = call.but(report=None)
+                mine[id] = call.replace(report=None)
         return True
 
     def _say(self, user: str, call: Call, state: str, progress: Progress | None = None) -> None:
@@ -64,7 +64,7 @@ class Calls:
         if progress is not None:
             more = {"done": progress.done, "total": progress.total, "message": progress.message}
             said |= {name: value for name, value in more.items() if value is not None}
-        self._hub.tell(user, Event("tool", said))
+        self._hub.tell(user, UserEvent("tool", said))
 
 
 async def _reported(report: Report, progress: Progress) -> bool:

@@ -5,13 +5,22 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from toolcrib.apps import messages
-from toolcrib.apps.errors import BadMessage
-from toolcrib.apps.parse import Foreground, Play, Release, Show, Silence, Subscribe, Working, heard
-from toolcrib.sessions.app_calls import Calls
-from toolcrib.sessions.app_state import Life
-from toolcrib.sessions.app_timeouts import Settings
-from toolcrib.sessions.socket import Socket
-from toolcrib.sessions.user_events import Event, Hub
+from toolcrib.apps.errors import InvalidMessage
+from toolcrib.apps.parse import (
+    DisplayMessage,
+    ForegroundMessage,
+    PlayMessage,
+    ProgressMessage,
+    ReleaseMessage,
+    StopAudioMessage,
+    SubscribeMessage,
+    heard,
+)
+from toolcrib.sessions.app_calls import AppCalls
+from toolcrib.sessions.app_state import AppStateMachine
+from toolcrib.sessions.app_timeouts import AppTimeouts
+from toolcrib.sessions.socket import AppSocket
+from toolcrib.sessions.user_events import EventHub, UserEvent
 
 log = logging.getLogger(__name__)
 
@@ -19,40 +28,40 @@ MOST_GARBLED = 10
 """How many messages of one connection may be no messages at all."""
 
 
-class Frames:
+class AppMessages:
     """Reads one connection after another to its end, each within its allowance."""
 
     def __init__(
         self,
-        settings: Settings,
-        hub: Hub,
-        calls: Calls,
+        settings: AppTimeouts,
+        hub: EventHub,
+        calls: AppCalls,
         *,
-        to_front: Callable[[Life], Awaitable[None]],
+        to_front: Callable[[AppStateMachine], Awaitable[None]],
         clock: Callable[[], float],
     ) -> None:
         self._settings, self._hub, self._calls = settings, hub, calls
         self._to_front, self._clock = to_front, clock
         self.ignored = 0
         """How many messages nobody had a use for: of unknown types, or not as they should be."""
-        self._ways: dict[type, Callable[[Life, Any], Awaitable[None]]] = {
-            Subscribe: self._subscribe,
-            Show: self._show,
-            Play: self._play,
-            Silence: self._silence,
-            Release: self._release,
-            Working: self._working,
-            Foreground: self._foreground,
+        self._ways: dict[type, Callable[[AppStateMachine, Any], Awaitable[None]]] = {
+            SubscribeMessage: self._subscribe,
+            DisplayMessage: self._show,
+            PlayMessage: self._play,
+            StopAudioMessage: self._silence,
+            ReleaseMessage: self._release,
+            ProgressMessage: self._working,
+            ForegroundMessage: self._foreground,
         }
 
-    async def read(self, life: Life, socket: Socket) -> None:
+    async def read(self, life: AppStateMachine, socket: AppSocket) -> None:
         """Take in all that comes over a connection, until it ends, is replaced, or is too much."""
         trouble = await self._listen(life, socket)
         if trouble is not None:
             log.warning("the connection of app %s is closed: %s", life.package, trouble[1])
             await socket.close(*trouble)
 
-    async def _listen(self, life: Life, socket: Socket) -> tuple[int, str] | None:
+    async def _listen(self, life: AppStateMachine, socket: AppSocket) -> tuple[int, str] | None:
         garbled = 0
         while (frame := await socket.receive()) is not None:
             if life.socket is not socket:
@@ -64,7 +73,7 @@ class Frames:
             life.touch()
             try:
                 message = messages.read(frame)
-            except BadMessage:
+            except InvalidMessage:
                 garbled += 1
                 if garbled > MOST_GARBLED:
                     return 1003, "too many messages that cannot be read"
@@ -72,10 +81,10 @@ class Frames:
             await self._take(life, message)
         return None
 
-    async def _take(self, life: Life, message: Any) -> None:
+    async def _take(self, life: AppStateMachine, message: Any) -> None:
         try:
             found = heard(message)
-        except BadMessage as fault:
+        except InvalidMessage as fault:
             self.ignored += 1
             log.debug("app %s sent a %s that is ignored: %s", life.package, message["type"][:100], fault)
             return
@@ -85,16 +94,16 @@ class Frames:
             return
         await way(life, found)
 
-    async def _subscribe(self, life: Life, said: Subscribe) -> None:
+    async def _subscribe(self, life: AppStateMachine, said: SubscribeMessage) -> None:
         life.streams = said.streams
 
-    async def _show(self, life: Life, said: Show) -> None:
+    async def _show(self, life: AppStateMachine, said: DisplayMessage) -> None:
         data: dict[str, Any] = {"packageName": life.package, "view": said.view, "layout": said.layout}
         if said.duration_ms is not None:
             data["durationMs"] = said.duration_ms
-        self._hub.tell(life.user, Event("display", data))
+        self._hub.tell(life.user, UserEvent("display", data))
 
-    async def _play(self, life: Life, said: Play) -> None:
+    async def _play(self, life: AppStateMachine, said: PlayMessage) -> None:
         error = None
         if said.text is None:
             error = "only speech can be played here"
@@ -102,17 +111,17 @@ class Frames:
             error = "no device is listening"
         else:
             data = {"packageName": life.package, "text": said.text, "volume": said.volume}
-            self._hub.tell(life.user, Event("speak", data))
+            self._hub.tell(life.user, UserEvent("speak", data))
         answer = messages.audio_play_response(
             life.session, request=said.request, success=error is None, error=error, now=self._clock()
         )
         if life.socket is not None:
             await life.socket.send(messages.encode(answer))
 
-    async def _silence(self, life: Life, said: Silence) -> None:
-        self._hub.tell(life.user, Event("speak", {"packageName": life.package, "text": "", "stop": True}))
+    async def _silence(self, life: AppStateMachine, said: StopAudioMessage) -> None:
+        self._hub.tell(life.user, UserEvent("speak", {"packageName": life.package, "text": "", "stop": True}))
 
-    async def _release(self, life: Life, said: Release) -> None:
+    async def _release(self, life: AppStateMachine, said: ReleaseMessage) -> None:
         # One that is asked to come while it is here gives up what it has, and opens it anew.
         if not life.attempt.recalled:
             socket = life.socket
@@ -120,9 +129,9 @@ class Frames:
             if socket is not None:
                 await socket.close(1000, "released")
 
-    async def _working(self, life: Life, said: Working) -> None:
+    async def _working(self, life: AppStateMachine, said: ProgressMessage) -> None:
         if not await self._calls.progress(life.user, life.package, said.call, said.progress):
             self.ignored += 1
 
-    async def _foreground(self, life: Life, said: Foreground) -> None:
+    async def _foreground(self, life: AppStateMachine, said: ForegroundMessage) -> None:
         await self._to_front(life)

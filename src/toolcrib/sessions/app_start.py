@@ -6,16 +6,16 @@ from functools import partial
 
 import anyio
 
-from toolcrib.apps.hardware import BadDevice, check_compatibility, device
-from toolcrib.egress.json_post import Forbidden
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.apps.hardware import InvalidDevice, check_compatibility, device
+from toolcrib.egress.json_post import UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import AppRecord, UserRecord
 from toolcrib.model import Device, Problem
-from toolcrib.sessions.app_state import Life
-from toolcrib.sessions.app_timeouts import Settings
-from toolcrib.sessions.start_attempt import Attempt, refusal, too_late, unavailable
-from toolcrib.sessions.task_runner import Background
+from toolcrib.sessions.app_state import AppStateMachine
+from toolcrib.sessions.app_timeouts import AppTimeouts
+from toolcrib.sessions.start_attempt import StartAttempt, refusal, too_late, unavailable
+from toolcrib.sessions.task_runner import TaskRunner
 from toolcrib.sessions.webhook import Webhooks, why
 
 log = logging.getLogger(__name__)
@@ -24,14 +24,14 @@ PAUSE = 0.3
 """Before an app that could not be reached is tried once more."""
 
 
-class Starting:
+class AppStarter:
     """Works in the background: whoever waits for an app may leave, and others still get it."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AppTimeouts,
         webhooks: Webhooks,
-        background: Background,
+        background: TaskRunner,
         *,
         find: Callable[[str], AppRecord | None],
         user: Callable[[str], Awaitable[UserRecord | None]],
@@ -52,15 +52,15 @@ class Starting:
         app = self._find(package)
         return app is not None and self._unfit(app, worn) is None
 
-    def begin(self, life: Life, app: AppRecord) -> None:
+    def begin(self, life: AppStateMachine, app: AppRecord) -> None:
         """Ask an app to come, for the first time."""
         self._call(life, app, tries=2)
 
-    def lost(self, life: Life, attempt: Attempt) -> None:
+    def lost(self, life: AppStateMachine, attempt: StartAttempt) -> None:
         """Give an app whose connection broke the time to come back, and then ask it to."""
         self._background.begin(partial(self._grace, life, attempt))
 
-    async def _grace(self, life: Life, attempt: Attempt) -> None:
+    async def _grace(self, life: AppStateMachine, attempt: StartAttempt) -> None:
         with anyio.move_on_after(self._settings.grace):
             await attempt.ended()
         if not life.revive(attempt):
@@ -72,11 +72,11 @@ class Starting:
         else:
             self._call(life, app, tries=1)
 
-    def _call(self, life: Life, app: AppRecord, *, tries: int) -> None:
+    def _call(self, life: AppStateMachine, app: AppRecord, *, tries: int) -> None:
         self._background.begin(partial(self._watch, life, life.attempt))
         self._background.begin(partial(self._ask, life, life.attempt, app, tries))
 
-    async def _watch(self, life: Life, attempt: Attempt) -> None:
+    async def _watch(self, life: AppStateMachine, attempt: StartAttempt) -> None:
         seconds = self._settings.activation
         attempt.limit.deadline = min(attempt.limit.deadline, anyio.current_time() + seconds)
         with attempt.limit:
@@ -84,7 +84,7 @@ class Starting:
         if attempt.open:
             self._fail(life, attempt, attempt.reason(too_late(life.package, seconds)))
 
-    async def _ask(self, life: Life, attempt: Attempt, app: AppRecord, tries: int) -> None:
+    async def _ask(self, life: AppStateMachine, attempt: StartAttempt, app: AppRecord, tries: int) -> None:
         # The answer is waited for even if the app has connected: some apps give it last, and one that
         # is hung up on may take that for a reason to stop.
         found: Problem | None = None
@@ -95,7 +95,7 @@ class Starting:
         if found is not None:
             self._fail(life, attempt, attempt.reason(found))
 
-    async def _unwanted(self, life: Life, app: AppRecord) -> Problem | None:
+    async def _unwanted(self, life: AppStateMachine, app: AppRecord) -> Problem | None:
         """Say why an app is not started after all: its user may have given it up since it was called.
 
         Whoever takes an app away stores that first and stops it then. What is stored now is therefore the
@@ -115,11 +115,11 @@ class Starting:
             return refusal("webhook", message, retryable=False)
         return self._unfit(app, worn(user))
 
-    async def _posted(self, attempt: Attempt, app: AppRecord, user: str, tries: int) -> Problem | None:
+    async def _posted(self, attempt: StartAttempt, app: AppRecord, user: str, tries: int) -> Problem | None:
         name = app.package
         try:
             reply = await self._webhooks.come(app, user)
-        except Forbidden as error:
+        except UrlForbidden as error:
             log.warning("the webhook of app %s is not called: %s", name, error)
             return refusal("webhook", f"{name} is at an address that may not be called", retryable=False)
         except NoConnection:
@@ -127,7 +127,7 @@ class Starting:
                 return refusal("webhook", f"the webhook of {name} cannot be reached", retryable=True)
             await anyio.sleep(PAUSE)
             return await self._posted(attempt, app, user, tries - 1)
-        except (HungUp, NotHttp):
+        except (ConnectionClosed, NotHttp):
             return refusal("webhook", f"the webhook of {name} broke off without an answer", retryable=True)
         status = reply.status
         if status < 400:
@@ -135,7 +135,7 @@ class Starting:
         message = f"the webhook of {name} answered {status}{why(reply)}"
         return refusal("webhook", message, retryable=status >= 500)
 
-    def _fail(self, life: Life, attempt: Attempt, found: Problem) -> None:
+    def _fail(self, life: AppStateMachine, attempt: StartAttempt, found: Problem) -> None:
         if attempt.open:
             log.warning("app %s did not start (%s): %s", life.package, found.stage, found.message)
             life.fail(attempt, found)
@@ -176,7 +176,7 @@ def worn(user: UserRecord | None) -> Device | None:
         return None
     try:
         return device(session.device)
-    except BadDevice:
+    except InvalidDevice:
         return None
 
 

@@ -8,9 +8,9 @@ import anyio
 
 from toolcrib.apps.messages import session_id
 from toolcrib.model import Problem
-from toolcrib.sessions.message_rate import Bucket
-from toolcrib.sessions.socket import Socket
-from toolcrib.sessions.start_attempt import Attempt, refusal
+from toolcrib.sessions.message_rate import MessageRate
+from toolcrib.sessions.socket import AppSocket
+from toolcrib.sessions.start_attempt import StartAttempt, refusal
 
 State = Literal["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]
 
@@ -43,14 +43,14 @@ class AppState:
         return asdict(self)
 
 
-class Life:
+class AppStateMachine:
     """From the first webhook until it has stopped. `hear` is told of every change, and why."""
 
     def __init__(
         self,
         user: str,
         package: str,
-        hear: Callable[["Life", str | None], None],
+        hear: Callable[["AppStateMachine", str | None], None],
         clock: Callable[[], float],
     ) -> None:
         self.user, self.package, self.session = user, package, session_id(user, package)
@@ -59,15 +59,15 @@ class Life:
         self.since = clock()
         self.foreground = self.activated = False
         self.error: str | None = None
-        self.socket: Socket | None = None
+        self.socket: AppSocket | None = None
         """Where it is connected; only while it runs."""
         self.streams: tuple[str, ...] = ()
         """What it has subscribed to."""
         self.changes = 0
         """How often there was something to tell it of its user, connected or not."""
-        self.attempt = Attempt()
+        self.attempt = StartAttempt()
         """What those wait for who need it."""
-        self.allowance = Bucket()
+        self.allowance = MessageRate()
         """How much it may say, over whichever connection: one that comes anew has no more for that."""
         self.over = anyio.Event()
         self.touch()
@@ -88,7 +88,7 @@ class Life:
 
     # --- what may happen to it ---
 
-    def begin(self, *, activated: bool) -> Attempt:
+    def begin(self, *, activated: bool) -> StartAttempt:
         """It is wanted."""
         self.activated = activated
         self._move("connecting")
@@ -99,7 +99,7 @@ class Life:
         """Whether it may connect now."""
         return self.state in ("connecting", "running", "grace_period", "resurrecting")
 
-    def arrive(self, socket: Socket) -> Socket | None:
+    def arrive(self, socket: AppSocket) -> AppSocket | None:
         """It has connected and is known; return the connection that this one replaces."""
         former, self.socket = self.socket, socket
         self.touch()
@@ -108,15 +108,15 @@ class Life:
         self.attempt.settle()
         return former
 
-    def drop(self, socket: Socket) -> Attempt | None:
+    def drop(self, socket: AppSocket) -> StartAttempt | None:
         """A connection broke; where it was the one in use, return what its coming back is waited for with."""
         if self.state != "running" or self.socket is not socket:
             return None
-        self.socket, self.attempt = None, Attempt()
+        self.socket, self.attempt = None, StartAttempt()
         self._move("grace_period", "the connection was lost")
         return self.attempt
 
-    def revive(self, attempt: Attempt) -> bool:
+    def revive(self, attempt: StartAttempt) -> bool:
         """It has not come back by itself; whether that is still so, and it is to be asked."""
         if self.state != "grace_period" or self.attempt is not attempt:
             return False
@@ -124,7 +124,7 @@ class Life:
         self._move("resurrecting", "it did not come back by itself")
         return True
 
-    def fail(self, attempt: Attempt, found: Problem) -> None:
+    def fail(self, attempt: StartAttempt, found: Problem) -> None:
         """It did not come; nothing happens where it has, or where it is over anyway."""
         if self.attempt is not attempt or self.state not in ("connecting", "resurrecting"):
             return

@@ -3,31 +3,31 @@
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
-from toolcrib.sessions.app_state import AppState, Life
+from toolcrib.sessions.app_state import AppState, AppStateMachine
 
 MOST_FAILED = 1_000
 """How many failed starts are remembered; of more, the oldest are forgotten."""
 
 
-class Lives:
+class AppStates:
     """A user without apps is not kept."""
 
     def __init__(self) -> None:
-        self._users: dict[str, dict[str, Life]] = {}
+        self._users: dict[str, dict[str, AppStateMachine]] = {}
         self._failed: OrderedDict[tuple[str, str], AppState] = OrderedDict()
-        self.expected: set[Life] = set()
+        self.expected: set[AppStateMachine] = set()
         """Those that were asked to connect and have not yet."""
 
-    def get(self, user: str, package: str) -> Life | None:
+    def get(self, user: str, package: str) -> AppStateMachine | None:
         """Return one app, unless it is stopped."""
         apps = self._users.get(user)
         return None if apps is None else apps.get(package)
 
-    def of(self, user: str) -> tuple[Life, ...]:
+    def of(self, user: str) -> tuple[AppStateMachine, ...]:
         """Return a user's apps that are not stopped."""
         return tuple(self._users.get(user, {}).values())
 
-    def __iter__(self) -> Iterator[Life]:
+    def __iter__(self) -> Iterator[AppStateMachine]:
         """Go over all apps there are now, whatever becomes of them meanwhile."""
         return iter([life for apps in self._users.values() for life in apps.values()])
 
@@ -35,12 +35,12 @@ class Lives:
         """How many users have apps that are not stopped."""
         return len(self._users)
 
-    def add(self, life: Life) -> None:
+    def add(self, life: AppStateMachine) -> None:
         """Take in an app that is wanted."""
         self._failed.pop((life.user, life.package), None)
         self._users.setdefault(life.user, {})[life.package] = life
 
-    def changed(self, life: Life) -> None:
+    def changed(self, life: AppStateMachine) -> None:
         """Take note of a change; let go of one that has stopped."""
         if life.state in ("connecting", "resurrecting"):
             self.expected.add(life)
@@ -49,7 +49,7 @@ class Lives:
         if life.state == "stopped":
             self._drop(life)
 
-    def _drop(self, life: Life) -> None:
+    def _drop(self, life: AppStateMachine) -> None:
         apps = self._users[life.user]
         del apps[life.package]
         if not apps:

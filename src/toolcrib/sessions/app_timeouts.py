@@ -6,7 +6,7 @@ from toolcrib.slots import DEFAULT_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AppTimeouts:
     """All times in seconds."""
 
     activation: float = 10.0

@@ -7,16 +7,16 @@ from hmac import compare_digest
 import anyio
 
 from toolcrib.apps import messages
-from toolcrib.apps.errors import BadMessage
-from toolcrib.apps.parse import Init, heard
+from toolcrib.apps.errors import InvalidMessage
+from toolcrib.apps.parse import InitMessage, heard
 from toolcrib.apps.signature import digest
 from toolcrib.interfaces import AppRecord, UserRecord
 from toolcrib.model import JsonObject
 from toolcrib.sessions.app_start import spoken, worn
-from toolcrib.sessions.app_state import Life
-from toolcrib.sessions.app_states import Lives
-from toolcrib.sessions.app_timeouts import Settings
-from toolcrib.sessions.socket import Socket
+from toolcrib.sessions.app_state import AppStateMachine
+from toolcrib.sessions.app_states import AppStates
+from toolcrib.sessions.app_timeouts import AppTimeouts
+from toolcrib.sessions.socket import AppSocket
 from toolcrib.sessions.start_attempt import refusal
 from toolcrib.slots import Slots
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _NOBODY = digest("")
 """What the key of an app that does not exist is compared with, so that it takes as long."""
 _NOTHING: JsonObject = {}
-Rejected = Callable[[str], Awaitable[None]]
+HandshakeRejected = Callable[[str], Awaitable[None]]
 """Told the package of an app that has shown a wrong key, before the app is."""
 _TRY_LATER = 1013
 _CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
@@ -42,13 +42,13 @@ class _Refused(Exception):
         self.code, self.close = code, _CLOSES.get(code, close)
 
 
-class Door:
+class AppHandshake:
     """Knows an app by its key and the session it names, which must be one that is wanted."""
 
     def __init__(
         self,
-        settings: Settings,
-        lives: Lives,
+        settings: AppTimeouts,
+        lives: AppStates,
         *,
         find: Callable[[str], AppRecord | None],
         user: Callable[[str], Awaitable[UserRecord | None]],
@@ -57,10 +57,12 @@ class Door:
         self._settings, self._lives, self._clock = settings, lives, clock
         self._find, self._user = find, user
         self._slots = Slots(settings.sockets, settings.share)
-        self._owners: dict[Socket, str] = {}
+        self._owners: dict[AppSocket, str] = {}
         """The connections of known apps, each with the key its app belongs to."""
 
-    async def enter(self, socket: Socket, rejected: Rejected | None = None) -> Life | None:
+    async def enter(
+        self, socket: AppSocket, rejected: HandshakeRejected | None = None
+    ) -> AppStateMachine | None:
         """Let an app in, and say so; None where it was sent away, and told why."""
         # How many may wait here to say whose they are is for the face to bound: it sends the oldest away,
         # so that no number of silent ones keeps an app out.
@@ -75,13 +77,13 @@ class Door:
             await socket.close(refused.close, str(refused))
             return None
 
-    def left(self, socket: Socket) -> None:
+    def left(self, socket: AppSocket) -> None:
         """Take note that a connection has ended, known or not."""
         owner = self._owners.pop(socket, None)
         if owner is not None:
             self._slots.release(owner)
 
-    async def _known(self, socket: Socket) -> Life:
+    async def _known(self, socket: AppSocket) -> AppStateMachine:
         init = await self._first(socket)
         life = self._session(init)
         owner = self._prove(init, life)
@@ -96,7 +98,7 @@ class Door:
             await former.close(1000, "replaced by a newer connection")
         return life
 
-    def _count(self, socket: Socket, owner: str, life: Life) -> None:
+    def _count(self, socket: AppSocket, owner: str, life: AppStateMachine) -> None:
         """Count a connection for the key its app belongs to; one that replaces another is let in anyway."""
         if life.socket is not None:
             self._slots.retake(owner)
@@ -104,7 +106,7 @@ class Door:
             raise _Refused("too many connections of apps that belong to this key", close=_TRY_LATER)
         self._owners[socket] = owner
 
-    async def _first(self, socket: Socket) -> Init:
+    async def _first(self, socket: AppSocket) -> InitMessage:
         frame: str | bytes | None = None
         with anyio.move_on_after(self._settings.first_frame) as limit:
             frame = await socket.receive()
@@ -117,19 +119,19 @@ class Door:
             raise _Refused("the message is too large", close=1009)
         try:
             found = heard(messages.read(frame))
-        except BadMessage as fault:
+        except InvalidMessage as fault:
             raise _Refused(f"the first message cannot be read: {fault}") from None
-        if not isinstance(found, Init):
+        if not isinstance(found, InitMessage):
             raise _Refused(f"the first message must be {messages.CONNECTION_INIT}")
         return found
 
-    def _session(self, init: Init) -> Life | None:
+    def _session(self, init: InitMessage) -> AppStateMachine | None:
         end = f"-{init.package}"
         if not init.session.endswith(end):
             return None
         return self._lives.get(init.session.removesuffix(end), init.package)
 
-    def _prove(self, init: Init, life: Life | None) -> str:
+    def _prove(self, init: InitMessage, life: AppStateMachine | None) -> str:
         """Return the key that an app belongs to, once it has shown its own."""
         app = self._find(init.package)
         kept = app.digest if app is not None else None
@@ -142,7 +144,7 @@ class Door:
         refused.package = init.package
         raise refused
 
-    async def _ack(self, life: Life) -> str:
+    async def _ack(self, life: AppStateMachine) -> str:
         try:
             user = await self._latest(life)
         except Exception as error:  # boundary: whatever the store raises, the app is told and sent away
@@ -162,7 +164,7 @@ class Door:
         )
         return messages.encode(said)
 
-    async def _latest(self, life: Life) -> UserRecord | None:
+    async def _latest(self, life: AppStateMachine) -> UserRecord | None:
         """Read a user; once more where something changes meanwhile, which it could not be told yet."""
         while True:
             before = life.changes

@@ -9,7 +9,7 @@ _BYTES = 4_096
 """A message of more bytes counts for several."""
 
 
-class Bucket:
+class MessageRate:
     """One app's allowance, for one user."""
 
     def __init__(self) -> None:

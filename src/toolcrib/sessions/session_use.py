@@ -7,8 +7,8 @@ import anyio
 
 from toolcrib.clock import Clock
 from toolcrib.errors import Refused, ToolcribError
-from toolcrib.interfaces import Users
-from toolcrib.sessions.user_sessions import Sessions
+from toolcrib.interfaces import StoredUsers
+from toolcrib.sessions.user_sessions import UserSessions
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class SessionUse:
     `idle` are the seconds after which an unused session ends; None for never.
     """
 
-    def __init__(self, users: Users, sessions: Sessions, clock: Clock, idle: float | None) -> None:
+    def __init__(self, users: StoredUsers, sessions: UserSessions, clock: Clock, idle: float | None) -> None:
         self._users, self._sessions, self._clock, self._idle = users, sessions, clock, idle
         self._last: dict[str, float] = {}
         self._stored: dict[str, float] = {}

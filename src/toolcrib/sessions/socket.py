@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Socket(Protocol):
+class AppSocket(Protocol):
     """Messages to and from an app; the face that listens makes it."""
 
     async def receive(self) -> str | bytes | None:

@@ -11,7 +11,7 @@ PATIENCE = 1.0
 """How long the right connection may still take after a wrong one, once the webhook has been answered."""
 
 
-class Attempt:
+class StartAttempt:
     """Begins when an app is asked to come, or is expected back."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from anyio.abc import TaskGroup
 log = logging.getLogger(__name__)
 
 
-class Background:
+class TaskRunner:
     """Open while somebody runs it; what is begun at another time does not happen."""
 
     def __init__(self) -> None:

@@ -23,22 +23,22 @@ MOST_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class UserEvent:
     """Something an app shows or says, how far a tool call is, or how an app is doing."""
 
     kind: Kind
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-class Listener:
+class EventListener:
     """The events of one user from now on. One that is too slow loses the oldest, and is told how many."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Event, int]] = deque()
+        self._waiting: deque[tuple[UserEvent, int]] = deque()
         self._lost = self._bytes = 0
         self._stir = anyio.Event()
 
-    def hear(self, event: Event, size: int) -> None:
+    def hear(self, event: UserEvent, size: int) -> None:
         """Take an event of so many bytes in."""
         self._waiting.append((event, size))
         self._bytes += size
@@ -47,42 +47,42 @@ class Listener:
             self._lost += 1
         self._stir.set()
 
-    def _take(self) -> Event:
+    def _take(self) -> UserEvent:
         event, size = self._waiting.popleft()
         self._bytes -= size
         return event
 
-    def __aiter__(self) -> "Listener":
+    def __aiter__(self) -> "EventListener":
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> UserEvent:
         """Return the next event, which may be a while."""
         while not self._waiting:
             self._stir = anyio.Event()
             await self._stir.wait()
         if self._lost:
             lost, self._lost = self._lost, 0
-            return Event("app", {"lost": lost})
+            return UserEvent("app", {"lost": lost})
         return self._take()
 
 
-class Hub:
+class EventHub:
     """Who listens to whom. A user to whom nobody listens costs nothing."""
 
     def __init__(self, share: float = DEFAULT_SHARE) -> None:
         self._share = share
-        self._listeners: dict[str, list[Listener]] = {}
+        self._listeners: dict[str, list[EventListener]] = {}
         self._slots: dict[str, Slots] = {}
         """By user: the limit of listeners is one user's, and divided among the keys that listen."""
 
     @asynccontextmanager
-    async def listen(self, user: str, principal: str) -> AsyncGenerator[Listener]:
+    async def listen(self, user: str, principal: str) -> AsyncGenerator[EventListener]:
         """Give what a user's device is to show and say, for as long as this is open."""
         slots = self._slots.setdefault(user, Slots(MOST_LISTENERS, self._share))
         if not slots.take(principal):
             message = f"{slots.used} devices listen already; {slots.per_principal} of one key may"
             raise Refused("OVERLOADED", message)
-        listeners, listener = self._listeners.setdefault(user, []), Listener()
+        listeners, listener = self._listeners.setdefault(user, []), EventListener()
         listeners.append(listener)
         try:
             yield listener
@@ -92,7 +92,7 @@ class Hub:
             if not listeners:
                 del self._listeners[user], self._slots[user]
 
-    def tell(self, user: str, event: Event) -> None:
+    def tell(self, user: str, event: UserEvent) -> None:
         """Pass an event on to all who listen."""
         listeners = self._listeners.get(user)
         if not listeners:

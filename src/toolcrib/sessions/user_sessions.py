@@ -13,44 +13,44 @@ from toolcrib.apps import messages
 from toolcrib.errors import Refused
 from toolcrib.interfaces import AppRecord, SessionRecord, UserRecord
 from toolcrib.model import Call, Device, JsonObject
-from toolcrib.sessions.app_calls import Calls
-from toolcrib.sessions.app_messages import Frames
-from toolcrib.sessions.app_start import Starting, worn
-from toolcrib.sessions.app_state import AppState, Life
-from toolcrib.sessions.app_states import Lives
-from toolcrib.sessions.app_timeouts import Settings
-from toolcrib.sessions.handshake import Door, Rejected
-from toolcrib.sessions.socket import Socket
+from toolcrib.sessions.app_calls import AppCalls
+from toolcrib.sessions.app_messages import AppMessages
+from toolcrib.sessions.app_start import AppStarter, worn
+from toolcrib.sessions.app_state import AppState, AppStateMachine
+from toolcrib.sessions.app_states import AppStates
+from toolcrib.sessions.app_timeouts import AppTimeouts
+from toolcrib.sessions.handshake import AppHandshake, HandshakeRejected
+from toolcrib.sessions.socket import AppSocket
 from toolcrib.sessions.stream_matching import matching
-from toolcrib.sessions.task_runner import Background
-from toolcrib.sessions.user_events import Event, Hub, Listener
-from toolcrib.sessions.webhook import Sends, Webhooks, known
+from toolcrib.sessions.task_runner import TaskRunner
+from toolcrib.sessions.user_events import EventHub, EventListener, UserEvent
+from toolcrib.sessions.webhook import PostsJson, Webhooks, known
 
 _ROUNDS = 20
 """How often in the idle time it is looked who has been idle for so long."""
 
 
-class Sessions:
+class UserSessions:
     """Users' apps. `find` knows every app, `user` reads all there is of a user, `post` reaches webhooks."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AppTimeouts,
         *,
         find: Callable[[str], AppRecord | None],
         user: Callable[[str], Awaitable[UserRecord | None]],
-        post: Sends,
+        post: PostsJson,
         clock: Callable[[], float] = time,
     ) -> None:
         self.settings = settings
         self._find, self._user, self._clock = find, user, clock
-        self._hub, self._lives = Hub(settings.share), Lives()
-        self._calls = Calls(self._hub)
+        self._hub, self._lives = EventHub(settings.share), AppStates()
+        self._calls = AppCalls(self._hub)
         self._webhooks = Webhooks(post, clock)
-        self._background = Background()
-        self._starting = Starting(settings, self._webhooks, self._background, find=find, user=user)
-        self._door = Door(settings, self._lives, find=find, user=user, clock=clock)
-        self._frames = Frames(settings, self._hub, self._calls, to_front=self._to_front, clock=clock)
+        self._background = TaskRunner()
+        self._starting = AppStarter(settings, self._webhooks, self._background, find=find, user=user)
+        self._door = AppHandshake(settings, self._lives, find=find, user=user, clock=clock)
+        self._frames = AppMessages(settings, self._hub, self._calls, to_front=self._to_front, clock=clock)
 
     @property
     def address(self) -> str | None:
@@ -141,22 +141,22 @@ class Sessions:
         caused = life is None
         if life is None:
             app = self._starting.check(package, device)
-            life = Life(user, package, self._changed, self._clock)
+            life = AppStateMachine(user, package, self._changed, self._clock)
             self._lives.add(life)
             life.begin(activated=activated)
             self._starting.begin(life, app)
         await life.attempt.wait()
         return caused
 
-    def _changed(self, life: Life, reason: str | None) -> None:
+    def _changed(self, life: AppStateMachine, reason: str | None) -> None:
         self._lives.changed(life)
         self._tell_state(life, reason)
 
-    def _tell_state(self, life: Life, reason: str | None) -> None:
+    def _tell_state(self, life: AppStateMachine, reason: str | None) -> None:
         said = {"packageName": life.package, "state": life.state}
-        self._hub.tell(life.user, Event("app", said if reason is None else {**said, "reason": reason}))
+        self._hub.tell(life.user, UserEvent("app", said if reason is None else {**said, "reason": reason}))
 
-    async def _stop(self, life: Life, reason: str) -> bool:
+    async def _stop(self, life: AppStateMachine, reason: str) -> bool:
         if not await self._close(life, reason):
             return False
         app = self._find(life.package)
@@ -164,7 +164,7 @@ class Sessions:
             self._background.begin(partial(self._webhooks.go, app, life.user, reason))
         return True
 
-    async def _close(self, life: Life, reason: str, *, code: int = 1000) -> bool:
+    async def _close(self, life: AppStateMachine, reason: str, *, code: int = 1000) -> bool:
         socket = life.socket
         if not life.leave(reason):
             return False
@@ -177,7 +177,7 @@ class Sessions:
             life.end(reason)
         return True
 
-    async def _to_front(self, life: Life) -> None:
+    async def _to_front(self, life: AppStateMachine) -> None:
         app = self._find(life.package)
         if app is None or app.app_type != "standard" or life.state != "running" or life.foreground:
             return
@@ -237,13 +237,13 @@ class Sessions:
                 told += 1
         return told
 
-    async def _send(self, life: Life, message: JsonObject) -> None:
+    async def _send(self, life: AppStateMachine, message: JsonObject) -> None:
         if life.socket is not None:
             await life.socket.send(messages.encode(message))
 
     # --- what they say ---
 
-    async def accept(self, socket: Socket, rejected: Rejected | None = None) -> None:
+    async def accept(self, socket: AppSocket, rejected: HandshakeRejected | None = None) -> None:
         """Serve a connection to its end; an app that is cut off has some time to come back.
 
         `rejected` is told the package of an app that shows a wrong key, before the app is.
@@ -255,7 +255,7 @@ class Sessions:
         finally:
             self._door.left(socket)
 
-    async def _read(self, life: Life, socket: Socket) -> None:
+    async def _read(self, life: AppStateMachine, socket: AppSocket) -> None:
         try:
             await self._frames.read(life, socket)
         finally:
@@ -279,16 +279,16 @@ class Sessions:
         lives = (life for life in self._lives if life.last >= since or self._busy(life))
         return {life.user for life in lives} | set(self._hub)
 
-    def _busy(self, life: Life) -> bool:
+    def _busy(self, life: AppStateMachine) -> bool:
         return self._calls.busy(life.user, life.package)
 
     # --- who listens ---
 
-    def listen(self, user: str, principal: str) -> AbstractAsyncContextManager[Listener]:
+    def listen(self, user: str, principal: str) -> AbstractAsyncContextManager[EventListener]:
         """Give what a user's device is to show and say, for as long as this is open."""
         return self._hub.listen(user, principal)
 
-    def tell(self, user: str, event: Event) -> None:
+    def tell(self, user: str, event: UserEvent) -> None:
         """Pass an event on to a user's device."""
         self._hub.tell(user, event)
 

@@ -8,22 +8,22 @@ import anyio
 from toolcrib.apps import messages
 from toolcrib.apps.error_text import complaint
 from toolcrib.apps.signature import proof
-from toolcrib.egress.json_post import Reply, TooLarge
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import AddressGiver, JsonObject
-from toolcrib.schemas.json_parsing import BadJson, parse
+from toolcrib.schemas.json_parsing import InvalidJson, parse
 
 STOP_SECONDS = 3.0
 """How long an app may take to be told that it is to stop."""
 _MOST_BYTES = 64 << 10
-_TAKEN = Reply(200, "", b"")
+_TAKEN = PostResponse(200, "", b"")
 _LONGEST_WORDS = 300
 _REASONS = ("user_disabled", "system_stop", "error")
 """Why apps are stopped, in words they know."""
 
 
-class Sends(Protocol):
+class PostsJson(Protocol):
     """The way out: `egress.posting.Post`."""
 
     async def send(
@@ -34,7 +34,7 @@ class Sends(Protocol):
         *,
         most_bytes: int,
         giver: AddressGiver | None = "other",
-    ) -> Reply:
+    ) -> PostResponse:
         """Post a body of JSON to a URL, judged by who gave it, and return the answer."""
         ...
 
@@ -42,14 +42,14 @@ class Sends(Protocol):
 class Webhooks:
     """Posts, signed with what only we and the app can know of its key."""
 
-    def __init__(self, post: Sends, clock: Callable[[], float]) -> None:
+    def __init__(self, post: PostsJson, clock: Callable[[], float]) -> None:
         self._post, self._clock = post, clock
         self.address: str | None = None
         """Where apps reach us, by HTTP."""
         self._leaving: dict[str, anyio.Event] = {}
         """Sessions that are being told to stop: what comes next for them must not overtake that."""
 
-    async def come(self, app: AppRecord, user: str) -> Reply:
+    async def come(self, app: AppRecord, user: str) -> PostResponse:
         """Ask an app to open a session with a user; return what it answers."""
         session = messages.session_id(user, app.package)
         if (leaving := self._leaving.get(session)) is not None:
@@ -69,28 +69,28 @@ class Webhooks:
                     user,
                     messages.stop_request(session, user, reason=known(reason), now=self._clock()),
                 )
-        except (NoConnection, HungUp, NotHttp):
+        except (NoConnection, ConnectionClosed, NotHttp):
             return
         finally:
             leaving.set()
             if self._leaving.get(session) is leaving:
                 del self._leaving[session]
 
-    async def _send(self, app: AppRecord, user: str, message: JsonObject) -> Reply:
+    async def _send(self, app: AppRecord, user: str, message: JsonObject) -> PostResponse:
         body = messages.encode(message).encode()
         headers = proof(app.digest, app.signing, user=user, tool="", body=body, now=self._clock())
         try:
             url = f"{(app.public_url or '').rstrip('/')}/webhook"
             return await self._post.send(url, body, headers, most_bytes=_MOST_BYTES, giver=app.url_giver)
-        except TooLarge:
+        except PostResponseTooLarge:
             return _TAKEN  # errors are cut, never too large; and what an app says otherwise nobody reads
 
 
-def why(reply: Reply) -> str:
+def why(reply: PostResponse) -> str:
     """Return an app's own words for not coming, to be put after ours; nothing where it has none."""
     try:
         said = parse(reply.body)
-    except BadJson:
+    except InvalidJson:
         return ""
     found = complaint(cast("JsonObject", said))[0] if type(said) is dict else ""
     return f": {found[:_LONGEST_WORDS]}" if found else ""

@@ -10,7 +10,7 @@ from typing import Any, cast
 import anyio
 
 from toolcrib.errors import ToolcribError
-from toolcrib.interfaces import Handler, Link, Offer, Outcome
+from toolcrib.interfaces import Handler, Offer, Outcome, SourceLink
 from toolcrib.model import Call, Family, Result, Tool
 from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
@@ -63,7 +63,7 @@ class Functions:
         """The first half of its tools' names."""
         return self._id
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         """Offer the tools, then wait to be cancelled and let go of what they hold."""
         link.up(Offer(tools=self._offer))
         try:

@@ -54,7 +54,7 @@ class Activate:
             if not self.is_up(tool.keeper):
                 await self._wake(call)
             started = ready is not None and await ready(call)
-        return await proceed(call.but(activated=True) if started else call)
+        return await proceed(call.replace(activated=True) if started else call)
 
     async def _wake(self, call: Call) -> None:
         source = call.tool.keeper

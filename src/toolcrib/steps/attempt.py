@@ -8,7 +8,7 @@ from typing import cast
 
 from toolcrib.errors import Lost, Refused
 from toolcrib.interfaces import Handler, Stage, is_not_begun
-from toolcrib.model import Call, Overheard, Result, Tool
+from toolcrib.model import Call, ObservedChannel, Result, Tool
 
 BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
 RETRY_SECONDS = 2.0
@@ -102,7 +102,7 @@ class Attempt:
             try_ = watch.begin(limit, call.deadline)
             channel = None if local else call.channel
             if channel is not None and channel.capabilities:
-                call = call.but(channel=Overheard(channel, try_.stand_still, try_.go_on))
+                call = call.replace(channel=ObservedChannel(channel, try_.stand_still, try_.go_on))
             try:
                 return await proceed(call)
             except asyncio.CancelledError as error:

@@ -8,7 +8,7 @@ import anyio
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
 from toolcrib.interfaces import Handler, Stage
-from toolcrib.model import Call, Overheard, Result, Tool
+from toolcrib.model import Call, ObservedChannel, Result, Tool
 
 BreakerState = Literal["closed", "open", "half_open"]
 Verdict = Literal["good", "bad", "neither"]
@@ -146,7 +146,7 @@ class _Circuit:
         """A source that asks something is well: others need not wait until somebody has answered it."""
         if call.channel is None:
             return call
-        return call.but(channel=Overheard(call.channel, lambda: self._conclude(call, "good")))
+        return call.replace(channel=ObservedChannel(call.channel, lambda: self._conclude(call, "good")))
 
     def _conclude(self, call: Call, verdict: Verdict) -> None:
         if self._probing is not call:

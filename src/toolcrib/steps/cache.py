@@ -9,7 +9,7 @@ from time import time
 import orjson
 
 from toolcrib.interfaces import Handler, Shared, Stage
-from toolcrib.model import Call, Channel, Overheard, Result, Tool
+from toolcrib.model import Call, Channel, ObservedChannel, Result, Tool
 
 _LARGEST = 1024 * 1024
 
@@ -34,7 +34,7 @@ class Cache:
             key = _key(call)
             kept = await self.shared.recall(key)
             if kept is not None:
-                return kept.but(cached=True)
+                return kept.replace(cached=True)
             ask = partial(self._ask, call, proceed, key, ttl)
             channel = None if local else call.channel
             return await (ask(channel) if channel and channel.capabilities else self._together(key, ask))
@@ -46,7 +46,7 @@ class Cache:
         result, by_another = await self.shared.once(key, ask)
         if not by_another:
             return result
-        return result.but(cached=True) if result.ask is None else await ask()
+        return result.replace(cached=True) if result.ask is None else await ask()
 
     async def _ask(
         self, call: Call, proceed: Handler, key: str, ttl: float, channel: Channel | None = None
@@ -54,7 +54,7 @@ class Cache:
         """Ask and keep the answer, unless it is this caller's alone: it was asked something meanwhile."""
         asked: list[bool] = []
         if channel is not None:
-            call = call.but(channel=Overheard(channel, lambda: asked.append(True)))
+            call = call.replace(channel=ObservedChannel(channel, lambda: asked.append(True)))
         result = await proceed(call)
         if not asked and _keepable(result):
             await self.shared.keep(key, _own(result), ttl)
@@ -76,7 +76,7 @@ def _key(call: Call) -> str:
 def _own(result: Result) -> Result:
     """What is kept: shared with nobody, whatever is done to the answer that is given now."""
     data = orjson.loads(result.encoded) if result.encoded else result.data
-    return result.but(data=data, made=time())
+    return result.replace(data=data, made=time())
 
 
 def _keepable(result: Result) -> bool:

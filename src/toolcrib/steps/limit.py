@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import ceil
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Demand, Handler, Shared, Stage
+from toolcrib.interfaces import Handler, RateDemand, Shared, Stage
 from toolcrib.model import Call, RateLimit, Result, Tool
 
 _MOST_CALLERS = 256
@@ -36,8 +36,8 @@ class Limit:
         plans = tuple((f":{what}", rate.max_calls, rate.window_ms / 1000) for what, rate in rates)
 
         @lru_cache(maxsize=_MOST_CALLERS)
-        def demands(who: str) -> tuple[Demand, ...]:
-            return tuple(Demand(who + what, calls, window) for what, calls, window in plans)
+        def demands(who: str) -> tuple[RateDemand, ...]:
+            return tuple(RateDemand(who + what, calls, window) for what, calls, window in plans)
 
         async def limit(call: Call, proceed: Handler) -> Result:
             wait = await self.shared.take(demands(call.caller.id))

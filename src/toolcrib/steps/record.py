@@ -7,7 +7,7 @@ from time import perf_counter
 
 from toolcrib.errors import problem
 from toolcrib.interfaces import Handler, Outcome, Recorder, Stage
-from toolcrib.model import Call, Origin, Overheard, Result, Tool
+from toolcrib.model import Call, ObservedChannel, Origin, Result, Tool
 
 _GONE = Result(problem=problem("CANCELLED", "the caller went away"))
 
@@ -56,7 +56,7 @@ class Record:
         watch = _Stopwatch()
         if self.running is not None:
             self.running[call.id] = call, watch.began
-        heard = call.but(channel=Overheard(channel, watch.stop, watch.start))
+        heard = call.replace(channel=ObservedChannel(channel, watch.stop, watch.start))
         try:
             result = await proceed(heard)
         except BaseException:  # as above
@@ -69,7 +69,7 @@ class Record:
 async def _flagged(wants: Callable[[Origin], bool], stage: Stage, call: Call, proceed: Handler) -> Result:
     """Say in the trace first whether it is kept, so that the servers a call reaches do as we do."""
     wanted = wants(call.origin)
-    return await stage(call.but(origin=call.origin.but(sampled=wanted)), proceed)
+    return await stage(call.replace(origin=call.origin.replace(sampled=wanted)), proceed)
 
 
 def _announced(begun: Callable[[Call], None], stage: Stage, call: Call, proceed: Handler) -> Outcome:

@@ -12,7 +12,7 @@ import anyio
 from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
 from toolcrib.formats import stored_results
-from toolcrib.interfaces import Handler, Outcome, ReplayRow, Replays, Stage, is_not_begun
+from toolcrib.interfaces import Handler, Outcome, ReplayRow, Stage, StoredReplays, is_not_begun
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
 from toolcrib.quotas import BoundedReplays, ReplayQuota
 
@@ -136,7 +136,7 @@ class Replay:
     What the answer says is what the key does: one that may be tried again frees it, any other is kept.
     """
 
-    replays: Replays
+    replays: StoredReplays
     mark: str
     """What this gateway signs its claims with."""
     is_gone: Callable[[str], bool]
@@ -213,7 +213,7 @@ class Replay:
         if found.answer is not None:
             result = stored_results.read(found.answer)
             age = max(0.0, self.clock.now() - found.at)
-            return result.but(made=time() - age, meta={**result.meta, REPLAYED: True})
+            return result.replace(made=time() - age, meta={**result.meta, REPLAYED: True})
         if self._runs(found):
             said = "a call with this idempotency key is still running; ask again for its answer"
             raise Refused("IN_PROGRESS", said, retry_after=_PAUSE)

@@ -31,11 +31,13 @@ class Shape:
                 size += _rest(result)
             if result.problem is not None:
                 # What failed has failed, however much the tool says about it.
-                return result if size <= self.result_bytes else result.but(content=(), meta={})
+                return result if size <= self.result_bytes else result.replace(content=(), meta={})
             if size > self.result_bytes:
                 cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
                 raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {cap}")
-            return result if result.message or result.ask is not None else result.but(message=speak(result))
+            return (
+                result if result.message or result.ask is not None else result.replace(message=speak(result))
+            )
 
         return shape
 

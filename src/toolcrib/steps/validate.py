@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Tool
-from toolcrib.schemas import Fault, compile_schema
+from toolcrib.schemas import ValidationFault, compile_schema
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Validate:
         return validate
 
 
-def _refusal(tool: Tool, faults: tuple[Fault, ...]) -> Refused:
+def _refusal(tool: Tool, faults: tuple[ValidationFault, ...]) -> Refused:
     said = "; ".join(fault.message for fault in faults)
     details = {"faults": [{"path": fault.path, "expected": fault.expected} for fault in faults]}
     return Refused("INVALID_ARGUMENTS", f"{tool.name}: {said}", path=faults[0].path, details=details)

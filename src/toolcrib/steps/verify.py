@@ -50,7 +50,7 @@ class Verify:
                 # Without what came instead: it may be secret, and nobody who calls can mend it.
                 rule = f"{wrong[0].path} is not {wrong[0].expected}"
                 raise _broken(tool, f"the answer does not fit the output schema: {rule}")
-            return result.but(encoded=encoded)
+            return result.replace(encoded=encoded)
 
         return verify
 
@@ -59,7 +59,7 @@ def _from_blocks(tool: Tool, result: Result) -> Result:
     """Whoever reads data alone must find what the blocks say."""
     if not result.content:
         raise _broken(tool, _NULL)
-    return result.but(data=list(result.content), structured=False)
+    return result.replace(data=list(result.content), structured=False)
 
 
 def _check_hints(tool: Tool, hints: Hints) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from time import time
 
 from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.definition_errors import Fault, first
-from toolcrib.apps.file_migration import Change, Unfit
+from toolcrib.apps.definition_errors import DefinitionFault, first
+from toolcrib.apps.file_migration import ToolMigration, UnmigratableFile
 from toolcrib.apps.migration import is_old, migrated
-from toolcrib.interfaces import AppRecord, Apps, AppTool
+from toolcrib.interfaces import AppRecord, AppTool, StoredApps
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,19 @@ class _Plan:
     app: AppRecord
     tools: tuple[AppTool, ...]
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[ToolMigration]:
         for place, (before, after) in enumerate(zip(self.app.tools, self.tools, strict=True)):
             if after is not before:
-                yield Change(f"{self.app.package}.tools[{place}]", before.definition, after.definition)
+                yield ToolMigration(f"{self.app.package}.tools[{place}]", before.definition, after.definition)
 
 
-async def migrate_apps(apps: Apps, *, undo: bool = False, write: bool = True) -> Sequence[Change]:
+async def migrate_apps(
+    apps: StoredApps, *, undo: bool = False, write: bool = True
+) -> Sequence[ToolMigration]:
     """Migrate every app, or put every app back; where one has a fault, raise Unfit and leave all alone."""
     every = await apps.all()
     if not undo and (faults := first(fault for app in every for fault in _faults(app))):
-        raise Unfit(*faults)
+        raise UnmigratableFile(*faults)
     plans = [
         _Plan(app, tuple((_restored if undo else _migrated)(tool) for tool in app.tools)) for app in every
     ]
@@ -47,7 +49,7 @@ def _restored(tool: AppTool) -> AppTool:
     return tool if tool.original is None else AppTool(definition=tool.original)
 
 
-def _faults(app: AppRecord) -> Iterator[Fault]:
+def _faults(app: AppRecord) -> Iterator[DefinitionFault]:
     given = [tool.definition for tool in app.tools]
     if not any(map(is_old, given)):
         return
@@ -58,4 +60,4 @@ def _faults(app: AppRecord) -> Iterator[Fault]:
         for fault in faults_of(each, f"tools[{place}]")
     ]
     for fault in found or twins(given):
-        yield Fault(f"{app.package}.{fault.path}", fault.message)
+        yield DefinitionFault(f"{app.package}.{fault.path}", fault.message)

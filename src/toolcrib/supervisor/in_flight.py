@@ -10,7 +10,7 @@ _AGAIN = 0.05
 """How soon a call that took no notice of being ended is told again, in seconds."""
 
 
-class Flight:
+class InFlightCall:
     """One running call, the task it runs in, and how often that was told to stop.
 
     The task itself is told, as a cancel scope for each call would cost four times as much.
@@ -32,7 +32,7 @@ class Flight:
             self.task.uncancel()
 
 
-class Flights(set[Flight]):
+class InFlightCalls(set[InFlightCall]):
     """The calls of one source. A set, for `add` and `discard` are all a call pays for."""
 
     def ids(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class Flights(set[Flight]):
         if self:
             self._tell(asyncio.get_running_loop())
 
-    def _lost(self) -> Iterator[Flight]:
+    def _lost(self) -> Iterator[InFlightCall]:
         return (flight for flight in self if flight.lost)
 
     def _tell(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import anyio
 
 from toolcrib.interfaces import Offer
-from toolcrib.supervisor.tool_sink import Shelf
+from toolcrib.supervisor.tool_sink import ToolSink
 
 log = logging.getLogger(__name__)
 
@@ -14,11 +14,11 @@ Later = Callable[[float, Callable[[], None]], anyio.CancelScope]
 """Does something after so many seconds, unless it is cancelled."""
 
 
-class Display:
+class PublishedTools:
     """What one instance has to show. It is on the shelf only while that instance holds its id's place."""
 
     def __init__(
-        self, id: str, shelf: Shelf, later: Later, *, grace: float, remembered: Offer | None
+        self, id: str, shelf: ToolSink, later: Later, *, grace: float, remembered: Offer | None
     ) -> None:
         self.id, self.offer = id, remembered
         self.placed = self.faded = False
@@ -30,7 +30,7 @@ class Display:
         """How many tools can be listed."""
         return 0 if self.offer is None or self.faded else len(self.offer.tools)
 
-    def place(self, before: "Display | None", *, sound: bool) -> None:
+    def place(self, before: "PublishedTools | None", *, sound: bool) -> None:
         """Go on the shelf; what an older instance offered stays there until there is something newer."""
         self.placed = True
         if before is not None and self.offer is None:

@@ -4,7 +4,7 @@ from random import uniform
 
 import anyio
 
-from toolcrib.interfaces import Reachable
+from toolcrib.interfaces import ReachableSource
 
 FIRST_PAUSE = 0.1
 """Seconds between the first probes of an outage."""
@@ -29,7 +29,7 @@ SLOW_PROBES_AFTER = 10.0
 class Reconnect:
     """The outage of one server. `away` holds those of all servers that are probed for now."""
 
-    def __init__(self, source: Reachable, away: "set[Reconnect]") -> None:
+    def __init__(self, source: ReachableSource, away: "set[Reconnect]") -> None:
         self._source, self._away = source, away
         self._since: float | None = None
         self.rate = 0.0

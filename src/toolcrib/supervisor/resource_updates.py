@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from toolcrib.interfaces import Follows, Source
+from toolcrib.interfaces import Source, SubscribableSource
 from toolcrib.supervisor.failure_reasons import reason
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def _unheard(_source: str, _uri: str) -> None:
     """Nobody hears of anything yet."""
 
 
-class News:
+class ResourceUpdates:
     """Between those who follow resources and the sources that tell of them."""
 
     def __init__(
@@ -45,14 +45,14 @@ class News:
 
     def agree(self, source: Source) -> None:
         """Have a source that is up told what is followed now."""
-        if isinstance(source, Follows):
+        if isinstance(source, SubscribableSource):
             self._start(self._agree, source)
 
     async def _agree(self, source: Source) -> None:
         refused: Mapping[str, Exception] = {}
         try:
             with anyio.move_on_after(PATIENCE):
-                if isinstance(source, Follows):
+                if isinstance(source, SubscribableSource):
                     refused = await source.follow(self.wanted(source.id))
         except Exception as error:  # noqa: BLE001 - the boundary: what one source raises must not end the others
             log.warning("%s does not tell what has changed: %s", source.id, reason(error))

@@ -8,24 +8,24 @@ from toolcrib.interfaces import Offer
 from toolcrib.supervisor.failure_reasons import one_line
 from toolcrib.supervisor.published_tools import Later
 from toolcrib.supervisor.reconnect import Reconnect
-from toolcrib.supervisor.resource_updates import News
-from toolcrib.supervisor.tool_sink import Shelf
+from toolcrib.supervisor.resource_updates import ResourceUpdates
+from toolcrib.supervisor.tool_sink import ToolSink
 
 if TYPE_CHECKING:
-    from toolcrib.supervisor.source_runner import Life
+    from toolcrib.supervisor.source_runner import SourceRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class RunnerEnvironment:
     """What a life has around it: where its tools are shown, who hears of its changes, how patient all are."""
 
-    shelf: Shelf
+    shelf: ToolSink
     later: Later
-    hear: "Callable[[Life], None]"
+    hear: "Callable[[SourceRunner], None]"
     """Told when it has settled, and whenever it goes down."""
     patience: float
     """The pause between two tries of a source in a crash loop."""
-    news: News
+    news: ResourceUpdates
     """What of its resources others follow, and who hears of these."""
     away: set[Reconnect] = field(default_factory=set[Reconnect])
     """The servers that are reconnected to now."""
@@ -36,7 +36,7 @@ class Home:
 class RunLink:
     """What one run of a source holds on to; it means nothing any more once that run is given up."""
 
-    def __init__(self, life: "Life") -> None:
+    def __init__(self, life: "SourceRunner") -> None:
         self._life, self.held = life, True
 
     def up(self, offer: Offer) -> None:

@@ -14,7 +14,7 @@ from toolcrib.errors import Unavailable
 from toolcrib.interfaces import (
     Handler,
     Offer,
-    Reachable,
+    ReachableSource,
     ServerMisbehaved,
     ServerUnreachable,
     Source,
@@ -25,10 +25,10 @@ from toolcrib.interfaces import (
 from toolcrib.model import Call, Result
 from toolcrib.supervisor.backoff import Backoff
 from toolcrib.supervisor.failure_reasons import outcome, reason
-from toolcrib.supervisor.in_flight import Flight, Flights, lost
-from toolcrib.supervisor.published_tools import Display
+from toolcrib.supervisor.in_flight import InFlightCall, InFlightCalls, lost
+from toolcrib.supervisor.published_tools import PublishedTools
 from toolcrib.supervisor.reconnect import Reconnect
-from toolcrib.supervisor.runner_environment import Home, RunLink
+from toolcrib.supervisor.runner_environment import RunLink, RunnerEnvironment
 
 log = logging.getLogger(__name__)
 
@@ -39,21 +39,23 @@ _DEMAND_SECONDS = 1.0
 """How long a call waits for the probe of a server that is away."""
 
 
-class Life:
+class SourceRunner:
     """Runs one instance, one run at a time. Whoever holds its id is *placed*: its tools are on the shelf."""
 
-    def __init__(self, source: Source, upkeep: Upkeep, home: Home, remembered: Offer | None = None) -> None:
+    def __init__(
+        self, source: Source, upkeep: Upkeep, home: RunnerEnvironment, remembered: Offer | None = None
+    ) -> None:
         self.id, self.source, self.upkeep, self._home = source.id, source, upkeep, home
         known = remembered if remembered is not None and remembered.tools else None
         self.state: State = "asleep" if upkeep.lazy and known else "starting"
         self.since = time()
         self.serving = False
         """Whether calls may come: the one thing they look at."""
-        self.flights = Flights()
+        self.flights = InFlightCalls()
         self.settled = anyio.Event()
         self.restarts = 0
         self.call: Handler = self._guarded if source.mortal else source.call
-        self.display = Display(self.id, home.shelf, home.later, grace=upkeep.grace, remembered=known)
+        self.display = PublishedTools(self.id, home.shelf, home.later, grace=upkeep.grace, remembered=known)
         self._learning = upkeep.lazy and known is None
         self._error: str | None = None
         self._error_at = 0.0
@@ -65,7 +67,7 @@ class Life:
         self._stir, self._turn = anyio.Event(), anyio.Event()
         self._waiting = 0
         self._dead = False
-        self._reconnect = Reconnect(source, home.away) if isinstance(source, Reachable) else None
+        self._reconnect = Reconnect(source, home.away) if isinstance(source, ReachableSource) else None
         """For a server that is no process of ours."""
         self._backoff = Backoff(upkeep, home.patience, self._reconnect)
         self._again_at = inf
@@ -88,7 +90,7 @@ class Life:
         finally:
             self._end()
 
-    def place(self, before: "Life | None" = None) -> None:
+    def place(self, before: "SourceRunner | None" = None) -> None:
         """Hold the id from now on, in place of an older instance; show what is known of the tools."""
         if before is not None:
             self.restarts += before.restarts
@@ -188,7 +190,7 @@ class Life:
         if not self.serving:
             raise self.unavailable()
         flights = self.flights
-        flight = Flight(call, cast("asyncio.Task[object]", asyncio.current_task()))
+        flight = InFlightCall(call, cast("asyncio.Task[object]", asyncio.current_task()))
         flights.add(flight)
         try:
             result = await self.source.call(call)

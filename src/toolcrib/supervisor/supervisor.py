@@ -9,10 +9,10 @@ from anyio.abc import TaskGroup
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Handler, KeepsConnections, Offer, Outcome, Source, SourceState, Upkeep
 from toolcrib.model import Call, Tool
-from toolcrib.supervisor.resource_updates import News
-from toolcrib.supervisor.runner_environment import Home
-from toolcrib.supervisor.source_runner import Life
-from toolcrib.supervisor.tool_sink import Shelf
+from toolcrib.supervisor.resource_updates import ResourceUpdates
+from toolcrib.supervisor.runner_environment import RunnerEnvironment
+from toolcrib.supervisor.source_runner import SourceRunner
+from toolcrib.supervisor.tool_sink import ToolSink
 
 PATIENCE = 60.0
 """The pause between two tries of a source in a crash loop, in seconds."""
@@ -24,14 +24,14 @@ class Supervisor:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: ToolSink,
         *,
         patience: float = PATIENCE,
         reconnected: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.news = News(self._soon)
+        self.news = ResourceUpdates(self._soon)
         """What sources tell of their resources."""
-        self._home = Home(
+        self._home = RunnerEnvironment(
             shelf=shelf,
             later=self._later,
             hear=self._heard,
@@ -39,11 +39,11 @@ class Supervisor:
             news=self.news,
             reconnected=reconnected,
         )
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, SourceRunner] = {}
         """Who gets the calls, by source."""
-        self._heirs: dict[str, Life] = {}
+        self._heirs: dict[str, SourceRunner] = {}
         """Who is starting beside one that still serves."""
-        self._leaving: set[Life] = set()
+        self._leaving: set[SourceRunner] = set()
         """Who takes no more calls, and finishes those it has."""
         self._tasks: TaskGroup | None = None
 
@@ -65,11 +65,11 @@ class Supervisor:
         if source.id in self._lives:
             message = f"there is a source named {source.id} already"
             raise ValueError(message)
-        self._enter(Life(source, upkeep, self._home, remembered))
+        self._enter(SourceRunner(source, upkeep, self._home, remembered))
 
     def replace(self, source: Source, upkeep: Upkeep = PLAIN, *, remembered: Offer | None = None) -> None:
         """Start another instance of a source; one that serves goes on until this one is up, or has failed."""
-        life = Life(source, upkeep, self._home, remembered)
+        life = SourceRunner(source, upkeep, self._home, remembered)
         before = self._lives.get(life.id)
         if self._tasks is None or before is None:
             self._enter(life)
@@ -90,31 +90,31 @@ class Supervisor:
         self._retire(life)
         return life.flights.ids()
 
-    def _enter(self, life: Life) -> None:
+    def _enter(self, life: SourceRunner) -> None:
         self._lives[life.id] = life
         if self._tasks is not None:
             life.place()
             self._tasks.start_soon(self._keep, life, name=f"source {life.id}")
 
-    def _retire(self, life: Life | None) -> None:
+    def _retire(self, life: SourceRunner | None) -> None:
         if life is not None and self._tasks is not None:
             self._leaving.add(life)
             life.retire()
 
-    def _promote(self, heir: Life) -> None:
+    def _promote(self, heir: SourceRunner) -> None:
         before = self._lives[heir.id]
         del self._heirs[heir.id]
         self._lives[heir.id] = heir
         self._retire(before)
         heir.place(before)
 
-    def _heard(self, life: Life) -> None:
+    def _heard(self, life: SourceRunner) -> None:
         """Swap once the new instance has settled, or the old one serves no more."""
         heir = self._heirs.get(life.id)
         if heir is not None and (life is heir or (life is self._lives[life.id] and not life.serving)):
             self._promote(heir)
 
-    async def _keep(self, life: Life) -> None:
+    async def _keep(self, life: SourceRunner) -> None:
         try:
             await life.keep()
         finally:
@@ -246,7 +246,7 @@ class Supervisor:
             more["replacement"] = heir.state
         return more
 
-    def _newest(self, id: str) -> Life:
+    def _newest(self, id: str) -> SourceRunner:
         return self._heirs.get(id) or self._lives[id]
 
 

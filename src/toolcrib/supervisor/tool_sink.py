@@ -5,7 +5,7 @@ from typing import Protocol
 from toolcrib.interfaces import Offer
 
 
-class Shelf(Protocol):
+class ToolSink(Protocol):
     """Holds what each source offers. A source it does not know has nothing to mark or take away."""
 
     def replace(self, source: str, offer: Offer, *, degraded: bool = False) -> None:

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.testing.fakes import Answer, FakeSource, Recordings, a_call, a_caller, a_tool, echo
+    from toolcrib.testing.fakes import Answer, FakeRecorder, FakeSource, a_call, a_caller, a_tool, echo
     from toolcrib.testing.module_check import check_tools
 
-__all__ = ["Answer", "FakeSource", "Recordings", "a_call", "a_caller", "a_tool", "check_tools", "echo"]
+__all__ = ["Answer", "FakeRecorder", "FakeSource", "a_call", "a_caller", "a_tool", "check_tools", "echo"]
 
 
 def __getattr__(name: str) -> object:

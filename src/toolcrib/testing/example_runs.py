@@ -10,11 +10,11 @@ from toolcrib.config import default_document
 from toolcrib.identity import new_key
 from toolcrib.model import Caller, Hints, JsonObject, Origin, Result, Tool
 from toolcrib.observe import Log, Redactor
-from toolcrib.observe.writer import Writer
-from toolcrib.runtime import House, build
+from toolcrib.observe.writer import LineWriterThread
+from toolcrib.runtime import Runtime, build
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import AnyTool, ToolResult
-from toolcrib.sdk.evidence import Seen, Trial
+from toolcrib.sdk.evidence import ExampleRun, ToolEvidence
 
 SOURCE = "tools"
 _IN_MEMORY = "sqlite://"
@@ -26,14 +26,14 @@ _WRONG: tuple[Any, ...] = (None, [], {}, "", -1.5, True)
 
 async def try_out(
     tools: Sequence[AnyTool], *, run_mutations: bool = False, user: str | None = None
-) -> dict[str, Seen]:
+) -> dict[str, ToolEvidence]:
     """Run the examples of tools that change nothing, of others only if told to; return what was seen of each.
 
     Nothing is cached and no rate is limited meanwhile, so that every run is a real one.
     """
     heard = [_Heard(tool) for tool in tools]
     written = StringIO()
-    log = Log(Writer(written), Redactor())
+    log = Log(LineWriterThread(written), Redactor())
     document = replace(default_document({}), store=_IN_MEMORY)
     document = replace(document, auth=replace(document.auth, admin_key=new_key()))
     try:
@@ -86,32 +86,32 @@ class _Heard:
 class _Bench:
     """Calls tools in a gateway, as one who may do everything."""
 
-    house: House
+    house: Runtime
     run_mutations: bool
     user: str | None
     traces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The traces of the calls of each tool."""
 
-    async def tried(self, heard: _Heard) -> Seen:
+    async def tried(self, heard: _Heard) -> ToolEvidence:
         tool = heard.tool.definition
         offered = {each.name: each for each in self.house.gateway.tools(self._caller())}
         withheld = [
             each for each in self.house.console.status()["withheld"] if each["name"] == _full(tool.local)
         ]
         if _full(tool.local) not in offered:
-            return Seen(listed=False, withheld=withheld[0]["reason"] if withheld else "")
-        trials: list[Trial] = []
+            return ToolEvidence(listed=False, withheld=withheld[0]["reason"] if withheld else "")
+        trials: list[ExampleRun] = []
         again: bool | None = None
         if tool.read_only or self.run_mutations:
             for number, example in enumerate(tool.examples, 1):
                 result = await self._call(tool, example.params)
-                trials.append(Trial(example=number, result=result, claimed=heard.claimed()))
+                trials.append(ExampleRun(example=number, result=result, claimed=heard.claimed()))
         if trials and tool.read_only and trials[0].result.problem is None:
             second = await self._call(tool, tool.examples[0].params)
             again = second.data == trials[0].result.data
         wrong = _unfit(tool.input_schema)
         refusal = None if wrong is None else await self._call(tool, wrong)
-        return Seen(trials=tuple(trials), same_again=again, refusal=refusal, listed=True)
+        return ToolEvidence(trials=tuple(trials), same_again=again, refusal=refusal, listed=True)
 
     async def _call(self, tool: Tool, arguments: JsonObject) -> Result:
         name = _full(tool.local)
@@ -126,8 +126,8 @@ class _Bench:
 
 
 def _with_witnesses(
-    name: str, seen: Seen, called: Mapping[str, Sequence[str]], logged: set[str], metrics: str
-) -> Seen:
+    name: str, seen: ToolEvidence, called: Mapping[str, Sequence[str]], logged: set[str], metrics: str
+) -> ToolEvidence:
     """Add what the log and the counters say; where nothing was called there is nothing to say."""
     traces = called.get(name, ())
     if not traces:

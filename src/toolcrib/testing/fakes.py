@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 
-from toolcrib.interfaces import Link, Offer
+from toolcrib.interfaces import Offer, SourceLink
 from toolcrib.model import Call, Caller, Family, Origin, Result, Tool
 
 Answer = Callable[[Call], Awaitable[Result]]
@@ -67,10 +67,10 @@ class FakeSource:
         """What a start waits for, and what a stop waits for; both are set unless a test takes its time."""
         self.starting.set()
         self.stopping.set()
-        self._link: Link | None = None
+        self._link: SourceLink | None = None
         self._death = anyio.Event()
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         """Offer the tools until `die` is called."""
         self.runs += 1
         self.running += 1
@@ -125,7 +125,7 @@ class FakeSource:
             self._link.updated(uri)
 
 
-class Recordings:
+class FakeRecorder:
     """A recorder that keeps what it hears."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from toolcrib.model import Tool
 from toolcrib.sdk import Finding
 from toolcrib.sdk.checklist import beside, judge
 from toolcrib.sdk.checklist_rules import Judgement
-from toolcrib.sdk.published import BadPublished, Breach, compare, publish, read, write
+from toolcrib.sdk.published import CompatibilityBreach, InvalidPublishedFile, compare, publish, read, write
 from toolcrib.testing.example_runs import try_out
 from toolcrib.testing.modules import ToolModule, find_module, named_in_tests
 
@@ -23,7 +23,7 @@ What falls short in a foreign one is told and fails nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class CheckedTool:
     """One tool: what each item of the list comes to, and what else is wrong with it."""
 
     tool: Tool
@@ -38,12 +38,12 @@ class Checked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ModuleReport:
     """What a check of one module found."""
 
     module: ToolModule
-    tools: tuple[Checked, ...]
-    breaches: tuple[Breach, ...] = ()
+    tools: tuple[CheckedTool, ...]
+    breaches: tuple[CompatibilityBreach, ...] = ()
     """Changes against what was published."""
 
     def failures(self) -> Iterator[str]:
@@ -56,13 +56,13 @@ class Report:
                 yield f"{self.module.source}:{breach.tool}: published: {breach.message}"
 
 
-def check_module(module: ToolModule, *, run_mutations: bool = False, user: str | None = None) -> Report:
+def check_module(module: ToolModule, *, run_mutations: bool = False, user: str | None = None) -> ModuleReport:
     """Check the tools of a module; what may change something is only run with `run_mutations`."""
     seen = anyio.run(lambda: try_out(module.tools, run_mutations=run_mutations, user=user))
     tests = named_in_tests(module)
     tools = tuple(tool.bind(module.source) for tool in module.tools)
     checked = tuple(
-        Checked(
+        CheckedTool(
             tool=tool,
             judged=judge(tool, replace(seen[tool.local], test=tests.get(tool.local, ""))),
             more=tuple(beside(tool)),
@@ -70,10 +70,10 @@ def check_module(module: ToolModule, *, run_mutations: bool = False, user: str |
         )
         for tool in tools
     )
-    return Report(module=module, tools=checked, breaches=tuple(_breaches(module, tools)))
+    return ModuleReport(module=module, tools=checked, breaches=tuple(_breaches(module, tools)))
 
 
-def publish_module(report: Report) -> Path | None:
+def publish_module(report: ModuleReport) -> Path | None:
     """Keep the definitions of a module as published; None where it has no file, or breaks what was."""
     path = report.module.published
     if path is None or any(each.level == "short" for each in report.breaches):
@@ -99,13 +99,13 @@ def check_tools(*modules: str, run_mutations: bool = False, user: str | None = N
         raise AssertionError("\n".join(("the checklist is not met:", *failures)))
 
 
-def _breaches(module: ToolModule, tools: tuple[Tool, ...]) -> Iterator[Breach]:
+def _breaches(module: ToolModule, tools: tuple[Tool, ...]) -> Iterator[CompatibilityBreach]:
     path = module.published
     if path is None or not path.exists():
         return
     try:
         kept = read(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, BadPublished) as error:
-        yield Breach("short", path.name, f"cannot be read: {error}")
+    except (OSError, UnicodeDecodeError, InvalidPublishedFile) as error:
+        yield CompatibilityBreach("short", path.name, f"cannot be read: {error}")
         return
     yield from compare(kept, tools, datetime.now(UTC).date())

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.sdk import AnyTool
-    from toolcrib.testing.module_check import Checked, Report
+    from toolcrib.testing.module_check import CheckedTool, ModuleReport
     from toolcrib.testing.modules import ToolModule
 
 _NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
@@ -58,7 +58,7 @@ class ToolChecks(pytest.Collector):
         return find_module(self.name)
 
     @cached_property
-    def report(self) -> "Report":
+    def report(self) -> "ModuleReport":
         """What the check found."""
         from toolcrib.testing.module_check import check_module
 
@@ -156,5 +156,5 @@ def _published(checks: ToolChecks) -> Callable[[], None]:
     return look
 
 
-def _checked(checks: ToolChecks, name: str) -> "Checked":
+def _checked(checks: ToolChecks, name: str) -> "CheckedTool":
     return next(each for each in checks.report.tools if each.tool.local == name)

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.demo.flashcards.learner import MORNING, Time
-from toolcrib.demo.flashcards.card_store import Box, Drawer, Review
+from toolcrib.demo.flashcards.card_store import CardStore, LearnerCards, Review
 from toolcrib.demo.flashcards.content import STARTERS
 from toolcrib.demo.flashcards.learning import after
 
 
 @pytest.fixture
-def box(db: Path) -> Box:
-    return Box(db, Time())
+def box(db: Path) -> CardStore:
+    return CardStore(db, Time())
 
 
-def test_nothing_is_made_before_it_is_used(box: Box) -> None:
+def test_nothing_is_made_before_it_is_used(box: CardStore) -> None:
     assert box.path is not None
     assert not box.path.parent.exists()
     with box.open("ada"):
@@ -26,7 +26,7 @@ def test_nothing_is_made_before_it_is_used(box: Box) -> None:
     assert box.path.exists()
 
 
-def test_everybody_starts_with_the_same_decks_and_has_them_alone(box: Box) -> None:
+def test_everybody_starts_with_the_same_decks_and_has_them_alone(box: CardStore) -> None:
     with box.open("ada") as drawer:
         card = drawer.card("card_ottawa")
         assert card is not None
@@ -40,7 +40,7 @@ def test_everybody_starts_with_the_same_decks_and_has_them_alone(box: Box) -> No
     assert sum(deck.due for deck in mine) == sum(deck.due for deck in decks) - 1
 
 
-def test_what_was_kept_comes_back_as_it_was(box: Box) -> None:
+def test_what_was_kept_comes_back_as_it_was(box: CardStore) -> None:
     review = Review(
         card="card_ottawa", deck="deck_capitals", at=MORNING, grade="hard", millis=3100, expected=0.5
     )
@@ -51,7 +51,7 @@ def test_what_was_kept_comes_back_as_it_was(box: Box) -> None:
         drawer.remember(card.id, memory)
         drawer.note(review)
         drawer.prefer("short_sessions", -0.25)
-    with Box(box.path, box.clock).open("ada") as drawer:
+    with CardStore(box.path, box.clock).open("ada") as drawer:
         kept = drawer.card("card_ottawa")
         assert kept is not None
         assert kept.memory == memory
@@ -63,21 +63,21 @@ def test_what_was_kept_comes_back_as_it_was(box: Box) -> None:
         assert drawer.record("deck_http").last is None
 
 
-def test_an_error_leaves_nothing_half_done(box: Box) -> None:
+def test_an_error_leaves_nothing_half_done(box: CardStore) -> None:
     with pytest.raises(sqlite3.IntegrityError), box.open("ada") as drawer:
         _prefer_and_fail(drawer)
     with box.open("ada") as drawer:
         assert drawer.preferences()["short_sessions"] == 0.3
 
 
-def _prefer_and_fail(drawer: Drawer) -> None:
+def _prefer_and_fail(drawer: LearnerCards) -> None:
     drawer.prefer("short_sessions", 1.0)
     card = drawer.card("card_ottawa")
     assert card is not None
     drawer.add(card)
 
 
-def test_many_at_once_wait_for_each_other(box: Box) -> None:
+def test_many_at_once_wait_for_each_other(box: CardStore) -> None:
     def note(second: int) -> None:
         with box.open("ada") as drawer:
             count = len(drawer.recent())
@@ -96,10 +96,10 @@ def test_without_a_path_it_lies_where_the_gateway_keeps_its_things(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOOLCRIB_HOME", raising=False)
-    with Box().open("ada"):
+    with CardStore().open("ada"):
         pass
     monkeypatch.setenv("TOOLCRIB_HOME", str(tmp_path / "home"))
-    with Box().open("ada"):
+    with CardStore().open("ada"):
         pass
     found = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.db"))
     assert found == [".toolcrib/flashcards.db", "home/flashcards.db"]
@@ -108,6 +108,6 @@ def test_without_a_path_it_lies_where_the_gateway_keeps_its_things(
 def test_a_file_that_is_no_database_is_not_written_over(db: Path) -> None:
     db.parent.mkdir()
     db.write_text("these are my notes, and no database at all")
-    with pytest.raises(sqlite3.DatabaseError), Box(db).open("ada"):
+    with pytest.raises(sqlite3.DatabaseError), CardStore(db).open("ada"):
         pass
     assert db.read_text().startswith("these are my notes")

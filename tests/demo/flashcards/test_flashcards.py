@@ -10,7 +10,7 @@ import pytest
 from tests.demo.flashcards.learner import MORNING, Learner, actions
 from tests.doors import doors
 from toolcrib.demo.flashcards import flashcards, registry
-from toolcrib.demo.flashcards.card_store import Box, Card
+from toolcrib.demo.flashcards.card_store import Card, CardStore
 from toolcrib.demo.flashcards.learning import Memory
 from toolcrib.demo.flashcards.writing import MOST_CARDS
 from toolcrib.schemas import compile_schema
@@ -174,7 +174,7 @@ async def test_the_same_question_twice_is_a_warning(learner: Learner) -> None:
 
 
 async def test_a_full_deck_takes_no_more(learner: Learner) -> None:
-    with Box(learner.path, learner.time).open(learner.user) as drawer:
+    with CardStore(learner.path, learner.time).open(learner.user) as drawer:
         for number in range(MOST_CARDS - 5):
             made = Card(
                 id=f"card_{number}", deck="deck_http", front="?", back="!", memory=Memory(due=MORNING)

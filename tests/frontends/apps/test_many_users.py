@@ -10,11 +10,11 @@ import pytest
 from tests.http.sockets import sockets
 from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.json_post import Post
+from toolcrib.egress.json_post import JsonPoster
 from toolcrib.frontends.apps import AppSockets
-from toolcrib.interfaces import AppRecord, Install, SessionRecord, UserRecord
+from toolcrib.interfaces import AppRecord, InstallRecord, SessionRecord, UserRecord
 from toolcrib.sdk import AppServer, AppSession, Transcription
-from toolcrib.sessions import Sessions, Settings
+from toolcrib.sessions import AppTimeouts, UserSessions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D7")]
 
@@ -35,12 +35,12 @@ def echo() -> AppServer:
 
 async def user(id: str) -> UserRecord:
     """Everybody has installed it, and is here."""
-    installs = (Install(package=PACKAGE, at=0.0),)
+    installs = (InstallRecord(package=PACKAGE, at=0.0),)
     return UserRecord(id=id, installs=installs, session=SessionRecord(user=id, id=f"session of {id}"))
 
 
 @asynccontextmanager
-async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
+async def running(address: str) -> AsyncGenerator[tuple[UserSessions, AppSockets]]:
     """Sessions with their sockets, and an app that listens at an address."""
     record = AppRecord(
         package=PACKAGE,
@@ -50,8 +50,8 @@ async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
         digest=digest(KEY),
         signing=signing(KEY),
     )
-    post = Post(AddressRules.same(Egress(guarded=False)))
-    sessions = Sessions(Settings(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
+    post = JsonPoster(AddressRules.same(Egress(guarded=False)))
+    sessions = UserSessions(AppTimeouts(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
     counted = AppSockets(sessions.accept)
     (route,) = counted.routes()
     async with sockets(sessions.accept, route=route) as place, anyio.create_task_group() as tasks:
@@ -62,7 +62,7 @@ async def running(address: str) -> AsyncGenerator[tuple[Sessions, AppSockets]]:
     await post.close()
 
 
-async def live(sessions: Sessions, id: str) -> None:
+async def live(sessions: UserSessions, id: str) -> None:
     """Start the app, speak, and see what was said."""
     await sessions.start(id, PACKAGE)
     async with sessions.listen(id, "key") as events:

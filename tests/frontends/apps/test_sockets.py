@@ -11,7 +11,7 @@ from tests.http.requests import request
 from toolcrib.errors import Refused
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.http import Request
-from toolcrib.http.websocket_upgrade import Run, Socket
+from toolcrib.http.websocket_upgrade import OpenWebSocket, Run
 
 pytestmark = pytest.mark.anyio
 
@@ -69,11 +69,11 @@ async def connecting(sockets: AppSockets) -> AsyncGenerator[Connect]:
         tasks.cancel_scope.cancel()
 
 
-async def wait(socket: Socket) -> None:
+async def wait(socket: OpenWebSocket) -> None:
     await socket.receive()
 
 
-async def greet(socket: Socket) -> None:
+async def greet(socket: OpenWebSocket) -> None:
     await socket.send("hello")
     await socket.receive()
 

@@ -11,10 +11,10 @@ from mcp_types.methods import validate_server_result
 
 from tests.runtime.servers import ROOT, running, write
 from toolcrib.frontends.mcp.engine import Engine
-from toolcrib.frontends.mcp.request import Asked, Peer
+from toolcrib.frontends.mcp.request import McpRequest, Peer
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.model import Caller, JsonObject, Origin
-from toolcrib.runtime import House
+from toolcrib.runtime import Runtime
 
 ERAS = (LEGACY, MODERN)
 OVERRIDES = {"new:resources/read": {"permissions": ["papers:read"]}, "hidden:*": {"hidden": True}}
@@ -61,7 +61,7 @@ class Session:
 class Client:
     """A client of one revision, in front of a real house."""
 
-    def __init__(self, house: House, revision: str = LEGACY, caller: Caller = ALL, **more: Any) -> None:
+    def __init__(self, house: Runtime, revision: str = LEGACY, caller: Caller = ALL, **more: Any) -> None:
         self.house, self.engine = (
             house,
             more.pop("engine", None) or Engine(house.gateway, house.conversations),
@@ -80,7 +80,7 @@ class Client:
         return Client(self.house, self.peer.revision, caller, engine=self.engine)
 
     async def ask(self, method: str, **params: Any) -> JsonObject:
-        asked = Asked(
+        asked = McpRequest(
             id=1, method=method, params=params, peer=self.peer, wire=Wire(), origin=Origin(face="mcp")
         )
         return orjson.loads((await self.engine.answer(asked)).body)
@@ -115,7 +115,7 @@ class Client:
 
 
 @asynccontextmanager
-async def both(folder: Path) -> AsyncGenerator[House]:
+async def both(folder: Path) -> AsyncGenerator[Runtime]:
     """Two servers, one of each era, that nobody changes for good."""
     path = folder / "toolcrib.yaml"
     servers = {"old": librarian("old", "a"), "new": librarian("new", "b"), "hidden": librarian("old", "h")}
@@ -125,7 +125,7 @@ async def both(folder: Path) -> AsyncGenerator[House]:
 
 
 @asynccontextmanager
-async def alone(folder: Path, era: str, **more: Any) -> AsyncGenerator[House]:
+async def alone(folder: Path, era: str, **more: Any) -> AsyncGenerator[Runtime]:
     """A house with one server that a test may change."""
     write(folder / "toolcrib.yaml", {"lib": {**librarian(era, "a"), **more}})
     async with running(folder / "toolcrib.yaml") as house:

@@ -13,14 +13,14 @@ from pydantic import BaseModel, Field
 
 from toolcrib import BusinessRuleError, ToolContext, create_tool
 from toolcrib.config import default_document
-from toolcrib.config.sections import Context
-from toolcrib.frontends.mcp import McpFace
+from toolcrib.config.sections import ContextSection
+from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.revisions import MODERN
-from toolcrib.http import Receive, Request, Scope, Send, send_answer
+from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.http.protocol import BoundedProtocol
 from toolcrib.interfaces import Offer
 from toolcrib.model import Caller, Origin, Tool
-from toolcrib.runtime import House, build
+from toolcrib.runtime import Runtime, build
 
 ERAS = ("legacy", MODERN)
 ADMIN = Caller(id="admin", key="admin", permissions=frozenset({"*"}))
@@ -40,12 +40,12 @@ CALLERS = {
     "alice-few": Caller(id="key:alice", key="alice", context="few"),
 }
 CONTEXTS = {
-    "few": Context(tools=("echo", "tools:say-hello")),
-    "bare": Context(style="flat"),
-    "full": Context(style="qualified"),
-    "seek": Context(search=True, pinned=("echo",)),
-    "brief": Context(max_tools=3, pinned=("say_hello",)),
-    "narrow": Context(search=True, tools=("echo", "tools:say-hello"), max_tools=2),
+    "few": ContextSection(tools=("echo", "tools:say-hello")),
+    "bare": ContextSection(style="flat"),
+    "full": ContextSection(style="qualified"),
+    "seek": ContextSection(search=True, pinned=("echo",)),
+    "brief": ContextSection(max_tools=3, pinned=("say_hello",)),
+    "narrow": ContextSection(search=True, tools=("echo", "tools:say-hello"), max_tools=2),
 }
 
 
@@ -137,7 +137,7 @@ def make_tools(happened: Happened) -> list[Any]:
 class Place:
     """Where a served house is: its parts, and the address of each caller's endpoint."""
 
-    def __init__(self, house: House, face: McpFace, port: int, happened: Happened) -> None:
+    def __init__(self, house: Runtime, face: StreamableHttpFrontend, port: int, happened: Happened) -> None:
         self.house, self.face, self.happened = house, face, happened
         self.root = f"http://127.0.0.1:{port}"
         self._tools = tuple(tool for tool in house.gateway.tools(ADMIN) if tool.source == "tools")
@@ -158,7 +158,7 @@ class Place:
 
 
 @asynccontextmanager
-async def a_house(happened: Happened, **contexts: Context) -> AsyncGenerator[House]:
+async def a_house(happened: Happened, **contexts: ContextSection) -> AsyncGenerator[Runtime]:
     """Run a house with our tools, in memory."""
     document = default_document({})
     auth = replace(document.auth, admin_key="the-operators-own-key-of-this-test")
@@ -172,7 +172,9 @@ async def served(**options: Any) -> AsyncGenerator[Place]:
     """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
     happened = Happened()
     async with a_house(happened, **CONTEXTS) as house:
-        face = McpFace(house.gateway, house.conversations, b"0" * 32, house.console.store, **options)
+        face = StreamableHttpFrontend(
+            house.gateway, house.conversations, b"0" * 32, house.console.store, **options
+        )
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
@@ -184,7 +186,7 @@ async def served(**options: Any) -> AsyncGenerator[Place]:
                 request.origin = Origin(face="rest", agent_id=agent.decode(), session_id="s", trace_id="t")
             answer = await face.answer(request)
             if answer is not None:
-                await send_answer(request, answer)
+                await send_response(request, answer)
 
         async with face.run(), listening(app) as port:
             try:

@@ -10,7 +10,7 @@ from tests.frontends.mcp.librarians import ALL, Client, alone
 from tests.waiting import until
 from toolcrib.frontends.mcp.engine import Engine
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
-from toolcrib.gateway import Follower
+from toolcrib.gateway import Subscriber
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,7 @@ async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: 
 async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
     async with alone(tmp_path, "new") as house:
         client, heard = Client(house, MODERN), list[str]()
-        follower: Follower = client.engine.materials.follower(ALL, heard.append)
+        follower: Subscriber = client.engine.materials.follower(ALL, heard.append)
         await follower.add("doc://a/one")
         await client.call("lib:edit", uri="doc://a/one", text="two")
         await until(lambda: heard == ["doc://a/one"])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.frontends.mcp.served import CALLERS, Place, served
 from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
-from toolcrib.http import Disconnected, Receive, Request, send_answer
+from toolcrib.http import Disconnected, Receive, Request, send_response
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ async def speak(place: Place, method: str, receive: Receive, **headers: str) -> 
     request.caller = CALLERS["bob"]
     answer = await place.face.answer(request)
     if answer is not None:
-        await send_answer(request, answer)
+        await send_response(request, answer)
     return said
 
 

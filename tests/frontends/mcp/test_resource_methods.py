@@ -8,13 +8,13 @@ import pytest
 
 from tests.frontends.mcp.librarians import ALL, ERAS, POOR, Client, both
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
-from toolcrib.runtime import House
+from toolcrib.runtime import Runtime
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[House]:
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Runtime]:
     async with both(tmp_path_factory.mktemp("house")) as house:
         yield house
 
@@ -23,7 +23,7 @@ async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Hous
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_all_that_may_be_seen_is_listed(house: House, revision: str) -> None:
+async def test_all_that_may_be_seen_is_listed(house: Runtime, revision: str) -> None:
     client = Client(house, revision)
     shared, large = "toolcrib://new/doc://shared", "toolcrib://new/doc://large"
     assert await client.uris() == ["doc://shared", "doc://a/one", "doc://large", shared, "doc://b/one", large]
@@ -40,7 +40,7 @@ async def test_all_that_may_be_seen_is_listed(house: House, revision: str) -> No
     assert flat[:3] == ["mcp_old_greet", "a-only", "mcp_old_ask"]
 
 
-async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(house: House) -> None:
+async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(house: Runtime) -> None:
     for method in ("resources/list", "resources/templates/list", "prompts/list"):
         found = await Client(house, MODERN).result(method)
         assert (found["ttlMs"], found["cacheScope"], found["resultType"]) == (5000, "private", "complete")
@@ -49,7 +49,7 @@ async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(house:
         )
 
 
-async def test_long_lists_come_in_pages_made_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_lists_come_in_pages_made_once(house: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.frontends.mcp.paging.PAGE", 4)
     client = Client(house, "2025-06-18")
     first = await client.result("resources/list")
@@ -61,7 +61,7 @@ async def test_long_lists_come_in_pages_made_once(house: House, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_policy_decides_what_there_is(house: House, revision: str) -> None:
+async def test_policy_decides_what_there_is(house: Runtime, revision: str) -> None:
     poor = Client(house, revision, POOR)
     assert await poor.uris() == ["doc://shared", "doc://a/one", "doc://large"]
     few = Client(house, revision).at("few")
@@ -78,7 +78,7 @@ async def test_policy_decides_what_there_is(house: House, revision: str) -> None
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_what_is_listed_can_be_read(house: House, revision: str) -> None:
+async def test_what_is_listed_can_be_read(house: Runtime, revision: str) -> None:
     client = Client(house, revision)
     expected = {
         "doc://shared": "shared by a",
@@ -97,7 +97,7 @@ async def test_what_is_listed_can_be_read(house: House, revision: str) -> None:
     "revision, code",
     [(LEGACY, -32002), (MODERN, -32602)],
 )
-async def test_what_is_not_there_has_the_code_of_the_era(house: House, revision: str, code: int) -> None:
+async def test_what_is_not_there_has_the_code_of_the_era(house: Runtime, revision: str, code: int) -> None:
     client = Client(house, revision)
     # Nobody's; refused by a server of the older era; and by one of the modern era.
     for uri in ("nowhere://1", "toolcrib://old/doc://none", "toolcrib://new/doc://none"):
@@ -138,13 +138,13 @@ async def test_what_is_not_there_has_the_code_of_the_era(house: House, revision:
         ),
     ],
 )
-async def test_what_is_no_request_is_refused(house: House, method: str, params: Any) -> None:
+async def test_what_is_no_request_is_refused(house: Runtime, method: str, params: Any) -> None:
     assert (await Client(house).error(method, **params))["code"] == -32602
 
 
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("revision", ERAS)
-async def test_an_answer_that_would_harm_a_client_is_none(house: House, revision: str) -> None:
+async def test_an_answer_that_would_harm_a_client_is_none(house: Runtime, revision: str) -> None:
     client = Client(house, revision)
     for uri in ("toolcrib://old/odd://contents", "toolcrib://new/odd://content"):
         error = await client.error("resources/read", uri=uri)
@@ -160,7 +160,7 @@ async def test_an_answer_that_would_harm_a_client_is_none(house: House, revision
 
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("source", ["old", "new"])
-async def test_a_prompt_comes_as_its_server_wrote_it(house: House, revision: str, source: str) -> None:
+async def test_a_prompt_comes_as_its_server_wrote_it(house: Runtime, revision: str, source: str) -> None:
     client = Client(house, revision)
     found = await client.result("prompts/get", name=f"{source}:greet", arguments={"who": "Ada"})
     assert found["description"] == "About greet."
@@ -171,12 +171,12 @@ async def test_a_prompt_comes_as_its_server_wrote_it(house: House, revision: str
     assert await client.text(uri) == f"shared by {text}", "a link leads back to the server that gave it"
 
 
-async def test_a_client_that_knows_fewer_blocks_gets_those_it_knows(house: House) -> None:
+async def test_a_client_that_knows_fewer_blocks_gets_those_it_knows(house: Runtime) -> None:
     found = await Client(house, "2025-03-26").result("prompts/get", name="a-only")
     assert found["messages"][1]["content"] == {"type": "text", "text": "shared: doc://shared"}
 
 
-async def test_a_modern_client_is_answered_with_the_question(house: House) -> None:
+async def test_a_modern_client_is_answered_with_the_question(house: Runtime) -> None:
     client = Client(house, MODERN)
     first = await client.result("prompts/get", name="new:ask")
     assert first["resultType"] == "input_required"
@@ -195,7 +195,7 @@ async def test_a_modern_client_is_answered_with_the_question(house: House) -> No
     assert "error" in other
 
 
-async def test_a_client_with_a_session_is_asked_on_the_way(house: House) -> None:
+async def test_a_client_with_a_session_is_asked_on_the_way(house: Runtime) -> None:
     found = await Client(house).result("prompts/get", name="new:ask")
     assert '"name": "Ada"' in found["messages"][0]["content"]["text"]
 
@@ -204,7 +204,7 @@ async def test_a_client_with_a_session_is_asked_on_the_way(house: House) -> None
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_an_argument_is_completed_by_whose_it_is(house: House, revision: str) -> None:
+async def test_an_argument_is_completed_by_whose_it_is(house: Runtime, revision: str) -> None:
     client = Client(house, revision)
     for ref, said in (
         ({"type": "ref/prompt", "name": "mcp_new_greet"}, "greet A"),
@@ -220,7 +220,7 @@ async def test_an_argument_is_completed_by_whose_it_is(house: House, revision: s
 # --- what is announced ---
 
 
-async def test_what_there_is_for_a_caller_is_announced(house: House) -> None:
+async def test_what_there_is_for_a_caller_is_announced(house: Runtime) -> None:
     materials = Client(house).engine.materials
     everything = {
         "resources": {"listChanged": True, "subscribe": True},
@@ -232,14 +232,14 @@ async def test_what_there_is_for_a_caller_is_announced(house: House) -> None:
     assert materials.capabilities(few) == {"prompts": {"listChanged": True}, "completions": {}}
 
 
-async def test_what_has_no_session_cannot_subscribe(house: House) -> None:
+async def test_what_has_no_session_cannot_subscribe(house: Runtime) -> None:
     client = Client(house, LEGACY, session=None)
     assert (await client.error("resources/subscribe", uri="doc://shared"))["code"] == -32600
     assert await client.result("resources/unsubscribe", uri="doc://shared") == {}
     assert (await Client(house, MODERN).error("resources/subscribe", uri="doc://shared"))["code"] == -32601
 
 
-async def test_an_operator_is_told_who_may_and_why_not(house: House) -> None:
+async def test_an_operator_is_told_who_may_and_why_not(house: Runtime) -> None:
     console = house.console
     assert console.explain("new:resources/read", ALL)["visible"]
     told = console.explain("new:resources/read", POOR)

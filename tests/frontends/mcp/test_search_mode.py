@@ -14,7 +14,7 @@ from tests.frontends.mcp.wire import ENVELOPE, LEGACY_HEADERS, answer_of, ask, c
 from tests.waiting import until
 from toolcrib.frontends.mcp import search_mode
 from toolcrib.frontends.mcp.request import Peer
-from toolcrib.frontends.mcp.search_mode import Finds
+from toolcrib.frontends.mcp.search_mode import SearchResults
 from toolcrib.model import Result
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("F8")]
@@ -160,7 +160,7 @@ async def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search_mode, "MOST_FOUND", 2)
     monkeypatch.setattr(search_mode, "MOST_CALLERS", 1)
     async with served() as place:
-        finds = Finds(place.house.gateway)
+        finds = SearchResults(place.house.gateway)
         frank, gina = (Peer(CALLERS[name], MODERN, {}) for name in ("frank", "gina"))
 
         def note(peer: Peer, *found: str) -> bool:

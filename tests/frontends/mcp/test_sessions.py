@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from tests.clocks import DAY, Machine
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.frontends.mcp import sessions as module
-from toolcrib.frontends.mcp.sessions import LONGEST_LIFE, RELEASE_SECONDS, RENEW_SECONDS, Session, Sessions
+from toolcrib.frontends.mcp.sessions import (
+    LONGEST_LIFE,
+    RELEASE_SECONDS,
+    RENEW_SECONDS,
+    McpSession,
+    McpSessionTable,
+)
 from toolcrib.interfaces import McpSessionRow, Store
 from toolcrib.store import open_store
 from toolcrib.testing import a_caller
@@ -21,7 +27,7 @@ from toolcrib.testing import a_caller
 pytestmark = pytest.mark.anyio
 
 KEY = b"k" * 32
-Make = Callable[..., Sessions]
+Make = Callable[..., McpSessionTable]
 ALICE = a_caller(id="key:alice")
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}, "sampling": {}, "experimental": {"x": {}}}
 
@@ -42,17 +48,17 @@ async def store(machine: Machine) -> AsyncGenerator[Store]:
 def make(store: Store) -> Make:
     """Sessions of a process on the same store; each call is another process."""
 
-    def made(key: bytes = KEY, **more: Any) -> Sessions:
-        return Sessions(key, store.mcp_sessions, store.clock.now, **more)
+    def made(key: bytes = KEY, **more: Any) -> McpSessionTable:
+        return McpSessionTable(key, store.mcp_sessions, store.clock.now, **more)
 
     return made
 
 
-def opened(sessions: Sessions) -> Session:
+def opened(sessions: McpSessionTable) -> McpSession:
     return sessions.open(ALICE, "2025-06-18", CAPABILITIES, ("a client", "1"))
 
 
-async def found(sessions: Sessions, token: str, **caller: Any) -> bool:
+async def found(sessions: McpSessionTable, token: str, **caller: Any) -> bool:
     try:
         await sessions.find(token, replace(ALICE, **caller))
     except Refused as refused:
@@ -223,7 +229,7 @@ async def test_a_session_whose_end_cannot_be_stored_goes_on(
 async def test_what_is_not_used_is_forgotten_and_its_token_stays_good(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone: list[Session] = []
+    gone: list[McpSession] = []
     sessions = make(idle_seconds=60, gone=gone.append)
     idle, busy = opened(sessions), opened(sessions)
     busy.stream = anyio.CancelScope()
@@ -243,7 +249,7 @@ def after(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_unused_session_without_state_is_released_and_found_without_the_store(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone: list[Session] = []
+    gone: list[McpSession] = []
     sessions = make(gone=gone.append)
     session = opened(sessions)
     after(RELEASE_SECONDS - 1, monkeypatch)

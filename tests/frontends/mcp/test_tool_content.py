@@ -12,16 +12,16 @@ from mcp_types.methods import serialize_server_result
 from tests.frontends.mcp.served import ERAS, listening
 from toolcrib.catalog import Catalog
 from toolcrib.errors import problem
-from toolcrib.frontends.mcp import McpFace
+from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.revisions import MODERN, REVISIONS
 from toolcrib.frontends.mcp.tool_content import fitted
-from toolcrib.gateway import Completion, Conversations, Gateway, Places, Seal
-from toolcrib.http import Receive, Request, Scope, Send, send_answer
+from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, StateSigner, SuspensionLimits
+from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Result
 from toolcrib.policy import Context, Contexts, Policy
 from toolcrib.store import open_store
-from toolcrib.testing import Recordings, a_caller, a_tool
+from toolcrib.testing import FakeRecorder, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -44,23 +44,23 @@ async def answering(era: str, *blocks: dict[str, Any], **more: Any) -> AsyncGene
         Policy((contexts,)),
         lambda _tool: answer,
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        Recordings(),
+        FakeRecorder(),
         new_id=lambda: "id",
         contexts=lambda: contexts.contexts,
     )
     catalog = Catalog(["fake"])
     catalog.listen(gateway.adopt)
     catalog.replace("fake", Offer(tools=[a_tool("fake:show")]))
-    conversations = Conversations(gateway, Seal(lambda: b"k"), places=Places())
+    conversations = MultiRoundCalls(gateway, StateSigner(lambda: b"k"), places=SuspensionLimits())
     store = await open_store("sqlite://")
-    face = McpFace(gateway, conversations, b"k", store)
+    face = StreamableHttpFrontend(gateway, conversations, b"k", store)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         request.caller = a_caller()
         answer = await face.answer(request)
         if answer is not None:
-            await send_answer(request, answer)
+            await send_response(request, answer)
 
     async with listening(app) as port, face.run():
         client = Client(f"http://127.0.0.1:{port}/mcp", mode=era, cache=None, read_timeout_seconds=20)

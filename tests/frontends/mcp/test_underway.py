@@ -9,11 +9,11 @@ import pytest
 
 from tests.waiting import until
 from toolcrib.frontends.mcp import client_requests as module
-from toolcrib.frontends.mcp.client_requests import Questions
-from toolcrib.frontends.mcp.jsonrpc import Reply
-from toolcrib.frontends.mcp.response import HttpWire, Wires
-from toolcrib.frontends.mcp.running_requests import Running
-from toolcrib.frontends.mcp.stdio_streams import Lines, Overlong
+from toolcrib.frontends.mcp.client_requests import ClientRequests
+from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply
+from toolcrib.frontends.mcp.response import HttpResponseChannel, OpenResponses
+from toolcrib.frontends.mcp.running_requests import RunningRequests
+from toolcrib.frontends.mcp.stdio_streams import LineReader, SkippedLine
 from toolcrib.http import Request
 from toolcrib.model import Unanswered
 
@@ -31,17 +31,17 @@ class Sent:
         self.messages.append(message)
 
 
-async def answer() -> Reply:
-    return Reply(b"answer")
+async def answer() -> JsonRpcReply:
+    return JsonRpcReply(b"answer")
 
 
-async def never() -> Reply:
+async def never() -> JsonRpcReply:
     await anyio.sleep_forever()
     raise AssertionError
 
 
 async def test_a_request_that_was_taken_back_has_no_answer() -> None:
-    running, found = Running(), list[Reply | None]()
+    running, found = RunningRequests(), list[JsonRpcReply | None]()
 
     async def ask(id: int, work: Any) -> None:
         found.append(await running.run(id, work))
@@ -58,11 +58,11 @@ async def test_a_request_that_was_taken_back_has_no_answer() -> None:
         running.cancel(1)
     assert found == [None]
     assert not running
-    assert await running.run(1, answer()) == Reply(b"answer")
+    assert await running.run(1, answer()) == JsonRpcReply(b"answer")
 
 
 async def test_a_request_that_is_cancelled_from_outside_is_not_answered_but_cancelled() -> None:
-    running = Running()
+    running = RunningRequests()
     async with anyio.create_task_group() as tasks:
 
         async def ask() -> None:
@@ -76,7 +76,7 @@ async def test_a_request_that_is_cancelled_from_outside_is_not_answered_but_canc
 
 
 async def test_a_question_is_answered_once_by_its_own_name() -> None:
-    questions, wire, found = Questions(), Sent(), list[Any]()
+    questions, wire, found = ClientRequests(), Sent(), list[Any]()
 
     async def ask(method: str) -> None:
         try:
@@ -100,7 +100,7 @@ async def test_a_question_is_answered_once_by_its_own_name() -> None:
 
 @pytest.mark.parametrize("said", [{"result": 5}, {"error": "no"}, {"error": {"code": "x"}}])
 async def test_an_answer_that_is_none_is_a_refusal(said: dict[str, Any]) -> None:
-    questions, wire = Questions(), Sent()
+    questions, wire = ClientRequests(), Sent()
     async with anyio.create_task_group() as tasks:
 
         async def ask() -> None:
@@ -113,7 +113,7 @@ async def test_an_answer_that_is_none_is_a_refusal(said: dict[str, Any]) -> None
 
 
 async def test_nobody_waits_for_ever_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    questions = Questions()
+    questions = ClientRequests()
     with pytest.raises(Unanswered, match="takes no stream"):
         await questions.ask("roots/list", {}, Sent(streams=False))
     monkeypatch.setattr(module, "ANSWER_SECONDS", 0.01)
@@ -125,7 +125,7 @@ async def test_nobody_waits_for_ever_for_an_answer(monkeypatch: pytest.MonkeyPat
 
 
 async def test_nobody_is_asked_who_cannot_answer_any_more() -> None:
-    questions, wire = Questions(), Sent()
+    questions, wire = ClientRequests(), Sent()
 
     async def ask() -> None:
         with pytest.raises(Unanswered, match="we are stopping"):
@@ -150,9 +150,9 @@ def taken_back(wire: Sent) -> str:
 @pytest.mark.parametrize("whose", ["the server's", "the client's"])
 async def test_a_client_hears_that_a_question_was_taken_back(whose: str) -> None:
     """By the server that asked it, or by itself along with the request it was asked in."""
-    questions, running, wire = Questions(), Running(), Sent()
+    questions, running, wire = ClientRequests(), RunningRequests(), Sent()
 
-    async def ask() -> Reply:
+    async def ask() -> JsonRpcReply:
         await questions.ask("elicitation/create", {}, wire)
         raise AssertionError
 
@@ -176,7 +176,7 @@ async def test_a_client_that_is_gone_need_not_know() -> None:
 
     wire = Gone()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(Questions().ask, "elicitation/create", {}, wire))
+        tasks.start_soon(partial(ClientRequests().ask, "elicitation/create", {}, wire))
         await until(lambda: bool(wire.messages))
         tasks.cancel_scope.cancel()
     assert len(wire.messages) == 2
@@ -202,7 +202,11 @@ def a_request(said: list[dict[str, Any]]) -> Request:
 async def test_an_answer_that_takes_long_keeps_proxies_patient() -> None:
     said: list[dict[str, Any]] = []
     silent: list[dict[str, Any]] = []
-    wires, wire, mute = Wires(0.05), HttpWire(a_request(said)), HttpWire(a_request(silent), streams=False)
+    wires, wire, mute = (
+        OpenResponses(0.05),
+        HttpResponseChannel(a_request(said)),
+        HttpResponseChannel(a_request(silent), streams=False),
+    )
     wires.add(wire)
     wires.add(mute)
     await until(lambda: len(said) >= 3)
@@ -232,11 +236,11 @@ class Pieces:
 
 async def test_lines_come_whole_and_long_ones_are_skipped() -> None:
     source = Pieces(b"on", b"e\n\n  \ntwo\n" + b"x" * 11, b"x\nthree\n", b"0123456789", b"a\r\n", b"last")
-    found = [line async for line in Lines(source, limit=10)]
-    assert found == [b"one", b"two", Overlong(10), b"three", Overlong(10), b"last"]
+    found = [line async for line in LineReader(source, limit=10)]
+    assert found == [b"one", b"two", SkippedLine(10), b"three", SkippedLine(10), b"last"]
 
 
 async def test_an_endless_line_takes_no_memory() -> None:
     source = Pieces(*[b"x" * 100] * 100, b"\nshort")
-    lines = Lines(source, limit=150)
-    assert [line async for line in lines] == [Overlong(150), b"short"]
+    lines = LineReader(source, limit=150)
+    assert [line async for line in lines] == [SkippedLine(150), b"short"]

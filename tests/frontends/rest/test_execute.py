@@ -243,7 +243,7 @@ async def test_a_client_that_leaves_takes_the_call_with_it() -> None:
 
 async def test_a_quiet_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = Waiting()
-    monkeypatch.setattr(execute.Execute.__init__, "__kwdefaults__", {"keep_alive": 0.001})
+    monkeypatch.setattr(execute.ExecuteRoute.__init__, "__kwdefaults__", {"keep_alive": 0.001})
     async with doors(tools=[waiting.tool()]) as crib:
         gone = anyio.Event()
         teller = Client(b'{"name": "wait"}', leaves=gone)

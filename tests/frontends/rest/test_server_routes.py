@@ -15,7 +15,7 @@ import pytest
 from tests.doors import ADMIN, Doors, Reply
 from toolcrib.config import load
 from toolcrib.runtime import build
-from toolcrib.server import Server
+from toolcrib.server import GatewayApp
 
 pytestmark = pytest.mark.anyio
 
@@ -82,7 +82,7 @@ async def housed(path: Path, servers: dict[str, Any], **more: Any) -> AsyncGener
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(load(path, env=env), store="sqlite://")
     async with build(document, env=env) as house:
-        server = Server(house)
+        server = GatewayApp(house)
         async with server.running():
             with anyio.fail_after(PATIENCE):
                 await house.settled(PATIENCE)

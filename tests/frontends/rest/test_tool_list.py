@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.doors import Doors
-from toolcrib.formats import Rest
+from toolcrib.formats import RestFormat
 
 pytestmark = pytest.mark.anyio
 
@@ -100,7 +100,7 @@ async def test_a_cut_list_says_how_many_there_are(crib: Doors) -> None:
 async def test_a_list_is_prepared_once(crib: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await crib.ask("GET", "/api/tools")
     await crib.ask("GET", "/api/tools?q=add")
-    monkeypatch.setattr(Rest, "tool", None)
+    monkeypatch.setattr(RestFormat, "tool", None)
     assert (await crib.ask("GET", "/api/tools")).body == first.body
     assert (await crib.ask("GET", "/api/tools?q=two")).status == 200
     assert (await crib.ask("HEAD", "/api/tools")).headers["content-length"] == str(len(first.body))

@@ -9,9 +9,9 @@ import pytest
 
 from tests.doors import ADMIN, HOST, Client, Doors, doors, scope
 from tests.waiting import until
-from toolcrib.frontends.rest.user_events import Outward
+from toolcrib.frontends.rest.user_events import UserEventStream
 from toolcrib.http import Request
-from toolcrib.sessions import Event
+from toolcrib.sessions import UserEvent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D16")]
 
@@ -52,9 +52,9 @@ async def test_what_apps_show_and_say(crib: Doors) -> None:
     async with worn(crib) as device:
         assert device.sent[0]["status"] == 200
         assert (b"content-type", b"text/event-stream") in device.sent[0]["headers"]
-        sessions.tell("ann", Event("speak", {"text": "grüß\ndich"}))
-        sessions.tell("bob", Event("speak", {"text": "not for ann"}))
-        sessions.tell("ann", Event("display", {"layout": {"layoutType": "text_wall", "text": "hello"}}))
+        sessions.tell("ann", UserEvent("speak", {"text": "grüß\ndich"}))
+        sessions.tell("bob", UserEvent("speak", {"text": "not for ann"}))
+        sessions.tell("ann", UserEvent("display", {"layout": {"layoutType": "text_wall", "text": "hello"}}))
         await until(lambda: "hello" in device.heard())
         assert device.heard() == (
             ": listening\n\n"
@@ -103,7 +103,7 @@ async def test_too_many_devices_of_one_user_are_refused_in_plain_words(crib: Doo
 
 async def test_a_silent_stream_stays_in_touch() -> None:
     async with doors() as crib:
-        outward, device = Outward(crib.house.console.users, keep_alive=0.001), Device()
+        outward, device = UserEventStream(crib.house.console.users, keep_alive=0.001), Device()
         request = Request(asked(), device.receive, device.send)
         request.params, request.caller = {"id": "ann"}, crib.house.identity.bearer(f"Bearer {ADMIN}".encode())
         async with anyio.create_task_group() as tasks:

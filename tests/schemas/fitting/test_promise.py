@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.schemas.fitting.drawn import allowed, meant, mild, objects, schemas, stands
 from toolcrib.model import JsonObject
-from toolcrib.schemas import BadSchema, check, compile_schema
+from toolcrib.schemas import InvalidSchema, check, compile_schema
 from toolcrib.schemas.fitting.dialects import (
     ANTHROPIC,
     DEEPGRAM,
@@ -30,7 +30,7 @@ def let_in(schema: JsonObject) -> JsonObject:
     """Take a schema in, as a gateway does; try another where it would be refused."""
     try:
         return check(schema).schema
-    except BadSchema:
+    except InvalidSchema:
         assume(condition=False)
         raise
 

@@ -1,7 +1,7 @@
 """Something is made of a schema once per definition, and of no more definitions than there is room for."""
 
 from toolcrib.model import JsonObject, Tool
-from toolcrib.schemas.fitting.schema_cache import Once
+from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 
 def tool(fingerprint: str) -> Tool:
@@ -15,7 +15,7 @@ def test_it_is_made_once_until_there_is_no_room() -> None:
         made.append(schema["title"])
         return schema["title"] or None
 
-    once = Once(make, most=2)
+    once = SchemaCache(make, most=2)
     assert [once.of(tool(each)) for each in "aabab"] == list("aabab")
     assert made == ["a", "b"]
     assert [once.of(tool(each)) for each in "cbcb"] == list("cbcb")
@@ -24,7 +24,7 @@ def test_it_is_made_once_until_there_is_no_room() -> None:
 
 def test_a_tool_of_no_catalog_is_not_remembered() -> None:
     made: list[JsonObject] = []
-    once = Once(made.append)
+    once = SchemaCache(made.append)
     once.of(tool(""))
     once.of(tool(""))
     assert len(made) == 2

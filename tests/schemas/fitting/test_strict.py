@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.schemas.fitting.drawn import mild, objects
 from toolcrib.model import JsonObject
-from toolcrib.schemas import BadSchema, check, compile_schema
+from toolcrib.schemas import InvalidSchema, check, compile_schema
 from toolcrib.schemas.fitting.strict import strictest, strictly
 
 N: JsonObject = {"type": "integer"}
@@ -86,7 +86,7 @@ def test_what_is_too_much_for_a_strict_function() -> None:
 def test_strict_functions_accept_the_same_values(schema: JsonObject, samples: list[JsonObject]) -> None:
     try:
         plain = check(schema).schema
-    except BadSchema:
+    except InvalidSchema:
         return
     fitted = strictly(plain)
     if fitted is None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sdk.app.cloud import KEY, an_app
 from toolcrib.sdk import AppServer
-from toolcrib.sdk.app.authentication import Gate
+from toolcrib.sdk.app.authentication import GatewayAuthentication
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from toolcrib.sdk.app.authentication import Gate
     ],
 )
 def test_where_sessions_may_lead(gateway: str | None, url: str, home: bool) -> None:
-    assert Gate(KEY, gateway=gateway, signed=True, clock=time).leads_home(url) is home
+    assert GatewayAuthentication(KEY, gateway=gateway, signed=True, clock=time).leads_home(url) is home
 
 
 def test_an_app_that_cannot_be_safe_is_refused() -> None:

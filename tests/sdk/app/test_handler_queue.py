@@ -4,14 +4,14 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.sdk.app.handler_queue import Errands
+from toolcrib.sdk.app.handler_queue import HandlerQueue
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_one_after_the_other_whatever_they_raise(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
-    errands = Errands()
+    errands = HandlerQueue()
 
     async def slowly() -> None:
         await anyio.lowlevel.checkpoint()
@@ -34,7 +34,7 @@ async def test_one_after_the_other_whatever_they_raise(caplog: pytest.LogCapture
 
 async def test_the_oldest_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
-    errands = Errands(most=2)
+    errands = HandlerQueue(most=2)
     for number in range(4):
         errands.add(lambda number=number: done.append(number))
     async with anyio.create_task_group() as tasks:

@@ -9,8 +9,8 @@ import pytest
 from tests.sdk.app.cloud import KEY, PACKAGE, USER, ack, an_app, cloud
 from tests.waiting import until
 from toolcrib.apps import layouts, messages
-from toolcrib.sdk import AppContext, AppSession, SessionEnded, Spoken, Transcription, create_tool
-from toolcrib.sdk.app.session_table import Sessions
+from toolcrib.sdk import AppContext, AppSession, SessionEnded, SpeechResult, Transcription, create_tool
+from toolcrib.sdk.app.session_table import SessionTable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -111,13 +111,13 @@ async def test_a_tool_call_has_the_session_and_reports_over_it() -> None:
 async def test_a_call_waits_until_the_app_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     app = an_app()
     called = anyio.Event()
-    ready = Sessions.ready
+    ready = SessionTable.ready
 
-    async def noted(sessions: Sessions, user: str) -> AppSession | None:
+    async def noted(sessions: SessionTable, user: str) -> AppSession | None:
         called.set()
         return await ready(sessions, user)
 
-    monkeypatch.setattr(Sessions, "ready", noted)
+    monkeypatch.setattr(SessionTable, "ready", noted)
     begun, go_on = anyio.Event(), anyio.Event()
     order: list[str] = []
 
@@ -202,7 +202,7 @@ async def test_speech_that_fails() -> None:
         await gateway.begin()
         session = app.session(USER)
         assert session is not None
-        told: list[Spoken] = []
+        told: list[SpeechResult] = []
 
         async def speak() -> None:
             told.append(await session.audio.speak("hello"))
@@ -219,8 +219,8 @@ async def test_speech_that_fails() -> None:
             await gateway.heard("audio_play_request", 2)
             await gateway.stop()
         assert told == [
-            Spoken(success=False, error="no voice"),
-            Spoken(success=False, error="the session has ended"),
+            SpeechResult(success=False, error="no voice"),
+            SpeechResult(success=False, error="the session has ended"),
         ]
         with pytest.raises(ValueError, match="nothing to say"):
             await session.audio.speak("")

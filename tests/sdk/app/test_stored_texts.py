@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tests.sdk.app.cloud import KEY, PACKAGE
 from toolcrib.sdk import StorageError
-from toolcrib.sdk.app.outgoing_messages import Badge, Place
+from toolcrib.sdk.app.outgoing_messages import AppCredentials, SessionAddress
 from toolcrib.sdk.app.stored_texts import LONGEST_VALUE, Storage
 
 pytestmark = pytest.mark.anyio
@@ -51,8 +51,8 @@ async def shelf() -> AsyncGenerator[tuple[Shelf, Storage]]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]
-    place = Place(user=USER, session="s", url=f"ws://127.0.0.1:{port}/gate/app-ws")
-    storage = Storage(place, Badge(package=PACKAGE, key=KEY))
+    place = SessionAddress(user=USER, session="s", url=f"ws://127.0.0.1:{port}/gate/app-ws")
+    storage = Storage(place, AppCredentials(package=PACKAGE, key=KEY))
     yield shelf, storage
     await storage.close()
     await runner.cleanup()
@@ -94,8 +94,8 @@ async def test_a_gateway_that_refuses_or_talks_nonsense(shelf: tuple[Shelf, Stor
 
 
 async def test_a_gateway_that_is_not_there() -> None:
-    place = Place(user="u", session="s", url="ws://127.0.0.1:9/app-ws")
-    storage = Storage(place, Badge(package=PACKAGE, key=KEY))
+    place = SessionAddress(user="u", session="s", url="ws://127.0.0.1:9/app-ws")
+    storage = Storage(place, AppCredentials(package=PACKAGE, key=KEY))
     with pytest.raises(StorageError, match="cannot be asked"):
         await storage.get("a")
     await storage.close()

@@ -10,7 +10,7 @@ from aiohttp import web
 from toolcrib.apps.definition import tool_of
 from toolcrib.apps.signature import digest, signing
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.json_post import Post
+from toolcrib.egress.json_post import JsonPoster
 from toolcrib.interfaces import Offer
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import Call, Tool
@@ -108,7 +108,7 @@ class Store:
 @asynccontextmanager
 async def sourced(*records: AppRecord, room: Room | None = None, **options: Any) -> AsyncGenerator[AppSource]:
     """The source of some apps, which has read them."""
-    post = Post(AddressRules.same(options.pop("egress", LOOPBACK)))
+    post = JsonPoster(AddressRules.same(options.pop("egress", LOOPBACK)))
     source = AppSource(Store(*records).all, room or Room(), post, clock=lambda: NOW, **options)
     await source.refresh()
     try:

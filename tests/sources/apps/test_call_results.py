@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolcrib.apps.error_text import LONGEST_MESSAGE
-from toolcrib.egress.json_post import Forbidden, Reply, TooLarge
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge, UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable
 from toolcrib.formats.mcp import encode as as_mcp
 from toolcrib.formats.rest import as_json
@@ -23,8 +23,8 @@ SAFE = a_tool("com.example.todo:list", family="app", category="query")
 IDEMPOTENT = a_tool("com.example.todo:put", family="app", idempotent=True)
 
 
-def reply(body: object, status: int = 200, kind: str = "application/json") -> Reply:
-    return Reply(status, kind, body if isinstance(body, bytes) else json.dumps(body).encode())
+def reply(body: object, status: int = 200, kind: str = "application/json") -> PostResponse:
+    return PostResponse(status, kind, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
 def read(**said: Any) -> Result:
@@ -312,14 +312,14 @@ def test_what_was_not_sent_may_be_tried_again() -> None:
 
 
 def test_an_address_that_may_not_be_used_is_not_named() -> None:
-    error = error_of(Forbidden("the address is refused: 10.0.0.7 is private"), TOOL)
+    error = error_of(UrlForbidden("the address is refused: 10.0.0.7 is private"), TOOL)
     assert isinstance(error, Unavailable)
     assert (error.problem.code, error.problem.stage) == ("APP_NOT_AVAILABLE", "webhook")
     assert not error.problem.retryable
     assert "10.0.0.7" not in error.problem.message
 
 
-@pytest.mark.parametrize("fault", [HungUp("closed"), NotHttp("babble")])
+@pytest.mark.parametrize("fault", [ConnectionClosed("closed"), NotHttp("babble")])
 def test_what_was_sent_and_never_answered(fault: Exception) -> None:
     lost = error_of(fault, TOOL)
     assert isinstance(lost, Lost)
@@ -331,7 +331,7 @@ def test_what_was_sent_and_never_answered(fault: Exception) -> None:
 
 
 def test_an_answer_over_the_limit() -> None:
-    error = error_of(TooLarge("the answer has more than 100 bytes"), TOOL)
+    error = error_of(PostResponseTooLarge("the answer has more than 100 bytes"), TOOL)
     assert isinstance(error, Broken)
     assert error.problem.code == "RESULT_TOO_LARGE"
 
@@ -364,7 +364,7 @@ bodies = st.fixed_dictionaries(
 statuses = st.sampled_from([200, 201, 204, 301, 400, 404, 500, 503])
 
 
-def _survives(answer: Reply) -> None:
+def _survives(answer: PostResponse) -> None:
     with suppress(ToolcribError):
         result = result_of(answer, TOOL)
         as_json(result)
@@ -381,4 +381,4 @@ def test_any_json_is_a_result_or_an_error_of_ours(body: object, status: int) -> 
 @example(b'{"success":true,"content":"\\ud800"}', 200, "")
 @example(b'{"success":true,"content":99999999999999999999999}', 200, "")
 def test_any_bytes_are_a_result_or_an_error_of_ours(body: bytes, status: int, kind: str) -> None:
-    _survives(Reply(status, kind, body))
+    _survives(PostResponse(status, kind, body))

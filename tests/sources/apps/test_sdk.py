@@ -11,7 +11,7 @@ import pytest
 from tests.sources.apps.registered import KEY, LOOPBACK, TODO, Room, Store, call_to, record
 from toolcrib.apps.definition import stored
 from toolcrib.egress import AddressRules
-from toolcrib.egress.json_post import Post
+from toolcrib.egress.json_post import JsonPoster
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.rest import as_json
 from toolcrib.interfaces.apps import AppRecord
@@ -41,7 +41,7 @@ async def served(**fields: Any) -> AsyncGenerator[tuple[AppSource, AppRecord]]:
     )
     async with app.serving(host="127.0.0.1", port=0) as url:
         tools = tuple(stored(each) for each in app.get_tool_definitions())
-        kept, post = record(url=url, tools=tools, **fields), Post(AddressRules.same(LOOPBACK))
+        kept, post = record(url=url, tools=tools, **fields), JsonPoster(AddressRules.same(LOOPBACK))
         source = AppSource(Store(kept).all, Room(), post, clock=time)
         await source.refresh()
         yield source, kept
@@ -75,7 +75,7 @@ async def test_it_refuses_whoever_has_not_its_key(digest: str | None) -> None:
 async def test_a_tool_it_does_not_know_is_not_found_there() -> None:
     async with served() as (source, app):
         call = call_to(app)
-        renamed = call.but(tool=replace(call.tool, name=f"{TODO}:remove"))
+        renamed = call.replace(tool=replace(call.tool, name=f"{TODO}:remove"))
         with pytest.raises(ToolcribError, match="HTTP 404") as refused:
             await source.call(renamed)
     assert refused.value.problem.tool_code == "TOOL_NOT_FOUND"

@@ -27,9 +27,9 @@ from tests.sources.apps.registered import (
     sourced,
     tool_in,
 )
-from toolcrib.apps.signature import HEADER, KEY_HEADER, Signed, digest, signing, verify
+from toolcrib.apps.signature import HEADER, KEY_HEADER, SignedRequest, digest, signing, verify
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.json_post import Post
+from toolcrib.egress.json_post import JsonPoster
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import Origin, Requirement, Tool
@@ -51,7 +51,7 @@ class Offered:
 
     def __init__(self, *records: AppRecord) -> None:
         self.store, self.shelf = Store(*records), Shelf()
-        self.source = AppSource(self.store.all, Room(), Post(AddressRules.same(LOOPBACK)))
+        self.source = AppSource(self.store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -92,7 +92,7 @@ async def test_the_tools_of_all_apps_are_offered_at_once_the_oldest_apps_first()
 
 
 async def test_a_source_of_apps_cannot_die_and_has_one_time_limit_for_all() -> None:
-    source = AppSource(Store().all, Room(), Post(AddressRules.same(LOOPBACK)))
+    source = AppSource(Store().all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
     assert (source.id, source.family, source.mortal, source.timeout) == ("apps", "app", False, 30.0)
 
 
@@ -115,7 +115,7 @@ async def test_what_has_not_changed_is_the_very_same() -> None:
 
 async def test_an_app_is_found_as_it_is_now_even_where_its_tools_are_the_same() -> None:
     store = Store(record(TODO))
-    source = AppSource(store.all, Room(), Post(AddressRules.same(LOOPBACK)))
+    source = AppSource(store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
     assert source.find(TODO) is None
     await source.refresh()
     store.records = (record(TODO, digest=digest("another")),)
@@ -159,7 +159,7 @@ async def test_an_old_definition_is_served_in_the_new_shape() -> None:
 async def test_those_who_want_the_apps_read_again_share_a_reading_that_begins_later() -> None:
     store = Store(record(TODO))
     store.open = anyio.Event()
-    source = AppSource(store.all, Room(), Post(AddressRules.same(LOOPBACK)))
+    source = AppSource(store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(source.refresh)
         await anyio.wait_all_tasks_blocked()
@@ -174,7 +174,7 @@ async def test_those_who_want_the_apps_read_again_share_a_reading_that_begins_la
 
 async def test_a_store_that_fails_leaves_what_was_there_and_is_asked_again() -> None:
     store = Store(record(TODO))
-    source = AppSource(store.all, Room(), Post(AddressRules.same(LOOPBACK)))
+    source = AppSource(store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
     await source.refresh()
     store.records, store.fault = (record(MUSIC),), Unavailable("SOURCE_DOWN", "the store is away")
     with pytest.raises(Unavailable):
@@ -243,7 +243,9 @@ async def test_the_headers_prove_who_asks_for_whom_and_what() -> None:
             await source.call(call_to(app, id=CALL, origin=origin))
     headers, body = heard.requests[0].headers, heard.bodies[0]
     assert headers[KEY_HEADER] == digest(KEY)
-    assert verify(signing(KEY), headers[HEADER], body=body, now=NOW + 59) == Signed("ann@example.com", "add")
+    assert verify(signing(KEY), headers[HEADER], body=body, now=NOW + 59) == SignedRequest(
+        "ann@example.com", "add"
+    )
     assert headers["traceparent"] == "00-0af7651916cd43dd8448eb211c80319c-800000000000c0de-01"
     assert headers["Content-Type"] == "application/json"
 
@@ -328,7 +330,7 @@ async def test_an_app_at_a_forbidden_address_is_not_called() -> None:
 async def test_a_key_that_is_rotated_is_used_from_the_next_call_on() -> None:
     heard = Heard()
     async with app_at(heard) as url:
-        store, post = Store(record(url=url)), Post(AddressRules.same(LOOPBACK))
+        store, post = Store(record(url=url)), JsonPoster(AddressRules.same(LOOPBACK))
         source = AppSource(store.all, Room(), post, clock=lambda: NOW)
         await source.refresh()
         await source.call(call_to(record(url=url)))

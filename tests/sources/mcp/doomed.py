@@ -7,7 +7,7 @@ import anyio
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 
 
 def ignore(_method: str, _params: JsonObject) -> None:
@@ -17,7 +17,7 @@ def ignore(_method: str, _params: JsonObject) -> None:
 async def main(mark: str) -> None:
     name, _, value = mark.partition("=")
     server = (sys.executable, "-S", str(Path(__file__).with_name("obedient.py")))
-    stdio = Stdio(command=server, env={name: value}, patience=0.3)
+    stdio = StdioTransport(command=server, env={name: value}, patience=0.3)
     async with stdio.dial(ignore) as connection:
         family = await connection.request("family", b"{}")
         print(orjson.dumps(family).decode(), flush=True)

@@ -7,8 +7,8 @@ import anyio
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.errors import Cut, Fault, Unsent
-from toolcrib.sources.mcp.request_multiplexer import Exchange
+from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
+from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
 
 Message = dict[str, Any]
 
@@ -22,24 +22,24 @@ class Far:
         self.heard: list[tuple[str, JsonObject]] = []
         self.broken = False
         self.answers: list[Message] = []
-        self.exchange = Exchange(
+        self.exchange = RequestMultiplexer(
             self._send, self._hear, answer=self._answer, reply=self._reply if polite else None
         )
 
     def _send(self, data: bytes) -> None:
         if self.broken:
-            raise Unsent("the pipe is broken")
+            raise NotSent("the pipe is broken")
         self.sent.append(orjson.loads(data))
 
     def _reply(self, data: bytes) -> None:
         if self.broken:
-            raise Unsent("the pipe is broken")
+            raise NotSent("the pipe is broken")
         self.replies.append(orjson.loads(data))
 
     async def _answer(self, data: bytes) -> None:
         await anyio.lowlevel.checkpoint()
         if self.broken:
-            raise Unsent("the pipe is broken")
+            raise NotSent("the pipe is broken")
         self.answers.append(orjson.loads(data))
 
     def _hear(self, method: str, params: JsonObject) -> None:
@@ -53,7 +53,7 @@ class Far:
 
     def expected(self) -> list[int]:
         """The numbers of the requests that still wait; looking ends them."""
-        return [number for number in range(100) if self.exchange.spoil(number, Cut("looked at"))]
+        return [number for number in range(100) if self.exchange.spoil(number, ConnectionLost("looked at"))]
 
 
 async def settle() -> None:
@@ -94,5 +94,5 @@ class Asking:
                 self.ended[number] = await self._far.exchange.request(
                     method, b'{"number":%d}' % number, **more
                 )
-            except Fault as fault:
+            except ServerError as fault:
                 self.ended[number] = fault

@@ -10,12 +10,12 @@ import orjson
 from toolcrib.interfaces import Offer
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Era, Heard
-from toolcrib.sources.mcp.errors import Refusal
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import JsonRpcError
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 Answer = Callable[[JsonObject], Any]
 
-UNKNOWN_METHOD = Refusal(-32601, "Method not found")
+UNKNOWN_METHOD = JsonRpcError(-32601, "Method not found")
 
 
 def modern(**capabilities: Any) -> JsonObject:
@@ -87,7 +87,7 @@ class Scripted:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: Ear | None = None,
+        ear: RequestCallbacks | None = None,
     ) -> JsonObject:
         decoded = orjson.loads(params)
         self.asked.append((method, decoded))

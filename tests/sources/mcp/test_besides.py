@@ -10,10 +10,10 @@ import pytest
 from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern
 from tests.waiting import until
 from toolcrib.errors import Failed, Refused, Unavailable
-from toolcrib.interfaces import Follows, Materials
+from toolcrib.interfaces import SourceResources, SubscribableSource
 from toolcrib.model import Call
 from toolcrib.sources.mcp import connected_server, list_watch
-from toolcrib.sources.mcp.errors import Cut, Garbled, Refusal
+from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, JsonRpcError
 from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
@@ -32,7 +32,7 @@ LISTS: dict[str, Any] = {
     "resources__templates__list": {"resourceTemplates": [{"uriTemplate": "x://{n}", "name": "any"}]},
     "prompts__list": {"prompts": [{"name": "greet"}]},
 }
-HAD = Materials(
+HAD = SourceResources(
     resources=({"uri": "x://1", "name": "one"},),
     templates=({"uriTemplate": "x://{n}", "name": "any"},),
     prompts=({"name": "greet"},),
@@ -103,7 +103,7 @@ async def test_a_server_with_tools_alone_is_asked_for_nothing_else() -> None:
     server = Scripted(initialize=legacy(), **LISTS)
     source = of(server)
     async with running(source) as link:
-        assert link.offers[0].materials == Materials()
+        assert link.offers[0].materials == SourceResources()
     assert not [method for method, _ in server.asked if method.startswith(("resources", "prompts"))]
     assert "resources" not in source.details()
 
@@ -111,7 +111,13 @@ async def test_a_server_with_tools_alone_is_asked_for_nothing_else() -> None:
 @pytest.mark.usefixtures("brisk")
 @pytest.mark.parametrize(
     "answer",
-    [None, Refusal(-32603, "s3cret"), Garbled("what?"), {"resources": "none"}, Refusal(-32601, "no")],
+    [
+        None,
+        JsonRpcError(-32603, "s3cret"),
+        InvalidResponse("what?"),
+        {"resources": "none"},
+        JsonRpcError(-32601, "no"),
+    ],
 )
 async def test_what_goes_wrong_with_them_costs_no_tool(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     server = old(resources__list=answer)
@@ -147,7 +153,7 @@ async def test_what_takes_long_is_shown_when_it_comes() -> None:
 
 @pytest.mark.usefixtures("brisk")
 async def test_what_failed_is_tried_again() -> None:
-    server = old(prompts__list=[Cut("gone"), Refusal(-1, "no"), LISTS["prompts__list"]])
+    server = old(prompts__list=[ConnectionLost("gone"), JsonRpcError(-1, "no"), LISTS["prompts__list"]])
     async with running(of(server)) as link:
         await until(lambda: link.offers[-1].materials == HAD)
     assert (server.count("resources/list"), server.count("prompts/list")) == (1, 3)
@@ -244,7 +250,7 @@ async def test_a_resource_is_followed_the_old_way() -> None:
     server = old(resources__subscribe={}, resources__unsubscribe={})
     source = of(server)
     async with running(source) as link:
-        assert isinstance(source, Follows)
+        assert isinstance(source, SubscribableSource)
         for _ in range(2):
             assert (await source.call(through("resources/subscribe", uri="x://1"))).data == {}
         server.heard("notifications/resources/updated", {"uri": "x://1"})
@@ -262,7 +268,8 @@ async def test_a_resource_is_followed_the_old_way() -> None:
 
 async def test_what_the_server_refuses_is_said() -> None:
     server = old(
-        resources__subscribe=Refusal(-32002, "no such s3cret"), resources__unsubscribe=Refusal(-1, "?")
+        resources__subscribe=JsonRpcError(-32002, "no such s3cret"),
+        resources__unsubscribe=JsonRpcError(-1, "?"),
     )
     source = of(server, redact=redact)
     async with running(source) as link:
@@ -273,7 +280,7 @@ async def test_what_the_server_refuses_is_said() -> None:
         server.script["resources/subscribe"] = {}
         assert await source.follow(frozenset({"x://1"})) == {}
         assert await source.follow(frozenset()) == {}
-        server.script["resources/subscribe"] = Cut("gone")
+        server.script["resources/subscribe"] = ConnectionLost("gone")
         with pytest.raises(ConnectionError, match="gone"):
             await source.follow(frozenset({"x://1"}))
     with pytest.raises(Unavailable):
@@ -326,7 +333,7 @@ async def test_what_a_stream_does_not_tell_is_refused() -> None:
             await until(lambda: len(streams(server)) == 1)
             agree(server)
         assert "does not tell" in str(refused[0])
-        server.script["subscriptions/listen"] = Refusal(-32601, "no streams")
+        server.script["subscriptions/listen"] = JsonRpcError(-32601, "no streams")
         await add()
         assert "no streams" in str(refused[1])
 
@@ -338,7 +345,7 @@ async def test_a_stream_that_breaks_is_opened_again_and_all_may_have_changed(
     source = of(server := new())
     async with running(source) as link:
         await until(lambda: server.count("subscriptions/listen") == 1)
-        server.script["subscriptions/listen"] = [Cut("broken"), {}, None]
+        server.script["subscriptions/listen"] = [ConnectionLost("broken"), {}, None]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(source.call, through("resources/subscribe", uri="x://1"))
             await until(lambda: bool(streams(server)))

@@ -17,7 +17,15 @@ from toolcrib.sources.mcp.call_results import (
     raw_of,
     result_of,
 )
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    ResponseTooLarge,
+    ServerError,
+)
 from toolcrib.testing import a_tool
 
 TOOL = a_tool("fs:read", family="mcp")
@@ -207,7 +215,7 @@ def test_all_kinds_of_content_pass_as_they_are() -> None:
     ],
 )
 def test_what_a_refusal_says_is_kept_for_who_speaks_its_language(data: Any, kept: Any) -> None:
-    refusal = Refusal(-32021, 'not with s"3\\cret', data)
+    refusal = JsonRpcError(-32021, 'not with s"3\\cret', data)
     problem = error_of(refusal, TOOL, lambda said: said.replace('s"3\\cret', "***")).problem
     expected = {"code": -32021, "message": "not with ***", "data": kept}
     assert problem.tool_code == "-32021"
@@ -220,22 +228,22 @@ def test_another_kind_of_answer_breaks_the_contract(kind: Any) -> None:
         result_of({"resultType": kind, "content": []}, TOOL)
 
 
-FAULTS: list[tuple[Fault, type[ToolcribError], str, bool]] = [
-    (Unsent("refused"), Unavailable, "NETWORK_ERROR", True),
-    (Cut("gone"), Lost, "OUTCOME_UNKNOWN", False),
-    (Status(401, "no"), Unavailable, "HTTP_ERROR", False),
-    (Status(404, "no"), Unavailable, "HTTP_ERROR", False),
-    (Status(429, "no"), Unavailable, "HTTP_ERROR", True),
-    (Status(502, "no"), Lost, "HTTP_ERROR", False),
-    (TooLarge("9 MiB"), Broken, "RESULT_TOO_LARGE", False),
-    (Garbled("not JSON"), Broken, "CONTRACT_VIOLATION", False),
-    (Refusal(-32602, "bad"), Failed, "TOOL_FAILED", False),
+FAULTS: list[tuple[ServerError, type[ToolcribError], str, bool]] = [
+    (NotSent("refused"), Unavailable, "NETWORK_ERROR", True),
+    (ConnectionLost("gone"), Lost, "OUTCOME_UNKNOWN", False),
+    (HttpStatusError(401, "no"), Unavailable, "HTTP_ERROR", False),
+    (HttpStatusError(404, "no"), Unavailable, "HTTP_ERROR", False),
+    (HttpStatusError(429, "no"), Unavailable, "HTTP_ERROR", True),
+    (HttpStatusError(502, "no"), Lost, "HTTP_ERROR", False),
+    (ResponseTooLarge("9 MiB"), Broken, "RESULT_TOO_LARGE", False),
+    (InvalidResponse("not JSON"), Broken, "CONTRACT_VIOLATION", False),
+    (JsonRpcError(-32602, "bad"), Failed, "TOOL_FAILED", False),
 ]
 
 
 @pytest.mark.parametrize("fault, kind, code, retryable", FAULTS)
 def test_every_fault_has_its_meaning(
-    fault: Fault, kind: type[ToolcribError], code: str, retryable: bool
+    fault: ServerError, kind: type[ToolcribError], code: str, retryable: bool
 ) -> None:
     error = error_of(fault, TOOL)
     assert type(error) is kind
@@ -244,7 +252,7 @@ def test_every_fault_has_its_meaning(
 
 @pytest.mark.parametrize("safe", [a_tool("fs:read", category="query"), a_tool("fs:read", idempotent=True)])
 def test_a_safe_tool_may_be_tried_again(safe: Tool) -> None:
-    cut, status = error_of(Cut("gone"), safe), error_of(Status(503, "busy"), safe)
+    cut, status = error_of(ConnectionLost("gone"), safe), error_of(HttpStatusError(503, "busy"), safe)
     assert (cut.problem.code, cut.problem.retryable) == ("SOURCE_DOWN", True)
     assert (status.problem.code, status.problem.retryable) == ("HTTP_ERROR", True)
     assert "safe to try again" in cut.problem.message
@@ -252,18 +260,18 @@ def test_a_safe_tool_may_be_tried_again(safe: Tool) -> None:
 
 
 def test_what_may_have_happened_is_said() -> None:
-    for fault in (Cut("gone"), Status(504, "late")):
+    for fault in (ConnectionLost("gone"), HttpStatusError(504, "late")):
         assert "may have taken effect" in error_of(fault, TOOL).problem.message
 
 
 def test_a_refusal_keeps_the_servers_code_and_words_without_secrets() -> None:
     said = error_of(
-        Refusal(-32602, "key s3cret " + "x" * 9_999), TOOL, lambda words: words.replace("s3cret", "***")
+        JsonRpcError(-32602, "key s3cret " + "x" * 9_999), TOOL, lambda words: words.replace("s3cret", "***")
     )
     assert said.problem.tool_code == "-32602"
     assert said.problem.message.startswith("key *** x")
     assert len(said.problem.message) == LONGEST_MESSAGE
-    assert "but not why" in error_of(Refusal(1, ""), TOOL).problem.message
+    assert "but not why" in error_of(JsonRpcError(1, ""), TOOL).problem.message
 
 
 anything = st.recursive(

@@ -6,13 +6,13 @@ from anyio.lowlevel import checkpoint
 
 from tests.sources.mcp.rehearsed import Linked, Scripted, listed
 from toolcrib.sources.mcp import cooperative
-from toolcrib.sources.mcp.connected_server import Life
-from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.connected_server import ConnectedServer
+from toolcrib.sources.mcp.handshake import ServerIntroduction
 from toolcrib.sources.mcp.server_settings import McpSettings
 
 pytestmark = pytest.mark.anyio
 
-GREETING = Greeting(era="legacy", revision="2025-06-18", has_tools=True)
+GREETING = ServerIntroduction(era="legacy", revision="2025-06-18", has_tools=True)
 NAMES = [f"t{number}" for number in range(50)]
 
 
@@ -32,7 +32,7 @@ class Others:
 async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cooperative, "TURN", 0.0)
     others, link = Others(), Linked()
-    life = Life(McpSettings(id="fs"), Scripted(tools__list=listed(*NAMES)), GREETING, link)
+    life = ConnectedServer(McpSettings(id="fs"), Scripted(tools__list=listed(*NAMES)), GREETING, link)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others.run)
         await life.refresh()
@@ -44,7 +44,7 @@ async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.M
 
 async def test_what_takes_no_time_takes_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cooperative, "TURN", 60.0)
-    others, mine = Others(), cooperative.Turns()
+    others, mine = Others(), cooperative.CooperativeWork()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others.run)
         await checkpoint()

@@ -7,14 +7,14 @@ import pytest
 from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, listed
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp import discovery
-from toolcrib.sources.mcp.discovery import LARGEST_LIST, Listing, first_page, listing
-from toolcrib.sources.mcp.errors import Garbled, Refusal
-from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.discovery import LARGEST_LIST, DiscoveredList, first_page, listing
+from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError
+from toolcrib.sources.mcp.handshake import ServerIntroduction
 
 pytestmark = pytest.mark.anyio
 
-LEGACY = Greeting(era="legacy", revision="2025-06-18", has_tools=True)
-MODERN = Greeting(era="modern", revision="2026-07-28", has_tools=True)
+LEGACY = ServerIntroduction(era="legacy", revision="2025-06-18", has_tools=True)
+MODERN = ServerIntroduction(era="modern", revision="2026-07-28", has_tools=True)
 
 
 def pages(params: JsonObject) -> JsonObject:
@@ -24,13 +24,13 @@ def pages(params: JsonObject) -> JsonObject:
     return found if start == 4 else {**found, "nextCursor": str(start + 2)}
 
 
-def names(found: Listing) -> list[str]:
+def names(found: DiscoveredList) -> list[str]:
     return [tool["name"] for tool in found.entries]
 
 
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("greeting", [LEGACY, MODERN])
-async def test_every_page_is_read(greeting: Greeting) -> None:
+async def test_every_page_is_read(greeting: ServerIntroduction) -> None:
     server = Scripted(tools__list=pages)
     found = await listing(server, greeting)
     assert names(found) == ["t0", "t1", "t2", "t3", "t4", "t5"]
@@ -102,7 +102,7 @@ async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
 
 @pytest.mark.parametrize("answer", [{}, {"tools": None}, {"tools": {"a": 1}}])
 async def test_a_list_that_is_none_is_a_fault(answer: JsonObject) -> None:
-    with pytest.raises(Garbled, match="not a list"):
+    with pytest.raises(InvalidResponse, match="not a list"):
         await first_page(Scripted(tools__list=answer), LEGACY)
 
 
@@ -114,9 +114,9 @@ async def test_a_cursor_that_is_no_text_is_the_end(cursor: Any) -> None:
 
 
 async def test_a_server_without_tools_has_none() -> None:
-    bare = Greeting(era="legacy", revision="2025-06-18")
+    bare = ServerIntroduction(era="legacy", revision="2025-06-18")
     assert (await listing(Scripted(tools__list=UNKNOWN_METHOD), bare)).entries == ()
-    with pytest.raises(Refusal):
+    with pytest.raises(JsonRpcError):
         await listing(Scripted(tools__list=UNKNOWN_METHOD), LEGACY)
 
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.sources.mcp.errors import TooLarge
-from toolcrib.sources.mcp.event_stream import Event, Events
+from toolcrib.sources.mcp.errors import ResponseTooLarge
+from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
 from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
 
 
-def read(data: bytes, size: int | None = None) -> list[Event]:
-    events = Events()
+def read(data: bytes, size: int | None = None) -> list[ServerSentEvent]:
+    events = EventStreamParser()
     size = size or max(1, len(data))
     return [event for at in range(0, len(data), size) for event in events.feed(data[at : at + size])]
 
@@ -21,23 +21,28 @@ def test_an_event_is_a_type_and_data(end: bytes, size: int | None) -> None:
     stream = end.join(
         [b"event: endpoint", b"data: /messages?x=1", b"", b": a comment", b"data:one", b"data: two", b"", b""]
     )
-    assert read(stream, size) == [Event("endpoint", b"/messages?x=1"), Event("message", b"one\ntwo")]
+    assert read(stream, size) == [
+        ServerSentEvent("endpoint", b"/messages?x=1"),
+        ServerSentEvent("message", b"one\ntwo"),
+    ]
 
 
 def test_what_the_standard_says_of_odd_lines() -> None:
-    assert read(b"\xef\xbb\xbfdata: a\n\n") == [Event("message", b"a")]
-    assert read(b"data\n\n") == [Event("message", b"")]
-    assert read(b"data:  two blanks\n\n") == [Event("message", b" two blanks")]
-    assert read(b"event: x\n\ndata: y\n\n") == [Event("message", b"y")]
+    assert read(b"\xef\xbb\xbfdata: a\n\n") == [ServerSentEvent("message", b"a")]
+    assert read(b"data\n\n") == [ServerSentEvent("message", b"")]
+    assert read(b"data:  two blanks\n\n") == [ServerSentEvent("message", b" two blanks")]
+    assert read(b"event: x\n\ndata: y\n\n") == [ServerSentEvent("message", b"y")]
     assert read(b"nothing: known\nDATA: a\n\n") == []
     assert read(b"data: never ended\n") == []
     assert read(b"\n\n\n\r\r\n\n") == []
-    assert read(b"data: a\x0bb\x0c\x1c\xc2\x85\n\n") == [Event("message", b"a\x0bb\x0c\x1c\xc2\x85")]
-    assert read(b"event: \xff\ndata: a\n\n") == [Event("\ufffd", b"a")]
+    assert read(b"data: a\x0bb\x0c\x1c\xc2\x85\n\n") == [
+        ServerSentEvent("message", b"a\x0bb\x0c\x1c\xc2\x85")
+    ]
+    assert read(b"event: \xff\ndata: a\n\n") == [ServerSentEvent("\ufffd", b"a")]
 
 
 def test_the_stream_says_where_to_go_on_and_when() -> None:
-    events = Events()
+    events = EventStreamParser()
     assert (events.last_id, events.retry) == ("", None)
     events.feed(b"id: 7\nretry: 1500\n\n")
     assert (events.last_id, events.retry) == ("7", 1.5)
@@ -48,10 +53,10 @@ def test_the_stream_says_where_to_go_on_and_when() -> None:
 
 
 def test_a_new_stream_owes_nothing_to_one_that_broke_off() -> None:
-    events = Events()
+    events = EventStreamParser()
     events.feed(b"id: 7\nretry: 20\ndata: lost\nevent: x\nda\r")
     events.restart()
-    assert events.feed(b"\ndata: new\n\n") == [Event("message", b"new")]
+    assert events.feed(b"\ndata: new\n\n") == [ServerSentEvent("message", b"new")]
     assert (events.last_id, events.retry) == ("7", 0.02)
 
 
@@ -72,22 +77,22 @@ def test_no_bytes_are_an_accident(stream: bytes) -> None:
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("piece", [b"x" * 100, b"data: " + b"x" * 94 + b"\n", b":" + b"x" * 98 + b"\n"])
 def test_an_endless_event_ends_at_the_limit(piece: bytes) -> None:
-    events = Events(largest=1 << 20)
+    events = EventStreamParser(largest=1 << 20)
     for _ in range((1 << 20) // len(piece)):
         events.feed(piece)
-    with pytest.raises(TooLarge, match="more than 1 MiB"):
+    with pytest.raises(ResponseTooLarge, match="more than 1 MiB"):
         events.feed(piece * 110)
 
 
 def test_the_limit_is_for_one_event_not_for_the_stream() -> None:
-    events = Events(largest=1000)
+    events = EventStreamParser(largest=1000)
     assert sum(len(events.feed(b"data: " + b"x" * 900 + b"\n\n")) for _ in range(100)) == 100
 
 
 @pytest.mark.requirement("I5")
 def test_a_large_event_in_tiny_pieces_is_put_together_once() -> None:
     # A reader that joins what it has again with every piece would have to copy a terabyte here.
-    events, piece = Events(), b"x" * 32
+    events, piece = EventStreamParser(), b"x" * 32
     events.feed(b"data: ")
     for _ in range(250_000):
         events.feed(piece)
@@ -110,7 +115,7 @@ def test_a_large_event_in_tiny_pieces_is_put_together_once() -> None:
     ],
 )
 def test_what_leads_to_no_event_is_counted(stream: bytes, idle: int) -> None:
-    events = Events()
+    events = EventStreamParser()
     for at in range(0, len(stream), 4096):
         events.feed(stream[at : at + 4096])
     assert events.idle == idle

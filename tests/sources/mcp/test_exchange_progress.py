@@ -7,8 +7,8 @@ import pytest
 
 from tests.sources.mcp.far import Asking, Far, settle
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.errors import Cut, Refusal
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import ConnectionLost, JsonRpcError
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_messages import MOST_NEWS
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ async def test_progress_is_passed_on_before_the_result(far: Far) -> None:
         told.append(news)
 
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(report))
+        await asking.begin(0, ear=RequestCallbacks(report))
         assert far.sent[0]["params"] == {"number": 0, "_meta": {"progressToken": 1}}
         far.progress(1, progress=1, total=2.5, message="half")
         await settle()
@@ -49,7 +49,7 @@ async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far
         await anyio.lowlevel.checkpoint()
 
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(report))
+        await asking.begin(0, ear=RequestCallbacks(report))
         for step in range(1_000):
             far.progress(1, progress=step)
         far.say(id=1, result={})
@@ -75,25 +75,25 @@ async def test_a_refusal_and_a_cancellation_reach_a_caller_that_listens_to_progr
         await anyio.sleep_forever()
 
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(report))
-        await asking.begin(1, ear=Ear(report))
-        await asking.begin(2, ear=Ear(report))
+        await asking.begin(0, ear=RequestCallbacks(report))
+        await asking.begin(1, ear=RequestCallbacks(report))
+        await asking.begin(2, ear=RequestCallbacks(report))
         far.say(id=1, error={"code": 1, "message": "no"})
         far.progress(2, progress=1)
         await settle()
         asking.scopes[1].cancel()
         asking.scopes[2].cancel()
-    assert isinstance(asking.ended.pop(0), Refusal)
+    assert isinstance(asking.ended.pop(0), JsonRpcError)
     assert not asking.ended
     assert [reply["params"]["requestId"] for reply in far.replies] == [2, 3]
 
 
 async def test_a_listener_that_fails_ends_the_request(far: Far) -> None:
     async def report(_: Progress) -> None:
-        raise Cut("the caller is gone")
+        raise ConnectionLost("the caller is gone")
 
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(report))
+        await asking.begin(0, ear=RequestCallbacks(report))
         far.progress(1, progress=1)
     assert str(asking.ended[0]) == "the caller is gone"
     assert far.replies[0]["params"]["requestId"] == 1
@@ -108,7 +108,7 @@ async def test_what_progress_says_is_bounded(far: Far) -> None:
         told.append(news)
 
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(report))
+        await asking.begin(0, ear=RequestCallbacks(report))
         far.progress(1, message="x" * (1 << 20))
         far.say(id=1, result={})
     assert [len(news.message or "") for news in told] == [2_000]

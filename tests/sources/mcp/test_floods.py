@@ -12,9 +12,9 @@ from tests.sources.mcp.upstream import FREE, Told, dialled, event, serving, stre
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.sources.mcp import notification_limit
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import Cut
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
-from toolcrib.sources.mcp.sse_transport import Sse
+from toolcrib.sources.mcp.errors import ConnectionLost
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp.sse_transport import SseTransport
 
 __all__ = ["under"]
 
@@ -70,7 +70,7 @@ async def test_a_flood_in_an_answer_is_cut() -> None:
         return response
 
     async with serving(handle) as url, dialled(url) as connection:
-        with pytest.raises(Cut, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
+        with pytest.raises(ConnectionLost, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
             await connection.request("x", b"{}")
 
 
@@ -81,7 +81,7 @@ async def test_a_flood_on_an_event_stream_is_cut(piece: bytes) -> None:
         await flood(response, piece)
         return response
 
-    async with serving(handle) as url, Sse(url=url, egress=FREE).dial(Told()) as connection:
+    async with serving(handle) as url, SseTransport(url=url, egress=FREE).dial(Told()) as connection:
         await is_cut(connection)
 
 
@@ -92,8 +92,8 @@ async def test_a_flood_before_the_address_to_post_to_is_cut() -> None:
         return response
 
     async with serving(handle) as url:
-        with pytest.raises(Cut, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
-            async with Sse(url=url, egress=FREE).dial(Told()):
+        with pytest.raises(ConnectionLost, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
+            async with SseTransport(url=url, egress=FREE).dial(Told()):
                 pass
 
 
@@ -106,10 +106,10 @@ async def test_a_flood_of_blank_lines_of_a_program_is_cut(under: Under) -> None:
 async def test_comments_now_and_then_and_large_answers_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 
-    async def throttle(limit: UnaskedLimit) -> None:
+    async def throttle(limit: NotificationLimit) -> None:
         pauses.append(limit.pause())
 
-    monkeypatch.setattr(UnaskedLimit, "throttle", throttle)
+    monkeypatch.setattr(NotificationLimit, "throttle", throttle)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         body = await request.json()

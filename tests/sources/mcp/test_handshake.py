@@ -7,8 +7,15 @@ import pytest
 
 from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, legacy, modern
 from toolcrib.sources.mcp import handshake as module
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, Unsent
-from toolcrib.sources.mcp.handshake import Greeter, Greeting
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    ServerError,
+)
+from toolcrib.sources.mcp.handshake import Handshake, ServerIntroduction
 
 pytestmark = pytest.mark.anyio
 
@@ -18,15 +25,15 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.01)
 
 
-async def greet(server: Scripted, greeter: Greeter | None = None) -> Greeting:
+async def greet(server: Scripted, greeter: Handshake | None = None) -> ServerIntroduction:
     with anyio.fail_after(5):
-        return await (greeter or Greeter()).greet(server)
+        return await (greeter or Handshake()).greet(server)
 
 
 async def test_a_modern_server_is_asked_once_and_needs_no_handshake() -> None:
     server = Scripted(server__discover=modern(tools={"listChanged": True}))
     found = await greet(server)
-    assert found == Greeting(
+    assert found == ServerIntroduction(
         era="modern", revision="2026-07-28", name="scripted", version="3.1", has_tools=True, tells=True
     )
     assert [method for method, _ in server.asked] == ["server/discover"]
@@ -64,10 +71,10 @@ async def test_every_revision_with_a_handshake_is_spoken(revision: str) -> None:
     "answer",
     [
         UNKNOWN_METHOD,
-        Refusal(-32022, "unsupported"),
-        Status(400, "no session"),
-        Status(404, "not found"),
-        Garbled("not JSON"),
+        JsonRpcError(-32022, "unsupported"),
+        HttpStatusError(400, "no session"),
+        HttpStatusError(404, "not found"),
+        InvalidResponse("not JSON"),
         {},
         {"supportedVersions": "2026-07-28"},
         {"supportedVersions": ["2027-01-01"]},
@@ -86,14 +93,14 @@ async def test_a_server_that_is_mute_at_the_probe_is_greeted_the_old_way() -> No
 
 @pytest.mark.usefixtures("hasty")
 async def test_a_modern_server_too_slow_for_the_probe_is_asked_again_when_it_refuses_the_handshake() -> None:
-    refused = Refusal(-32022, "this connection is modern")
+    refused = JsonRpcError(-32022, "this connection is modern")
     server = Scripted(server__discover=[None, modern()], initialize=refused)
     assert (await greet(server)).era == "modern"
     assert server.spoken[-1] == ("modern", "2026-07-28")
 
 
-@pytest.mark.parametrize("refusal", [Refusal(-32000, "no"), Status(401, "who are you?")])
-async def test_a_server_that_wants_neither_way_is_an_error(refusal: Fault) -> None:
+@pytest.mark.parametrize("refusal", [JsonRpcError(-32000, "no"), HttpStatusError(401, "who are you?")])
+async def test_a_server_that_wants_neither_way_is_an_error(refusal: ServerError) -> None:
     with pytest.raises(type(refusal), match=str(refusal)):
         await greet(Scripted(initialize=refusal))
 
@@ -106,7 +113,7 @@ async def test_an_unknown_revision_is_an_error_that_names_it(revision: Any) -> N
 
 @pytest.mark.parametrize("era, answers", [("modern", {"server__discover": modern()}), ("legacy", {})])
 async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> None:
-    server, greeter = Scripted(initialize=legacy(), **answers), Greeter()
+    server, greeter = Scripted(initialize=legacy(), **answers), Handshake()
     await greet(server, greeter)
     server.asked.clear()
     assert (await greet(server, greeter)).era == era
@@ -114,17 +121,17 @@ async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> N
 
 
 async def test_a_server_that_changed_its_ways_is_greeted_anew() -> None:
-    greeter = Greeter()
+    greeter = Handshake()
     await greet(Scripted(initialize=legacy()), greeter)
-    upgraded = Scripted(initialize=Refusal(-32022, "unsupported"), server__discover=modern())
+    upgraded = Scripted(initialize=JsonRpcError(-32022, "unsupported"), server__discover=modern())
     assert (await greet(upgraded, greeter)).era == "modern"
     assert (await greet(Scripted(initialize=legacy()), greeter)).era == "legacy"
 
 
 async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_next_run() -> None:
-    greeter = Greeter()
-    server = Scripted(server__discover=Cut("it exited"), initialize=legacy())
-    with pytest.raises(Cut):
+    greeter = Handshake()
+    server = Scripted(server__discover=ConnectionLost("it exited"), initialize=legacy())
+    with pytest.raises(ConnectionLost):
         await greet(server, greeter)
     server.asked.clear()
     assert (await greet(server, greeter)).era == "legacy"
@@ -132,37 +139,40 @@ async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_nex
 
 
 async def test_a_server_that_dies_for_other_reasons_is_tried_both_ways_in_turn() -> None:
-    greeter, server = Greeter(), Scripted(server__discover=Cut("dead"), initialize=Cut("dead"))
+    greeter, server = (
+        Handshake(),
+        Scripted(server__discover=ConnectionLost("dead"), initialize=ConnectionLost("dead")),
+    )
     for _ in range(4):
-        with pytest.raises(Cut):
+        with pytest.raises(ConnectionLost):
             await greet(server, greeter)
     asked = [method for method, _ in server.asked]
     assert asked == ["server/discover", "initialize", "server/discover", "initialize"]
 
 
 async def test_one_crash_does_not_make_a_known_server_a_stranger() -> None:
-    greeter = Greeter()
+    greeter = Handshake()
     await greet(Scripted(server__discover=modern()), greeter)
-    with pytest.raises(Cut):
-        await greet(Scripted(server__discover=Cut("crashed")), greeter)
+    with pytest.raises(ConnectionLost):
+        await greet(Scripted(server__discover=ConnectionLost("crashed")), greeter)
     back = Scripted(server__discover=modern(), initialize=legacy())
     assert (await greet(back, greeter)).era == "modern"
 
 
 async def test_a_server_that_cannot_be_reached_says_nothing_about_its_ways() -> None:
-    greeter, server = Greeter(), Scripted(server__discover=[Unsent("refused"), modern()])
-    with pytest.raises(Unsent):
+    greeter, server = Handshake(), Scripted(server__discover=[NotSent("refused"), modern()])
+    with pytest.raises(NotSent):
         await greet(server, greeter)
     assert (await greet(server, greeter)).era == "modern"
 
 
 async def test_a_transport_of_the_old_days_is_never_asked_the_new_way() -> None:
-    greeter = Greeter("legacy")
-    server = Scripted(initialize=[legacy(), Cut("dead"), Refusal(-1, "no"), legacy()])
+    greeter = Handshake("legacy")
+    server = Scripted(initialize=[legacy(), ConnectionLost("dead"), JsonRpcError(-1, "no"), legacy()])
     await greet(server, greeter)
-    with pytest.raises(Cut):
+    with pytest.raises(ConnectionLost):
         await greet(server, greeter)
-    with pytest.raises(Refusal):
+    with pytest.raises(JsonRpcError):
         await greet(server, greeter)
     await greet(server, greeter)
     assert {method for method, _ in server.asked} == {"initialize"}

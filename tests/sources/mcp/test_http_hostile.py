@@ -9,7 +9,7 @@ from anyio.abc import SocketStream
 
 from tests.sources.mcp.upstream import HEAD, Raw, answer, ask, dialled, event, raw, serving, stream
 from tests.waiting import until
-from toolcrib.sources.mcp.errors import Garbled, Refusal, Status, TooLarge
+from toolcrib.sources.mcp.errors import HttpStatusError, InvalidResponse, JsonRpcError, ResponseTooLarge
 
 JSON, STREAM = b"application/json", b"text/event-stream"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -43,7 +43,7 @@ def flood(kind: bytes, more: bytes, piece: bytes, sent: list[int]) -> Raw:
 async def test_no_more_is_read_than_an_answer_may_have(kind: bytes, more: bytes, piece: bytes) -> None:
     sent = [0]
     async with raw(flood(kind, more, piece, sent)) as url:
-        with pytest.raises(TooLarge, match="8 MiB"):
+        with pytest.raises(ResponseTooLarge, match="8 MiB"):
             await ask(url)
         await anyio.wait_all_tasks_blocked()
     # What the kernel holds between the two sides is not ours.
@@ -76,7 +76,7 @@ async def test_an_answer_that_cannot_be_read_is_a_fault_of_its_own(result: bytes
         return web.Response(body=message, content_type="application/json")
 
     async with serving(handle) as url, dialled(url) as connection:
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidResponse):
             await connection.request("x", b"{}")
         assert await connection.request("fine", b"{}") == {"fine": True}
 
@@ -90,7 +90,7 @@ async def test_an_answer_to_something_else_is_garbled(body: bytes) -> None:
         return web.Response(body=body, content_type="application/json")
 
     async with serving(handle) as url:
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidResponse):
             await ask(url)
 
 
@@ -100,7 +100,7 @@ async def test_an_error_without_its_parts_is_garbled(error: Any) -> None:
         return web.json_response({"jsonrpc": "2.0", "id": (await request.json())["id"], "error": error})
 
     async with serving(handle) as url:
-        with pytest.raises(Garbled, match="error of the answer"):
+        with pytest.raises(InvalidResponse, match="error of the answer"):
             await ask(url)
 
 
@@ -109,7 +109,7 @@ async def test_an_error_about_no_request_is_about_this_one() -> None:
         return web.json_response({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": 7}})
 
     async with serving(handle) as url:
-        with pytest.raises(Refusal, match="gave no reason") as raised:
+        with pytest.raises(JsonRpcError, match="gave no reason") as raised:
             await ask(url)
     assert raised.value.code == -32700
 
@@ -125,7 +125,7 @@ async def test_redirects_are_not_followed(status: int, era: str) -> None:
         return web.Response(status=status, headers={"Location": "/mcp/elsewhere"})
 
     async with serving(handle) as url:
-        with pytest.raises(Status, match="redirects are not followed") as raised:
+        with pytest.raises(HttpStatusError, match="redirects are not followed") as raised:
             await ask(url, era=era)
     assert raised.value.status == status
     assert asked == ["/mcp"]
@@ -140,7 +140,7 @@ async def test_what_is_compressed_is_not_unpacked(kind: bytes, coding: str) -> N
         return web.Response(body=b"\x1f\x8b" + bytes(1000), headers=headers)
 
     async with serving(handle) as url:
-        with pytest.raises(Garbled, match="compressed"):
+        with pytest.raises(InvalidResponse, match="compressed"):
             await ask(url)
 
 
@@ -152,7 +152,7 @@ async def test_an_answer_of_another_kind_is_garbled(status: int, kind: str | Non
         return web.Response(status=status, text="<p>" if kind else None, content_type=kind)
 
     async with serving(handle) as url:
-        with pytest.raises(Garbled, match="neither"):
+        with pytest.raises(InvalidResponse, match="neither"):
             await ask(url)
 
 
@@ -174,10 +174,10 @@ async def test_statuses_are_said_plainly(status: int, body: str, said: str) -> N
         return web.Response(status=status, text=body)
 
     async with serving(handle) as url, dialled(url) as connection:
-        with pytest.raises(Status, match=said) as raised:
+        with pytest.raises(HttpStatusError, match=said) as raised:
             await connection.request("x", b"{}")
         assert raised.value.status == status
-        with pytest.raises(Status):
+        with pytest.raises(HttpStatusError):
             await connection.notify("x", b"{}")
 
 
@@ -187,7 +187,7 @@ async def test_a_status_may_carry_an_answer() -> None:
         return web.json_response({"jsonrpc": "2.0", "id": None, "error": error}, status=400)
 
     async with serving(handle) as url:
-        with pytest.raises(Refusal, match="unsupported") as raised:
+        with pytest.raises(JsonRpcError, match="unsupported") as raised:
             await ask(url)
     assert raised.value.data == {"supported": ["2025-06-18"]}
 
@@ -197,7 +197,7 @@ async def test_an_error_page_may_be_compressed_and_says_nothing_then() -> None:
         return web.Response(status=500, body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
 
     async with serving(handle) as url:
-        with pytest.raises(Status):
+        with pytest.raises(HttpStatusError):
             await ask(url)
 
 

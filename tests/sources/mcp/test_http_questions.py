@@ -11,8 +11,8 @@ from tests.sources.mcp.upstream import Told, answer, dialled, event, serving, st
 from tests.waiting import until
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import Cut, Unsent
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import ConnectionLost, NotSent
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ class Web:
 
 
 async def ask(connection: Connection, channel: Asked, method: str = "x") -> None:
-    await connection.request(method, b"{}", ear=Ear(None, channel))
+    await connection.request(method, b"{}", ear=RequestCallbacks(None, channel))
 
 
 def legacy(connection: Connection, *, relay: bool = True) -> None:
@@ -191,7 +191,7 @@ async def test_a_call_ends_with_its_connection_in_the_middle_of_a_question() -> 
     async def call(connection: Connection) -> None:
         try:
             await ask(connection, ann)
-        except (Cut, Unsent) as fault:
+        except (ConnectionLost, NotSent) as fault:
             ended.append(fault)
 
     async with serving(server.handle) as url, anyio.create_task_group() as tasks:
@@ -203,5 +203,5 @@ async def test_a_call_ends_with_its_connection_in_the_middle_of_a_question() -> 
             await until(lambda: bool(ann.questions))
         await until(lambda: bool(ended))
         server.end()
-    assert isinstance(ended[0], Cut)
+    assert isinstance(ended[0], ConnectionLost)
     assert ann.given_up == 1

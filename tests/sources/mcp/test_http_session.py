@@ -28,9 +28,9 @@ from tests.sources.mcp.upstream import (
     serving,
 )
 from toolcrib.egress import Egress
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ServerError
 from toolcrib.sources.mcp.http_session import modern_head
-from toolcrib.sources.mcp.http_transport import Http
+from toolcrib.sources.mcp.http_transport import HttpTransport
 
 JSON, STREAM = b"application/json", b"text/event-stream"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -51,20 +51,20 @@ def saying(said: bytes) -> Callable[[SocketStream, bytes], Awaitable[None]]:
 @pytest.mark.parametrize(
     "behave,fault",
     [
-        (reset, Cut),
-        (saying(b"HTTP/1.1 200 OK\r\nContent-Ty"), Cut),
-        (saying(b"HTTP/1.1 100 Continue\r\n\r\n"), Cut),
-        (saying(HEAD % (JSON, b"Content-Length: 100\r\n") + b'{"id"'), Cut),
-        (saying(HEAD % (JSON, CHUNKED) + b"5\r\n{"), Cut),
-        (saying(HEAD % (STREAM, CHUNKED) + b"5\r\ndata:\r\n"), Cut),
-        (saying(HEAD % (STREAM, b"") + b"data: {}"), Cut),
-        (saying(HEAD % (JSON, CHUNKED) + b"zz\r\n"), Garbled),
-        (saying(b"SSH-2.0-OpenSSH\r\n\r\n"), Garbled),
-        (saying(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"), Garbled),
-        (saying(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 10_000 + b"\r\n"), Garbled),
+        (reset, ConnectionLost),
+        (saying(b"HTTP/1.1 200 OK\r\nContent-Ty"), ConnectionLost),
+        (saying(b"HTTP/1.1 100 Continue\r\n\r\n"), ConnectionLost),
+        (saying(HEAD % (JSON, b"Content-Length: 100\r\n") + b'{"id"'), ConnectionLost),
+        (saying(HEAD % (JSON, CHUNKED) + b"5\r\n{"), ConnectionLost),
+        (saying(HEAD % (STREAM, CHUNKED) + b"5\r\ndata:\r\n"), ConnectionLost),
+        (saying(HEAD % (STREAM, b"") + b"data: {}"), ConnectionLost),
+        (saying(HEAD % (JSON, CHUNKED) + b"zz\r\n"), InvalidResponse),
+        (saying(b"SSH-2.0-OpenSSH\r\n\r\n"), InvalidResponse),
+        (saying(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"), InvalidResponse),
+        (saying(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 10_000 + b"\r\n"), InvalidResponse),
     ],
 )
-async def test_a_connection_that_breaks_after_sending_is_cut(behave: Raw, fault: type[Fault]) -> None:
+async def test_a_connection_that_breaks_after_sending_is_cut(behave: Raw, fault: type[ServerError]) -> None:
     async with raw(behave) as url:
         for era in ("modern", "legacy"):
             with pytest.raises(fault):
@@ -85,7 +85,7 @@ async def test_a_request_is_never_sent_twice() -> None:
     async with raw(once) as url, dialled(url) as connection:
         assert await connection.request("x", b"{}") == {}
         # The connection is kept, and closed by the server the moment it is used again.
-        with pytest.raises(Cut):
+        with pytest.raises(ConnectionLost):
             await connection.request("x", b"{}")
         assert requests == 2
 
@@ -93,12 +93,12 @@ async def test_a_request_is_never_sent_twice() -> None:
 async def test_what_could_not_be_sent_says_so(free_port: int) -> None:
     for url in (f"http://127.0.0.1:{free_port}/mcp", "http://nowhere.invalid/mcp"):
         async with dialled(url) as connection:
-            with pytest.raises(Unsent, match="cannot be reached: "):
+            with pytest.raises(NotSent, match="cannot be reached: "):
                 await connection.request("x", b"{}")
-            with pytest.raises(Unsent):
+            with pytest.raises(NotSent):
                 await connection.notify("x", b"{}")
     async with raw(saying(b"HTTP/1.1 400 this is not TLS\r\n\r\n")) as url:
-        with pytest.raises(Unsent, match="TLS"):
+        with pytest.raises(NotSent, match="TLS"):
             await ask(url.replace("http:", "https:"))
 
 
@@ -109,7 +109,7 @@ async def test_a_connection_that_takes_too_long_was_not_used(monkeypatch: pytest
         await anyio.sleep_forever()
 
     async with raw(mute) as url:
-        with pytest.raises(Unsent, match=r"within 0\.1 s"):
+        with pytest.raises(NotSent, match=r"within 0\.1 s"):
             await ask(url.replace("http:", "https:"))
 
 
@@ -140,7 +140,7 @@ async def test_a_certificate_of_nobody_is_not_trusted(tmp_path: Path) -> None:
         raise AssertionError
 
     async with serving(handle, certificate(tmp_path)) as url:
-        with pytest.raises(Unsent, match="certificate is not valid"):
+        with pytest.raises(NotSent, match="certificate is not valid"):
             await ask(url.replace("http://127.0.0.1", "https://localhost"))
 
 
@@ -149,7 +149,7 @@ async def test_headers_that_http_does_not_allow_are_never_sent() -> None:
         raise AssertionError
 
     async with serving(handle) as url, dialled(url, headers={"X-Key": "a\r\nX-Other: b"}) as connection:
-        with pytest.raises(Unsent, match="does not allow"):
+        with pytest.raises(NotSent, match="does not allow"):
             await connection.request("x", b"{}")
 
 
@@ -161,13 +161,15 @@ async def test_a_guarded_server_is_not_reached_inside() -> None:
         reached.append(head)
 
     async with raw(canary) as url:
-        with pytest.raises(Unsent, match="private"):
-            async with Http(url=url).dial(Told()):
+        with pytest.raises(NotSent, match="private"):
+            async with HttpTransport(url=url).dial(Told()):
                 pytest.fail("it was dialled")
         egress = Egress(allow_private=("10.0.0.0/8", "::1/128"))
-        async with Http(url=url.replace("127.0.0.1", "localhost"), egress=egress).dial(Told()) as connection:
+        async with HttpTransport(url=url.replace("127.0.0.1", "localhost"), egress=egress).dial(
+            Told()
+        ) as connection:
             # Where the name has an IPv6 address, that one is allowed, but nobody listens there.
-            with pytest.raises(Unsent, match="cannot be reached"):
+            with pytest.raises(NotSent, match="cannot be reached"):
                 await connection.request("x", b"{}")
     assert reached == []
 
@@ -183,8 +185,8 @@ async def test_a_large_request_goes_out_whole() -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http:///mcp", "not a url"])
 async def test_what_is_no_address_is_not_dialled(url: str) -> None:
-    with pytest.raises(Unsent, match="refused"):
-        async with Http(url=url, egress=FREE).dial(Told()):
+    with pytest.raises(NotSent, match="refused"):
+        async with HttpTransport(url=url, egress=FREE).dial(Told()):
             pytest.fail("it was dialled")
 
 
@@ -214,7 +216,7 @@ async def test_a_flood_of_events_is_taken_in_turns_with_others(
 
 
 async def test_nobody_is_told_where_we_connected_to(free_port: int) -> None:
-    with pytest.raises(Unsent) as raised:
+    with pytest.raises(NotSent) as raised:
         await ask(f"http://localhost:{free_port}/mcp")
     assert str(free_port) not in str(raised.value)
     assert "127.0.0.1" not in str(raised.value)

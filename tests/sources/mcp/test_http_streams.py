@@ -10,8 +10,8 @@ from anyio.abc import SocketStream
 from tests.sources.mcp.upstream import Told, answer, dialled, event, raw, serving, shake_hands, stream
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.errors import Cut, Refusal, Unsent
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import ConnectionLost, JsonRpcError, NotSent
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 
 def assorted(mine: int) -> tuple[bytes, ...]:
@@ -53,7 +53,7 @@ async def test_a_stream_is_sorted_until_the_answer_comes() -> None:
 
     async with serving(handle) as url, dialled(url, told) as legacy:
         legacy.speak("legacy", "2025-11-25")
-        assert await legacy.request("x", b"{}", ear=Ear(report)) == {}
+        assert await legacy.request("x", b"{}", ear=RequestCallbacks(report)) == {}
         await until(lambda: len(replies) == 4)
         assert legacy.details()["unclaimed"] == 7
     heard = ["notifications/message", "notifications/odd", "notifications/late"]
@@ -79,7 +79,7 @@ async def test_a_modern_server_may_not_ask() -> None:
         )
 
     async with serving(handle) as url, dialled(url) as modern:
-        with pytest.raises(Refusal, match="no") as raised:
+        with pytest.raises(JsonRpcError, match="no") as raised:
             await modern.request("x", b"{}")
         assert (raised.value.code, raised.value.data) == (-32602, [1])
         assert modern.details()["unclaimed"] == 1
@@ -108,7 +108,7 @@ async def test_a_legacy_stream_that_breaks_off_goes_on_where_it_was() -> None:
         assert resumed == ["e1", "e2"]
         assert told.count("notifications/x") == 1
         connection.speak("modern", "2026-07-28")
-        with pytest.raises(Cut, match="before it gave a result"):
+        with pytest.raises(ConnectionLost, match="before it gave a result"):
             await connection.request("x", b"{}")
 
 
@@ -121,7 +121,7 @@ async def test_a_stream_that_cannot_go_on_is_cut(status: int, headers: dict[str,
 
     async with serving(handle) as url, dialled(url) as connection:
         connection.speak("legacy", "2025-11-25")
-        with pytest.raises(Cut, match="before it gave a result"):
+        with pytest.raises(ConnectionLost, match="before it gave a result"):
             await connection.request("x", b"{}")
 
 
@@ -135,7 +135,7 @@ async def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
 
     async with serving(handle) as url, dialled(url) as connection:
         connection.speak("legacy", "2025-11-25")
-        with pytest.raises(Cut, match="before it gave a result"):
+        with pytest.raises(ConnectionLost, match="before it gave a result"):
             await connection.request("x", b"{}")
     assert gets == 5
 
@@ -206,7 +206,7 @@ async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.Monk
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.hear)
             await until(lambda: gets > 1)
-            with pytest.raises(Unsent):
+            with pytest.raises(NotSent):
                 await connection.request("x", b"{}")
             with anyio.fail_after(5):
                 assert await connection.lost() == "the server ended our session"
@@ -244,12 +244,12 @@ async def test_leaving_ends_requests_that_still_wait() -> None:
         async with dialled(url) as connection:
 
             async def ask(method: str) -> None:
-                with pytest.raises(Cut):
+                with pytest.raises(ConnectionLost):
                     await connection.request(method, b"{}")
                 ended.append(method)
 
             async def tell() -> None:
-                with pytest.raises(Cut, match="was closed"):
+                with pytest.raises(ConnectionLost, match="was closed"):
                     await connection.notify("mute", b"{}")
                 ended.append("told")
 
@@ -257,6 +257,6 @@ async def test_leaving_ends_requests_that_still_wait() -> None:
             tasks.start_soon(ask, "drip")
             tasks.start_soon(tell)
             await anyio.sleep(0.1)
-        with pytest.raises(Unsent, match="closed"):
+        with pytest.raises(NotSent, match="closed"):
             await connection.request("x", b"{}")
     assert sorted(ended) == ["drip", "mute", "told"]

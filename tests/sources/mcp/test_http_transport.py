@@ -25,9 +25,9 @@ from tests.sources.mcp.upstream import (
 )
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.errors import Garbled, Refusal, Status, Unsent
-from toolcrib.sources.mcp.http_transport import Http
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import HttpStatusError, InvalidResponse, JsonRpcError, NotSent
+from toolcrib.sources.mcp.http_transport import HttpTransport
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,10 @@ async def test_progress_and_changes_of_the_official_server(official_url: str) ->
 
     async with anyio.create_task_group() as tasks, dialled(official_url, told) as modern:
         asked = params(name="steps", arguments={"count": 2})
-        assert text(await modern.request("tools/call", asked, name="steps", ear=Ear(report))) == "done"
+        assert (
+            text(await modern.request("tools/call", asked, name="steps", ear=RequestCallbacks(report)))
+            == "done"
+        )
         assert seen == STEPS
         wanted = params(notifications={"toolsListChanged": True})
         tasks.start_soon(modern.request, "subscriptions/listen", wanted)
@@ -96,7 +99,7 @@ async def test_progress_questions_and_changes_in_the_legacy_era(official_url: st
         await shake_hands(legacy)
         tasks.start_soon(legacy.hear)
         asked = params(modern=False, name="steps", arguments={"count": 2})
-        assert text(await legacy.request("tools/call", asked, ear=Ear(report))) == "done"
+        assert text(await legacy.request("tools/call", asked, ear=RequestCallbacks(report))) == "done"
         assert seen == STEPS
         assert text(await call(legacy, "ask", modern=False)) == "decline"
         with anyio.fail_after(10):
@@ -124,13 +127,13 @@ async def test_a_restarted_official_server_has_forgotten_the_session(free_port: 
         manager = dialled(url)
         connection = await manager.__aenter__()
         await shake_hands(connection)
-    with pytest.raises(Unsent, match="cannot be reached"):
+    with pytest.raises(NotSent, match="cannot be reached"):
         await call(connection, "add", modern=False, a=1, b=2)
     async with official("http", free_port):
-        with pytest.raises(Unsent, match="ended our session"):
+        with pytest.raises(NotSent, match="ended our session"):
             await call(connection, "add", modern=False, a=1, b=2)
         assert await connection.lost() == "the server ended our session"
-        with pytest.raises(Unsent, match="ended our session"):
+        with pytest.raises(NotSent, match="ended our session"):
             await connection.notify("notifications/x", b"{}")
         await manager.__aexit__(None, None, None)
 
@@ -227,7 +230,7 @@ async def test_a_server_without_sessions_is_left_without_a_word() -> None:
 
 async def test_a_session_id_that_no_header_can_hold_is_refused() -> None:
     async with serving(Server(session="a b")) as url, dialled(url) as legacy:
-        with pytest.raises(Garbled, match="session id"):
+        with pytest.raises(InvalidResponse, match="session id"):
             await shake_hands(legacy)
 
 
@@ -325,10 +328,10 @@ async def test_what_says_that_a_session_is_gone(status: int, body: Any, gone: bo
         )
 
     async with serving(handle) as url, dialled(url) as connection:
-        with pytest.raises(Refusal if isinstance(body, dict) else Status):
+        with pytest.raises(JsonRpcError if isinstance(body, dict) else HttpStatusError):
             await call(connection, "x")
         await shake_hands(connection)
-        with pytest.raises(Unsent if gone else Refusal):
+        with pytest.raises(NotSent if gone else JsonRpcError):
             await call(connection, "x", modern=False)
         with anyio.move_on_after(None if gone else 0.02) as scope:
             await connection.lost()
@@ -342,4 +345,4 @@ async def test_what_the_block_raises_comes_out_as_it_is() -> None:
 
 
 def test_headers_are_not_shown() -> None:
-    assert "secret" not in repr(Http(url="http://x/", headers={"Authorization": "secret"}))
+    assert "secret" not in repr(HttpTransport(url="http://x/", headers={"Authorization": "secret"}))

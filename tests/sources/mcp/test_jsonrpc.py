@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolcrib.model import Json
 from toolcrib.schemas.bounds import DEPTH, NODES, too_deep
-from toolcrib.sources.mcp.errors import Garbled
+from toolcrib.sources.mcp.errors import InvalidResponse
 from toolcrib.sources.mcp.jsonrpc import (
     ENDS,
     decode,
@@ -92,26 +92,26 @@ def test_every_object_is_decoded_as_it_is(value: dict[str, Json]) -> None:
     ids=lambda data: repr(data[:12]),
 )
 def test_what_is_not_json_is_garbled(data: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidResponse):
         decode(data)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"1", b'"text"', b"null"])
 def test_a_message_is_an_object(data: bytes) -> None:
     parse(data)
-    with pytest.raises(Garbled, match="not an object"):
+    with pytest.raises(InvalidResponse, match="not an object"):
         decode(data)
 
 
 def test_depth_has_a_limit_however_little_there_is() -> None:
     decode(nested(DEPTH))
-    with pytest.raises(Garbled, match="64 levels"):
+    with pytest.raises(InvalidResponse, match="64 levels"):
         decode(nested(DEPTH + 1))
 
 
 @pytest.mark.parametrize("part", [b"1", b"[]", b'{"k":"v"}', b'"text"', b'"\\"a\\\\",2', b"[[[[[1]]]]]"])
 def test_the_number_of_values_has_a_limit_whatever_they_are(part: bytes) -> None:
-    with pytest.raises(Garbled, match="100,000 values"):
+    with pytest.raises(InvalidResponse, match="100,000 values"):
         decode(b'{"a":[' + b",".join([part] * (NODES + 1)) + b"]}")
 
 
@@ -194,10 +194,10 @@ def test_half_a_character_does_not_cost_the_message(text: bytes, read: str) -> N
 
 @pytest.mark.parametrize("text", [rb'"\ud83', rb'"\ud83d', b'"\\ud83d" x'])
 def test_what_is_broken_besides_is_garbled(text: bytes) -> None:
-    with pytest.raises(Garbled, match="not JSON"):
+    with pytest.raises(InvalidResponse, match="not JSON"):
         parse(text)
 
 
 def test_what_would_take_long_to_mend_is_garbled() -> None:
-    with pytest.raises(Garbled, match="surrogate"):
+    with pytest.raises(InvalidResponse, match="surrogate"):
         parse(b'{"text":"\\ud83d%b"}' % (rb"\n" * (1 << 20)))

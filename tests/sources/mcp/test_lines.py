@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.sources.mcp.jsonrpc import ENDS
-from toolcrib.sources.mcp.lines import EndlessLine, Lines, Overlong
+from toolcrib.sources.mcp.lines import EndlessLine, LineSplitter, OverlongLine
 
 CAP = 300
 LINE = st.binary(max_size=12) | st.integers(CAP - 3, 3 * CAP).map(lambda size: b"ab" * size)
 
 
-def taken(lines: Lines, *chunks: bytes) -> list[bytes | Overlong]:
+def taken(lines: LineSplitter, *chunks: bytes) -> list[bytes | OverlongLine]:
     return [line for chunk in chunks for line in lines.feed(chunk)]
 
 
@@ -27,48 +27,48 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @given(st.lists(LINE, max_size=8), st.lists(st.integers(0, 10_000), max_size=12))
 def test_any_chunking_gives_the_same_lines(parts: list[bytes], places: list[int]) -> None:
     data = b"\n".join(parts)
-    expected: list[bytes | Overlong] = []
+    expected: list[bytes | OverlongLine] = []
     for line in data.split(b"\n")[:-1]:
         if len(line) > CAP:
-            expected += [Overlong(line[:ENDS]), Overlong(line[:ENDS], line[-ENDS:])]
+            expected += [OverlongLine(line[:ENDS]), OverlongLine(line[:ENDS], line[-ENDS:])]
         elif line and line != b"\r":
             expected.append(line)
     rest = data.rpartition(b"\n")[2]
     if len(rest) > CAP:
-        expected.append(Overlong(rest[:ENDS]))
-    assert taken(Lines(CAP), *cut(data, places)) == expected
-    assert taken(Lines(CAP), *(bytes([byte]) for byte in data)) == expected
+        expected.append(OverlongLine(rest[:ENDS]))
+    assert taken(LineSplitter(CAP), *cut(data, places)) == expected
+    assert taken(LineSplitter(CAP), *(bytes([byte]) for byte in data)) == expected
 
 
 def test_lines_may_end_in_two_characters_and_empty_ones_are_nothing() -> None:
-    assert taken(Lines(), b'{"a":1}\r\n\r\n\n\n{"b"', b":2}\r", b"\n\r", b"\n") == [
+    assert taken(LineSplitter(), b'{"a":1}\r\n\r\n\n\n{"b"', b":2}\r", b"\n\r", b"\n") == [
         b'{"a":1}\r',
         b'{"b":2}\r',
     ]
 
 
 def test_a_line_of_exactly_the_cap_is_a_line() -> None:
-    assert taken(Lines(CAP), b"x" * CAP + b"\n") == [b"x" * CAP]
-    assert taken(Lines(CAP), b"x" * CAP, b"\n") == [b"x" * CAP]
+    assert taken(LineSplitter(CAP), b"x" * CAP + b"\n") == [b"x" * CAP]
+    assert taken(LineSplitter(CAP), b"x" * CAP, b"\n") == [b"x" * CAP]
 
 
 def test_an_overlong_line_is_told_of_before_it_ends() -> None:
-    lines = Lines(CAP)
+    lines = LineSplitter(CAP)
     assert lines.feed(b"a" * CAP) == []
-    assert lines.feed(b"b") == [Overlong(b"a" * ENDS)]
+    assert lines.feed(b"b") == [OverlongLine(b"a" * ENDS)]
     assert lines.feed(b"c" * 10_000) == []
-    assert lines.feed(b"\nnext\n") == [Overlong(b"a" * ENDS, b"c" * ENDS), b"next"]
+    assert lines.feed(b"\nnext\n") == [OverlongLine(b"a" * ENDS, b"c" * ENDS), b"next"]
 
 
 def test_a_line_without_an_end_is_given_up() -> None:
-    lines = Lines(CAP, endless=10 * CAP)
+    lines = LineSplitter(CAP, endless=10 * CAP)
     lines.feed(b"x" * 10 * CAP)
     with pytest.raises(EndlessLine):
         lines.feed(b"x" * (CAP + ENDS))
 
 
 def test_what_is_skipped_is_not_kept() -> None:
-    lines, chunk = Lines(), b"x" * (1 << 16)
+    lines, chunk = LineSplitter(), b"x" * (1 << 16)
     tracemalloc.start()
     for _ in range(60 << 4):
         lines.feed(chunk)
@@ -76,10 +76,10 @@ def test_what_is_skipped_is_not_kept() -> None:
     tracemalloc.stop()
     assert kept < 64 << 10
     assert most < 24 << 20
-    assert lines.feed(b"\n") == [Overlong(b"x" * ENDS, b"x" * ENDS)]
+    assert lines.feed(b"\n") == [OverlongLine(b"x" * ENDS, b"x" * ENDS)]
 
 
 def test_empty_lines_are_counted_however_they_are_cut() -> None:
-    lines = Lines()
+    lines = LineSplitter()
     assert taken(lines, b"\n\r\n", b"\r", b"\n", b"a\n\n") == [b"a"]
     assert lines.blank == 4

@@ -10,18 +10,25 @@ import pytest
 from tests.sources.mcp.rehearsed import Scripted, listed
 from tests.waiting import until
 from toolcrib.sources.mcp import list_watch as module
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, Unsent
-from toolcrib.sources.mcp.handshake import Greeting
-from toolcrib.sources.mcp.list_watch import Watch
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    ServerError,
+)
+from toolcrib.sources.mcp.handshake import ServerIntroduction
+from toolcrib.sources.mcp.list_watch import ServerWatch
 from toolcrib.sources.mcp.resource_lists import Part
 from toolcrib.sources.mcp.server_settings import McpSettings
-from toolcrib.sources.mcp.subscriptions import Following
+from toolcrib.sources.mcp.subscriptions import ServerSubscriptions
 
 pytestmark = pytest.mark.anyio
 
-LEGACY = Greeting(era="legacy", revision="2025-06-18", has_tools=True, tells=True)
-MODERN = Greeting(era="modern", revision="2026-07-28", has_tools=True, tells=True)
-SILENT = Greeting(era="modern", revision="2026-07-28", has_tools=True)
+LEGACY = ServerIntroduction(era="legacy", revision="2025-06-18", has_tools=True, tells=True)
+MODERN = ServerIntroduction(era="modern", revision="2026-07-28", has_tools=True, tells=True)
+SILENT = ServerIntroduction(era="modern", revision="2026-07-28", has_tools=True)
 
 Refresh = Callable[[], Awaitable[None]]
 
@@ -46,11 +53,11 @@ class Kept:
     """A life that counts what it is asked to do."""
 
     def __init__(
-        self, server: Scripted, greeting: Greeting, refresh: Refresh, behind: Collection[Part] = ()
+        self, server: Scripted, greeting: ServerIntroduction, refresh: Refresh, behind: Collection[Part] = ()
     ) -> None:
         self.refresh, self.behind = refresh, behind
         self.updates: list[str] = []
-        self.following = Following(server, greeting.era, self.updates.append)
+        self.following = ServerSubscriptions(server, greeting.era, self.updates.append)
         self.listed: list[set[Part]] = []
         self.failing: list[Collection[Part]] = []
         """What cannot be listed, time after time."""
@@ -63,12 +70,12 @@ class Kept:
 @asynccontextmanager
 async def watched(
     server: Scripted,
-    greeting: Greeting,
+    greeting: ServerIntroduction,
     refresh: Refresh | Kept,
     **settings: Any,
-) -> AsyncGenerator[Watch]:
+) -> AsyncGenerator[ServerWatch]:
     kept = refresh if isinstance(refresh, Kept) else Kept(server, greeting, refresh)
-    watch = Watch(McpSettings(id="fs", **settings))
+    watch = ServerWatch(McpSettings(id="fs", **settings))
     server.heard = watch.heard
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch.keep, server, greeting, kept)
@@ -76,9 +83,9 @@ async def watched(
         tasks.cancel_scope.cancel()
 
 
-async def death(server: Scripted, greeting: Greeting, refresh: Refresh, **settings: Any) -> str:
+async def death(server: Scripted, greeting: ServerIntroduction, refresh: Refresh, **settings: Any) -> str:
     """Wait until the watch ends; return what it says of that."""
-    watch = Watch(McpSettings(id="fs", **settings))
+    watch = ServerWatch(McpSettings(id="fs", **settings))
     watch.doubt()
     with pytest.RaisesGroup(ConnectionError) as caught, anyio.fail_after(5):
         await watch.keep(server, greeting, Kept(server, greeting, refresh))
@@ -95,7 +102,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("greeting", [LEGACY, MODERN])
-async def test_a_change_that_is_told_brings_a_new_list(greeting: Greeting) -> None:
+async def test_a_change_that_is_told_brings_a_new_list(greeting: ServerIntroduction) -> None:
     refresh = Refreshes()
     async with watched(server := Scripted(subscriptions__listen=None), greeting, refresh):
         server.heard(CHANGED, {})
@@ -140,7 +147,7 @@ async def test_a_modern_server_is_subscribed_to() -> None:
 
 
 @pytest.mark.usefixtures("brisk")
-@pytest.mark.parametrize("end", [{}, Cut("the stream broke"), Garbled("what?")])
+@pytest.mark.parametrize("end", [{}, ConnectionLost("the stream broke"), InvalidResponse("what?")])
 async def test_a_subscription_that_ends_is_made_again(end: Any) -> None:
     server = Scripted(subscriptions__listen=[end, end, None])
     async with watched(server, MODERN, Refreshes()):
@@ -149,7 +156,7 @@ async def test_a_subscription_that_ends_is_made_again(end: Any) -> None:
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
-    refresh, server = Refreshes(), Scripted(subscriptions__listen=Refusal(-32601, "what?"))
+    refresh, server = Refreshes(), Scripted(subscriptions__listen=JsonRpcError(-32601, "what?"))
     async with watched(server, MODERN, refresh):
         await until(lambda: refresh.count > 2)
     assert server.count("subscriptions/listen") == 1
@@ -160,7 +167,9 @@ async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
     "greeting, transport",
     [(SILENT, "stdio"), (SILENT, "http"), (MODERN, "http"), (LEGACY, "http")],
 )
-async def test_a_server_that_cannot_tell_or_might_not_is_polled(greeting: Greeting, transport: str) -> None:
+async def test_a_server_that_cannot_tell_or_might_not_is_polled(
+    greeting: ServerIntroduction, transport: str
+) -> None:
     refresh = Refreshes()
     async with watched(Scripted(subscriptions__listen=None), greeting, refresh, transport=transport):
         await until(lambda: refresh.count > 2)
@@ -185,7 +194,7 @@ async def test_a_server_that_tells_is_not_polled_unless_the_operator_wants_it() 
 async def test_a_transport_that_stops_hearing_is_no_disaster() -> None:
     class Deaf(Scripted):
         async def hear(self) -> None:
-            raise Cut("the stream broke")
+            raise ConnectionLost("the stream broke")
 
     refresh = Refreshes()
     async with watched(server := Deaf(), LEGACY, refresh):
@@ -195,7 +204,9 @@ async def test_a_transport_that_stops_hearing_is_no_disaster() -> None:
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_list_that_failed_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    refresh = Refreshes(Cut("s3cret"), Refusal(-1, "no"), TimeoutError(), Cut("4"), None)
+    refresh = Refreshes(
+        ConnectionLost("s3cret"), JsonRpcError(-1, "no"), TimeoutError(), ConnectionLost("4"), None
+    )
 
     def redact(text: str) -> str:
         return text.replace("s3cret", "***")
@@ -209,7 +220,7 @@ async def test_a_list_that_failed_is_tried_again(caplog: pytest.LogCaptureFixtur
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_web_server_that_fails_to_list_three_times_is_dead() -> None:
-    refresh = Refreshes(Unsent("1"), None, Unsent("2"), Status(500, "3"), TimeoutError())
+    refresh = Refreshes(NotSent("1"), None, NotSent("2"), HttpStatusError(500, "3"), TimeoutError())
     reason = await death(Scripted(tools__list=listed()), SILENT, refresh, transport="http", start_timeout=9.0)
     assert reason == "the server failed to list its tools 3 times: no answer within 9 s"
     assert refresh.count == 5
@@ -237,9 +248,15 @@ async def test_a_lost_connection_ends_the_watch() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [Unsent("no route"), Cut("reset"), Status(503, "gone"), Garbled("a login page")]
+    "fault",
+    [
+        NotSent("no route"),
+        ConnectionLost("reset"),
+        HttpStatusError(503, "gone"),
+        InvalidResponse("a login page"),
+    ],
 )
-async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: Fault) -> None:
+async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: ServerError) -> None:
     reason = await death(Scripted(tools__list=fault), SILENT, Refreshes(), transport="http")
     assert reason == f"the server cannot be reached: {fault}"
 
@@ -251,7 +268,7 @@ async def test_a_web_server_in_doubt_that_is_mute_is_dead(monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("brisk")
-@pytest.mark.parametrize("answer", [listed("a"), Refusal(-1, "not now")])
+@pytest.mark.parametrize("answer", [listed("a"), JsonRpcError(-1, "not now")])
 async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
     server = Scripted(tools__list=answer)
     async with watched(server, SILENT, Refreshes(), transport="http") as watch:
@@ -261,7 +278,7 @@ async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
 
 
 async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
-    server = Scripted(tools__list=Cut("gone"))
+    server = Scripted(tools__list=ConnectionLost("gone"))
     async with watched(server, LEGACY, Refreshes()) as watch:
         watch.doubt()
         await anyio.wait_all_tasks_blocked()
@@ -270,7 +287,7 @@ async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
 
 # --- what is no tool ---
 
-ALL = Greeting(
+ALL = ServerIntroduction(
     era="legacy",
     revision="2025-06-18",
     has_tools=True,

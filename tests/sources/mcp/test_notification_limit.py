@@ -10,7 +10,7 @@ from toolcrib.sources.mcp.notification_limit import (
     MAX_PER_SECOND,
     MESSAGES_PER_CALL,
     THROTTLE_PAUSE,
-    UnaskedLimit,
+    NotificationLimit,
 )
 
 pytestmark = pytest.mark.requirement("I5")
@@ -24,7 +24,7 @@ class Limited:
     def __init__(self) -> None:
         self.now = 100.0
         self.cuts: list[str] = []
-        self.limit = UnaskedLimit(self.cuts.append, lambda: self.now)
+        self.limit = NotificationLimit(self.cuts.append, lambda: self.now)
 
     def say(self, count: int, method: str = LOG, size: int = 100) -> int:
         """Count so many messages; return how many are passed on."""

@@ -8,7 +8,7 @@ from tests.sources.mcp.asked import ALL, Asked, never
 from tests.sources.mcp.far import Asking, Far, settle
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_messages import LARGEST_LOG
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ async def test_messages_and_progress_arrive_in_order_before_the_result() -> None
         heard.append(progress.done)
 
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(report, ann))
+        await asking.begin(0, ear=RequestCallbacks(report, ann))
         far.progress(1, progress=1)
         far.say(method="notifications/message", params={"level": "info", "data": "x"})
         far.progress(1, progress=2)
@@ -48,7 +48,7 @@ async def test_what_a_server_logs_goes_on_without_secrets() -> None:
     async def report(progress: Progress) -> None:
         heard.append(progress)
 
-    ear = Ear(report, ann, lambda text: text.replace("s3cret", "***"))
+    ear = RequestCallbacks(report, ann, lambda text: text.replace("s3cret", "***"))
     await ear.hear({"level": "info", "data": {"the s3cret": ["is s3cret", 7]}})
     await ear.hear(Progress(done=1, message="with s3cret"))
     await ear.hear(Progress(done=2))
@@ -61,18 +61,20 @@ async def test_what_a_server_logs_goes_on_without_secrets() -> None:
     [
         ([], True),
         ([None], False),
-        ([Ear(None, Asked("ben"))], False),
-        ([Ear(None, Asked("ann"))], True),
-        ([Ear(None, Asked("ann", alone=True))], False),
+        ([RequestCallbacks(None, Asked("ben"))], False),
+        ([RequestCallbacks(None, Asked("ann"))], True),
+        ([RequestCallbacks(None, Asked("ann", alone=True))], False),
     ],
 )
 @pytest.mark.requirement("D14")
-async def test_a_message_that_may_be_anothers_is_nobodys(others: list[Ear | None], taken: bool) -> None:
+async def test_a_message_that_may_be_anothers_is_nobodys(
+    others: list[RequestCallbacks | None], taken: bool
+) -> None:
     far, ann = Far(), Asked("ann")
     async with Asking(far) as asking:
         for number, other in enumerate(others):
             await asking.begin(10 + number, ear=other)
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         await asking.begin(99, "subscriptions/listen")
         far.say(method="notifications/message", params={"data": 1})
         await settle()
@@ -84,9 +86,9 @@ async def test_a_message_that_may_be_anothers_is_nobodys(others: list[Ear | None
 @pytest.mark.parametrize(
     "other, method, cancelled, taken",
     [
-        (Ear(None, Asked("ben")), "tools/call", False, False),
-        (Ear(None, Asked("ben")), "tools/call", True, False),
-        (Ear(None, Asked("ann")), "tools/call", True, True),
+        (RequestCallbacks(None, Asked("ben")), "tools/call", False, False),
+        (RequestCallbacks(None, Asked("ben")), "tools/call", True, False),
+        (RequestCallbacks(None, Asked("ann")), "tools/call", True, True),
         (None, "tools/call", False, False),
         (None, "tools/call", True, False),
         (None, "tools/list", False, True),
@@ -94,7 +96,7 @@ async def test_a_message_that_may_be_anothers_is_nobodys(others: list[Ear | None
 )
 @pytest.mark.requirement("D14")
 async def test_a_message_may_be_of_a_call_that_is_over(
-    other: Ear | None, method: str, *, cancelled: bool, taken: bool
+    other: RequestCallbacks | None, method: str, *, cancelled: bool, taken: bool
 ) -> None:
     """A server works on after a time limit of ours, or in the background."""
     far, ann = Far(), Asked("ann")
@@ -105,7 +107,7 @@ async def test_a_message_may_be_of_a_call_that_is_over(
         else:
             far.say(id=1, result={})
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         far.say(method="notifications/message", params={"data": 1})
         far.say(id=2, result={})
     assert bool(ann.told) == taken
@@ -115,7 +117,7 @@ async def test_a_message_may_be_of_a_call_that_is_over(
 async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far: Far) -> None:
     ann = Asked(answer=never)
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         far.say(method="notifications/message", params={"data": "x" * LARGEST_LOG})
         far.say(method="notifications/message", params={"data": "short"})
         for number in range(9):
@@ -129,7 +131,7 @@ async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far: Fa
 async def test_a_message_that_comes_with_the_answer_of_another_is_not_heard() -> None:
     far, ann = Far(), Asked("ann")
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         await asking.begin(1)
         far.say(id=1, result={})
         far.say(method="notifications/message", params={"data": "the other's"})

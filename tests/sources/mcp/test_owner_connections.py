@@ -17,7 +17,7 @@ from toolcrib.errors import Lost, Refused, Unavailable
 from toolcrib.model import Call, JsonObject, Result
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -37,7 +37,7 @@ class House:
     """A running source over the curious server."""
 
     def __init__(self, counted: Census, env: dict[str, str] | None = None, **settings: Any) -> None:
-        stdio = Stdio(command=CURIOUS, env={**counted.env, **(env or {})})
+        stdio = StdioTransport(command=CURIOUS, env={**counted.env, **(env or {})})
         self.source = McpSource(McpSettings(id="curious", **settings), stdio.dial)
         self.link = Linked()
         self._counted = counted
@@ -223,7 +223,7 @@ async def test_users_of_one_key_leave_lanes_to_other_keys(counted: Census) -> No
     async with house(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
         for number, each in enumerate(users):
             call = it.a_call("ask", each, **ELICIT)
-            tasks.start_soon(it.source.call, call.but(caller=a_caller(id=f"user:{number}", key="one")))
+            tasks.start_soon(it.source.call, call.replace(caller=a_caller(id=f"user:{number}", key="one")))
         await until(lambda: all(each.questions for each in users))
         about = a_tool("curious:about", family="mcp", timeout=0.1)
         with pytest.raises(Refused):
@@ -345,5 +345,5 @@ async def test_vendor_data_passes_and_what_belongs_to_a_connection_does_not(coun
         meta = {"vendor/x": [1], "progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"}
         for channel in (None, Asked()):
             call = it.a_call("about", channel)
-            result = await it.source.call(call.but(meta=meta))
+            result = await it.source.call(call.replace(meta=meta))
             assert said(result)["meta"] == {"vendor/x": [1]}

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from tests.sources.mcp.under import PATIENT
-from toolcrib.sources.mcp.errors import Unsent
-from toolcrib.sources.mcp.lines import Overlong
-from toolcrib.sources.mcp.process_streams import Input, Output
+from toolcrib.sources.mcp.errors import NotSent
+from toolcrib.sources.mcp.lines import OverlongLine
+from toolcrib.sources.mcp.process_streams import ProcessInput, ProcessOutput
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +27,9 @@ def nothing() -> None:
 
 
 @asynccontextmanager
-async def written(lost: Callable[[], None] = nothing) -> AsyncGenerator[tuple[Input, io.FileIO]]:
+async def written(lost: Callable[[], None] = nothing) -> AsyncGenerator[tuple[ProcessInput, io.FileIO]]:
     out, into = os.pipe()
-    pipe = Input(lost)
+    pipe = ProcessInput(lost)
     with io.FileIO(out, "rb") as far, io.FileIO(into, "wb") as near:
         await asyncio.get_running_loop().connect_write_pipe(lambda: pipe, near)
         yield pipe, far
@@ -37,8 +37,8 @@ async def written(lost: Callable[[], None] = nothing) -> AsyncGenerator[tuple[In
 
 
 async def test_nothing_is_written_before_there_is_a_pipe_or_after() -> None:
-    pipe = Input(nothing)
-    with pytest.raises(Unsent):
+    pipe = ProcessInput(nothing)
+    with pytest.raises(NotSent):
         pipe.write(b"x")
     pipe.close()
     await pipe.abort()
@@ -47,7 +47,7 @@ async def test_nothing_is_written_before_there_is_a_pipe_or_after() -> None:
         open_pipe.write(b"x")
         assert os.read(far.fileno(), 10) == b"x"
         open_pipe.close()
-        with pytest.raises(Unsent):
+        with pytest.raises(NotSent):
             open_pipe.write(b"y")
 
 
@@ -72,8 +72,8 @@ async def test_once_given_up_nobody_waits_for_room() -> None:
 
 
 async def test_messages_that_come_while_others_wait_keep_their_order() -> None:
-    taken: list[bytes | Overlong] = []
-    output = Output(taken.append, nothing, nothing)
+    taken: list[bytes | OverlongLine] = []
+    output = ProcessOutput(taken.append, nothing, nothing)
     output.data_received(b"".join(b"%d\n" % number for number in range(1_000)))
     output.data_received(b"1000\n")
     with anyio.fail_after(PATIENT):

@@ -15,11 +15,11 @@ from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.model import Call, Progress
-from toolcrib.sources.mcp.http_transport import Http
+from toolcrib.sources.mcp.http_transport import HttpTransport
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.sse_transport import Sse
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.sse_transport import SseTransport
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -87,12 +87,12 @@ async def running(source: McpSource) -> AsyncGenerator[Running]:
 
 def over_stdio(era: str) -> McpSource:
     command = (sys.executable, PROGRAM, "stdio", era)
-    return McpSource(McpSettings(id="real"), Stdio(command=command).dial)
+    return McpSource(McpSettings(id="real"), StdioTransport(command=command).dial)
 
 
 def over_http(port: int) -> McpSource:
     url = f"http://127.0.0.1:{port}/mcp"
-    return McpSource(McpSettings(id="real", transport="http"), Http(url=url, egress=FREE).dial)
+    return McpSource(McpSettings(id="real", transport="http"), HttpTransport(url=url, egress=FREE).dial)
 
 
 @asynccontextmanager
@@ -224,7 +224,7 @@ async def test_a_web_server_that_dies_is_noticed_by_the_next_call(era: str, free
 @pytest.mark.requirement("B2")
 async def test_a_server_over_sse(free_port: int) -> None:
     async with official("sse", free_port) as url:
-        source = McpSource(McpSettings(id="real", transport="sse"), Sse(url=url, egress=FREE).dial)
+        source = McpSource(McpSettings(id="real", transport="sse"), SseTransport(url=url, egress=FREE).dial)
         async with running(source) as it:
             assert (await source.call(it.call("add", {"a": 2, "b": 3}))).data == {"result": 5}
             assert source.details()["era"] == "legacy"
@@ -238,14 +238,14 @@ async def test_a_server_over_sse(free_port: int) -> None:
     ],
 )
 async def test_a_server_that_does_not_start_says_why(command: tuple[str, ...], why: str) -> None:
-    source = McpSource(McpSettings(id="real"), Stdio(command=command).dial)
+    source = McpSource(McpSettings(id="real"), StdioTransport(command=command).dial)
     with pytest.raises(ConnectionError, match=why):
         await source.run(Linked())
 
 
 async def test_what_a_program_wrote_last_says_why_it_ended() -> None:
     program = "import sys; print('no such option: --speed', file=sys.stderr); sys.exit(2)"
-    dial = Stdio(command=(sys.executable, "-c", program)).dial
+    dial = StdioTransport(command=(sys.executable, "-c", program)).dial
     source = McpSource(McpSettings(id="real"), dial)
     with anyio.fail_after(60), pytest.raises(ConnectionError) as death:
         await source.run(Linked())
@@ -257,7 +257,7 @@ async def test_a_program_that_is_gone_has_no_last_words(tmp_path: Path) -> None:
     program = tmp_path / "server"
     await anyio.Path(program).write_text("#!/bin/sh\necho wrong >&2\nexit 1\n")
     await anyio.Path(program).chmod(0o700)
-    source = McpSource(McpSettings(id="real"), Stdio(command=(str(program),)).dial)
+    source = McpSource(McpSettings(id="real"), StdioTransport(command=(str(program),)).dial)
     for said in ("it wrote last: wrong", "there is no program at"):
         with anyio.fail_after(60), pytest.raises(ConnectionError, match=said) as death:
             await source.run(Linked())

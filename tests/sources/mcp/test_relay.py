@@ -18,13 +18,13 @@ from tests.waiting import until
 from toolcrib.errors import Failed
 from toolcrib.model import JsonObject, Progress, Result
 from toolcrib.sources.mcp.connection import Connection, Dial, Era, Heard
-from toolcrib.sources.mcp.errors import Refusal
-from toolcrib.sources.mcp.http_transport import Http
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import JsonRpcError
+from toolcrib.sources.mcp.http_transport import HttpTransport
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
-from toolcrib.sources.mcp.sse_transport import Sse
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.sse_transport import SseTransport
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -51,10 +51,10 @@ class Old:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: Ear | None = None,
+        ear: RequestCallbacks | None = None,
     ) -> JsonObject:
         if method == "server/discover":
-            raise Refusal(-32601, "Method not found")
+            raise JsonRpcError(-32601, "Method not found")
         return await self._inner.request(method, params, name=name, headers=headers, ear=ear)
 
 
@@ -77,12 +77,12 @@ def url() -> Generator[str]:
 
 
 def over_http(url: str, era: Era) -> McpSource:
-    dial = Http(url=url, egress=FREE).dial
+    dial = HttpTransport(url=url, egress=FREE).dial
     return McpSource(McpSettings(id="real", transport="http"), old(dial) if era == "legacy" else dial)
 
 
 def over_stdio(era: Era) -> McpSource:
-    dial = Stdio(command=(*FIXTURE, "stdio"), cwd=ROOT, patience=0.2).dial
+    dial = StdioTransport(command=(*FIXTURE, "stdio"), cwd=ROOT, patience=0.2).dial
     return McpSource(McpSettings(id="real", timeout=60.0), old(dial) if era == "legacy" else dial)
 
 
@@ -185,7 +185,9 @@ async def test_a_legacy_program_asks_the_caller() -> None:
 @pytest.mark.requirement("D14")
 async def test_a_server_over_sse_asks_the_caller(free_port: int) -> None:
     async with official("sse", free_port) as address:
-        source = McpSource(McpSettings(id="real", transport="sse"), Sse(url=address, egress=FREE).dial)
+        source = McpSource(
+            McpSettings(id="real", transport="sse"), SseTransport(url=address, egress=FREE).dial
+        )
         async with running(source) as it:
             ann, ben = Asked(capabilities={"elicitation": {}}), Asked("ben", {"elicitation": {}}, alone=True)
             for channel in (ann, ben):
@@ -235,7 +237,7 @@ async def test_a_modern_server_answers_with_its_questions(way: str, url: str) ->
 @pytest.mark.requirement("D14")
 async def test_the_everything_server_asks_the_caller() -> None:
     relay: frozenset[Any] = frozenset(EVERYTHING)
-    dial = Stdio(command=npm("mcp-server-everything", "stdio")).dial
+    dial = StdioTransport(command=npm("mcp-server-everything", "stdio")).dial
     async with running(McpSource(McpSettings(id="real", timeout=60.0, relay=relay), dial)) as it:
         ann = Asked(capabilities=EVERYTHING, answer=answered)
         sampled = await call(it, "trigger-sampling-request", ann, arguments={"prompt": "Where?"})

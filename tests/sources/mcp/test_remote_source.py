@@ -8,8 +8,8 @@ from yarl import URL
 from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed
 from toolcrib.egress import Egress
 from toolcrib.egress.probe import Probe
-from toolcrib.interfaces import Reachable, ServerUnreachable
-from toolcrib.sources.mcp.errors import Cut, Fault, Refusal, Status, Unsent
+from toolcrib.interfaces import ReachableSource, ServerUnreachable
+from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent, ServerError
 from toolcrib.sources.mcp.remote_source import RemoteMcpSource
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
@@ -26,8 +26,8 @@ def remote(port: int = 9, **script: object) -> RemoteMcpSource:
 
 
 def test_only_servers_with_a_url_are_probed() -> None:
-    assert isinstance(remote(), Reachable)
-    assert not isinstance(McpSource(McpSettings(id="files"), Scripted().dial), Reachable)
+    assert isinstance(remote(), ReachableSource)
+    assert not isinstance(McpSource(McpSettings(id="files"), Scripted().dial), ReachableSource)
 
 
 async def test_a_probe_finds_out_whether_a_server_listens() -> None:
@@ -41,17 +41,17 @@ async def test_a_probe_finds_out_whether_a_server_listens() -> None:
 @pytest.mark.parametrize(
     "fault, away",
     [
-        (Cut("the connection was closed"), True),
-        (Status(502, "bad gateway"), True),
-        (Status(503, "unavailable"), True),
-        (Status(504, "timeout"), True),
-        (Status(500, "broken"), False),
-        (Status(401, "no credentials"), False),
-        (Refusal(-32000, "no"), False),
-        (Unsent("no TLS connection could be made"), False),
+        (ConnectionLost("the connection was closed"), True),
+        (HttpStatusError(502, "bad gateway"), True),
+        (HttpStatusError(503, "unavailable"), True),
+        (HttpStatusError(504, "timeout"), True),
+        (HttpStatusError(500, "broken"), False),
+        (HttpStatusError(401, "no credentials"), False),
+        (JsonRpcError(-32000, "no"), False),
+        (NotSent("no TLS connection could be made"), False),
     ],
 )
-async def test_a_handshake_that_fails_is_an_outage_or_an_error(fault: Fault, away: bool) -> None:
+async def test_a_handshake_that_fails_is_an_outage_or_an_error(fault: ServerError, away: bool) -> None:
     with pytest.raises(ConnectionError) as failed:
         await remote(tools__list=fault).run(Linked())
     assert isinstance(failed.value, ServerUnreachable) is away

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sources.mcp.far import Asking, Far, Message, settle
-from toolcrib.sources.mcp.errors import Cut, Garbled, Refusal, TooLarge, Unsent
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    ResponseTooLarge,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -73,16 +79,16 @@ async def test_whatever_happens_every_request_ends_once_and_nothing_is_kept(
             if number in open_ones and event not in {"wrong", "noise"}:
                 open_ones.discard(number)
                 expected[number] = event
-        far.exchange.close(Cut("over"))
+        far.exchange.close(ConnectionLost("over"))
         await settle()
-    kinds = {"answer": dict, "refuse": Refusal, "spoil": TooLarge}
+    kinds = {"answer": dict, "refuse": JsonRpcError, "spoil": ResponseTooLarge}
     for number, event in expected.items():
         assert (
             (number not in asking.ended)
             if event == "cancel"
             else isinstance(asking.ended[number], kinds[event])
         )
-    assert all(isinstance(asking.ended[number], Cut) for number in open_ones)
+    assert all(isinstance(asking.ended[number], ConnectionLost) for number in open_ones)
     assert not far.expected()
     cancelled = [message["params"]["requestId"] - 1 for message in far.replies]
     assert cancelled == [number for number, event in expected.items() if event == "cancel"]
@@ -96,18 +102,18 @@ def happen(far: Far, asking: Asking, number: int, event: str) -> None:
     elif event == "cancel":
         asking.scopes[number].cancel()
     elif event == "spoil":
-        far.exchange.spoil(number + 1, TooLarge("too large"))
+        far.exchange.spoil(number + 1, ResponseTooLarge("too large"))
     elif event == "wrong":
         far.say(id=number + 100, result={})
     else:
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidResponse):
             far.exchange.feed(b"noise")
 
 
 async def test_an_error_is_a_refusal_with_all_it_says(far: Far) -> None:
     error = {"code": -32602, "message": "bad " + "x" * 5_000, "data": {"why": 1}}
     fault = await ended(far, lambda: far.say(id=1, error=error))
-    assert isinstance(fault, Refusal)
+    assert isinstance(fault, JsonRpcError)
     assert (fault.code, fault.data, len(str(fault))) == (-32602, {"why": 1}, 2_000)
 
 
@@ -127,7 +133,7 @@ async def test_an_error_is_a_refusal_with_all_it_says(far: Far) -> None:
     ids=lambda data: repr(data[-14:]),
 )
 async def test_an_answer_that_cannot_be_used_ends_its_request_at_once(far: Far, data: bytes) -> None:
-    assert isinstance(await ended(far, lambda: far.exchange.feed(data)), Garbled)
+    assert isinstance(await ended(far, lambda: far.exchange.feed(data)), InvalidResponse)
 
 
 @pytest.mark.parametrize("id", [7, 0, -1, None, "1", 1.0, True, [1], {"a": 1}, 2**70])
@@ -157,7 +163,7 @@ def spelled(value: Any) -> bytes:
 )
 async def test_what_is_no_message_is_told_to_the_transport_and_disturbs_nobody(far: Far, data: bytes) -> None:
     def act() -> None:
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidResponse):
             far.exchange.feed(data)
 
     assert await ended(far, act) is None
@@ -230,7 +236,7 @@ async def test_a_request_is_not_cancelled_where_the_way_is_broken_or_closed(far:
 
     await ended(far, breaks)
     far.broken = False
-    await ended(far, lambda: far.exchange.close(Cut("it exited")))
+    await ended(far, lambda: far.exchange.close(ConnectionLost("it exited")))
     assert not far.replies
 
 
@@ -242,7 +248,7 @@ async def test_an_answer_and_a_cancellation_at_once_leave_no_trace(far: Far) -> 
         asking.scopes[0].cancel()
         asking.scopes[1].cancel()
         far.say(id=2, result={})
-        far.exchange.close(Cut("it exited"))
+        far.exchange.close(ConnectionLost("it exited"))
         asking.scopes[2].cancel()
     assert not far.replies
     assert not far.expected()
@@ -252,14 +258,14 @@ async def test_the_end_ends_all_and_nothing_is_sent_any_more(far: Far) -> None:
     async with Asking(far) as asking:
         for number in range(3):
             await asking.begin(number)
-        far.exchange.close(Cut("it exited with status 1"))
-        far.exchange.close(Cut("again"))
+        far.exchange.close(ConnectionLost("it exited with status 1"))
+        far.exchange.close(ConnectionLost("again"))
     assert [(type(fault), str(fault)) for fault in asking.ended.values()] == [
-        (Cut, "it exited with status 1")
+        (ConnectionLost, "it exited with status 1")
     ] * 3
-    with pytest.raises(Unsent, match="status 1"):
+    with pytest.raises(NotSent, match="status 1"):
         await far.exchange.request("tools/call", b"{}")
-    with pytest.raises(Unsent, match="status 1"):
+    with pytest.raises(NotSent, match="status 1"):
         far.exchange.notify("notifications/initialized", b"{}")
     far.say(id="a", method="ping")
     assert len(far.sent) == 3
@@ -268,7 +274,7 @@ async def test_the_end_ends_all_and_nothing_is_sent_any_more(far: Far) -> None:
 
 async def test_a_request_that_cannot_be_sent_is_not_kept(far: Far) -> None:
     far.broken = True
-    with pytest.raises(Unsent, match="broken"):
+    with pytest.raises(NotSent, match="broken"):
         await far.exchange.request("tools/call", b"{}")
     assert not far.expected()
 

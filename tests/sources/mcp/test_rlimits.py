@@ -12,7 +12,7 @@ import pytest
 
 from tests.sources.mcp.under import Under, ask, lost, under
 from toolcrib.sources.mcp import guard, rlimits, server_process
-from toolcrib.sources.mcp.errors import Cut, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, NotSent
 from toolcrib.sources.mcp.rlimits import ProcessLimits
 
 __all__ = ["under"]
@@ -50,7 +50,7 @@ async def test_a_file_over_the_limit_is_cut(under: Under, tmp_path: Path) -> Non
 async def test_a_program_that_dies_out_of_memory_names_its_limit(under: Under) -> None:
     limits = ProcessLimits(memory_mb=256, open_files=64)
     async with under.dial(command=GREEDY, limits=limits) as connection:
-        with pytest.raises(Cut):
+        with pytest.raises(ConnectionLost):
             await ask(connection, "memory_fatally", amount=300)
         assert await lost(connection) == (
             "it exited with status 1 (its limits are memory_mb 256, open_files 64)"
@@ -60,7 +60,7 @@ async def test_a_program_that_dies_out_of_memory_names_its_limit(under: Under) -
 @pytest.mark.slow
 async def test_cpu_time_over_the_limit_ends_the_program_by_name(under: Under) -> None:
     async with under.dial(command=GREEDY, limits=ProcessLimits(cpu_seconds=1)) as connection:
-        with pytest.raises(Cut):
+        with pytest.raises(ConnectionLost):
             await ask(connection, "processor", amount=0)
         assert await lost(connection) == "it was killed by signal 24: it reached its limit of cpu_seconds 1"
 
@@ -100,7 +100,7 @@ async def test_a_limit_that_would_not_hold_is_refused(
     monkeypatch.setattr(rlimits.sys, "platform", system)
     monkeypatch.setattr(rlimits.os, "geteuid", lambda: user)
     assert rlimits.unenforced(name)
-    with pytest.raises(Unsent, match=f"its limit {name} is not enforced"):
+    with pytest.raises(NotSent, match=f"its limit {name} is not enforced"):
         server_process.launch(
             GREEDY[0],
             GREEDY,

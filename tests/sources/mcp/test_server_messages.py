@@ -9,9 +9,9 @@ from tests.sources.mcp.asked import ALL, FORM, Asked, never, refusing
 from tests.sources.mcp.far import Asking, Far, settle
 from tests.waiting import until
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.errors import Cut
+from toolcrib.sources.mcp.errors import ConnectionLost
 from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_messages import MOST_QUESTIONS
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ def far() -> Far:
 async def test_a_question_is_put_to_the_caller_and_its_answer_goes_back(far: Far) -> None:
     ann = Asked()
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         assert far.sent[0]["params"] == {"number": 0}
         meta = {"progressToken": 1, "io.modelcontextprotocol/x": 1, "vendor/x": {"y": 2}}
         far.say(id="a", method=ELICIT, params={**FORM, "_meta": meta})
@@ -50,7 +50,7 @@ async def test_a_question_is_put_to_the_caller_and_its_answer_goes_back(far: Far
 async def test_a_refusal_goes_back_as_it_is(far: Far) -> None:
     ann = Asked(answer=refusing(-1, "the user said no"))
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         far.say(id="a", method="sampling/createMessage", params={})
         await settle()
         far.say(id=1, result={})
@@ -62,7 +62,7 @@ async def test_what_the_caller_did_not_declare_is_not_asked(far: Far) -> None:
     far.exchange.relay({"elicitation": {}})
     ann = Asked()
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         for number, method in enumerate(["roots/list", "sampling/createMessage", "tasks/get", "ping"]):
             far.say(id=number, method=method, params={})
         far.say(id=9, method=ELICIT, params={"mode": "url"})
@@ -75,7 +75,7 @@ async def test_what_the_caller_did_not_declare_is_not_asked(far: Far) -> None:
 async def test_where_nothing_is_relayed_nobody_is_asked() -> None:
     far, ann = Far(), Asked()
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         for number, method in enumerate([ELICIT, "roots/list", "sampling/createMessage"]):
             far.say(id=number, method=method, params={})
         await settle()
@@ -88,7 +88,7 @@ async def test_where_nothing_is_relayed_nobody_is_asked() -> None:
 async def test_a_question_that_is_taken_back_is_asked_no_longer(far: Far) -> None:
     ann = Asked(answer=never)
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         for name in ("a", "b", "c"):
             far.say(id=name, method=ELICIT, params={"message": name})
         await settle()
@@ -107,14 +107,14 @@ async def test_a_question_that_is_taken_back_is_asked_no_longer(far: Far) -> Non
 async def test_an_answer_ends_the_questions_of_its_call(far: Far) -> None:
     slow, quick = Asked(answer=never), Asked("ben")
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, slow))
+        await asking.begin(0, ear=RequestCallbacks(None, slow))
         for name in ("a", "b"):
             far.say(id=name, method=ELICIT, params=FORM)
         await settle()
         far.say(id=1, error={"code": 1, "message": "too late"})
         await settle()
         assert asking.ended
-        await asking.begin(1, ear=Ear(None, quick))
+        await asking.begin(1, ear=RequestCallbacks(None, quick))
         far.say(id="a", method=ELICIT, params=FORM)
         await settle()
         far.say(id=2, result={})
@@ -130,35 +130,35 @@ async def test_a_call_that_ends_in_the_middle_of_a_question_leaves_nothing(
 ) -> None:
     ann = Asked(answer=never)
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         far.say(id="a", method=method, params=FORM)
         await settle()
         if event == "cancel":
             asking.scopes[0].cancel()
         else:
-            far.exchange.close(Cut("gone"))
+            far.exchange.close(ConnectionLost("gone"))
     assert ann.given_up == 1
     if event == "cancel":
         assert far.replies[0]["error"] == OVER
         assert far.replies[1]["method"] == "notifications/cancelled"
     else:
-        assert isinstance(asking.ended[0], Cut)
+        assert isinstance(asking.ended[0], ConnectionLost)
         assert not far.answers
 
 
 async def test_an_answer_the_server_never_got_ends_the_call(far: Far) -> None:
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, Asked()))
+        await asking.begin(0, ear=RequestCallbacks(None, Asked()))
         far.broken = True
         far.say(id="a", method=ELICIT, params=FORM)
-    assert isinstance(asking.ended[0], Cut)
+    assert isinstance(asking.ended[0], ConnectionLost)
 
 
 @pytest.mark.requirement("I5")
 async def test_more_questions_than_anybody_can_answer_are_refused(far: Far) -> None:
     ann = Asked(answer=never)
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         for number in range(100):
             far.say(id=number, method=ELICIT, params=FORM)
             await anyio.lowlevel.checkpoint()
@@ -172,7 +172,7 @@ async def test_more_questions_than_anybody_can_answer_are_refused(far: Far) -> N
 async def test_a_question_has_a_size_and_an_id(far: Far) -> None:
     ann = Asked(answer=never)
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         far.say(id="large", method=ELICIT, params={"message": "x" * LARGEST_QUESTION})
         for name in (None, True, 1.5, [1], {"a": 1}, "x" * 300):
             far.say(id=name, method=ELICIT, params=FORM)
@@ -194,7 +194,7 @@ async def test_what_is_asked_right_after_the_greeting_waits_for_the_first_call(f
         far.say(id=number, method=ELICIT, params=FORM)
     assert len(far.replies) == 1
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         await until(lambda: len(far.answers) == MOST_QUESTIONS)
         far.say(id=1, result={})
     assert ann.questions[0] == ("roots/list", {})
@@ -209,14 +209,14 @@ async def test_what_is_asked_for_all_calls_outlasts_the_first_answer(
 ) -> None:
     ann, slow = Asked(), Asked(answer=never)
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, ann))
+        await asking.begin(0, ear=RequestCallbacks(None, ann))
         for number in range(2):
             far.say(id=f"roots {number}", method="roots/list")
         far.say(id="form", method=ELICIT, params=FORM)
         far.say(id=1, result={})
         await until(lambda: bool(asking.ended))
         monkeypatch.setattr("toolcrib.sources.mcp.server_messages.LINGER", 0.01)
-        await asking.begin(1, ear=Ear(None, slow))
+        await asking.begin(1, ear=RequestCallbacks(None, slow))
         far.say(id="more", method="roots/list")
         await settle()
         far.say(id=2, result={})
@@ -229,8 +229,8 @@ async def test_what_is_asked_for_all_calls_outlasts_the_first_answer(
 async def test_a_question_goes_to_the_newest_call_that_can_be_asked(far: Far) -> None:
     first, second = Asked(), Asked()
     async with Asking(far) as asking:
-        await asking.begin(0, ear=Ear(None, first))
-        await asking.begin(1, ear=Ear(None, second))
+        await asking.begin(0, ear=RequestCallbacks(None, first))
+        await asking.begin(1, ear=RequestCallbacks(None, second))
         await asking.begin(2)
         far.say(id="a", method=ELICIT, params=FORM)
         await settle()
@@ -265,7 +265,7 @@ async def test_whatever_happens_each_question_ends_once_and_with_its_own_answer(
     async with Asking(far) as asking:
         for turn, (event, number) in enumerate(events):
             if event == "begin":
-                await asking.begin(turn, ear=Ear(None, Asked(answer=answer)))
+                await asking.begin(turn, ear=RequestCallbacks(None, Asked(answer=answer)))
             elif event == "cancel":
                 asking.scopes.get(number, anyio.CancelScope()).cancel()
             elif event == "reply":
@@ -273,7 +273,7 @@ async def test_whatever_happens_each_question_ends_once_and_with_its_own_answer(
             else:
                 ask_or_not(far, event, number, asked)
             await settle()
-        far.exchange.close(Cut("over"))
+        far.exchange.close(ConnectionLost("over"))
     ends = [each["id"] for each in (*far.answers, *far.replies) if "id" in each]
     assert len(ends) == len(set(ends))
     assert set(ends) <= asked

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from toolcrib.sources.mcp import server_process as module
-from toolcrib.sources.mcp.errors import Unsent
+from toolcrib.sources.mcp.errors import NotSent
 from toolcrib.sources.mcp.server_process import environment, find, launch
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ def program(tmp_path: Path) -> Path:
 def test_a_program_is_found_on_the_path_of_its_server(program: Path) -> None:
     assert find(["serve", "--stdio"], {"PATH": str(program.parent)}, None) == str(program)
     with pytest.raises(
-        Unsent, match="no program named 'serve' on the PATH; install it or give its full path"
+        NotSent, match="no program named 'serve' on the PATH; install it or give its full path"
     ):
         find(["serve"], {"PATH": "/nowhere"}, None)
 
@@ -37,9 +37,9 @@ def test_without_a_path_the_usual_places_are_searched() -> None:
 def test_a_path_is_taken_as_it_is_and_from_where_the_server_runs(program: Path, tmp_path: Path) -> None:
     assert find([str(program)], {}, None) == str(program)
     assert Path(find(["./serve"], {}, tmp_path)).samefile(program)
-    with pytest.raises(Unsent, match=r"there is no program at .*other; install it or correct the path"):
+    with pytest.raises(NotSent, match=r"there is no program at .*other; install it or correct the path"):
         find(["./other"], {}, tmp_path)
-    with pytest.raises(Unsent, match="there is no program at"):
+    with pytest.raises(NotSent, match="there is no program at"):
         find([str(tmp_path)], {}, None)
 
 
@@ -47,20 +47,20 @@ def test_a_file_that_is_no_program_is_told_as_such(program: Path) -> None:
     program.chmod(0o644)
     if os.access(program, os.X_OK):  # a superuser of some systems may run anything
         pytest.skip("everything is executable here")
-    with pytest.raises(Unsent, match="is not executable; make it so"):
+    with pytest.raises(NotSent, match="is not executable; make it so"):
         find([str(program)], {}, None)
 
 
 def test_a_command_and_its_folder_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(Unsent, match="its command is empty"):
+    with pytest.raises(NotSent, match="its command is empty"):
         find([], {}, None)
-    with pytest.raises(Unsent, match="does not exist; create it or give another `cwd`"):
+    with pytest.raises(NotSent, match="does not exist; create it or give another `cwd`"):
         find(["sh"], {}, tmp_path / "gone")
 
 
 def test_elsewhere_than_on_posix_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.sys, "platform", "win32")
-    with pytest.raises(Unsent, match="reach this one over HTTP"):
+    with pytest.raises(NotSent, match="reach this one over HTTP"):
         find(["sh"], {}, None)
 
 
@@ -77,7 +77,7 @@ def test_a_server_sees_little_of_our_environment(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("argument", ["a\0b", "x" * (4 << 20)])
 async def test_what_the_system_does_not_take_is_told_and_leaves_nothing_open(argument: str) -> None:
     before = len(os.listdir("/dev/fd"))  # noqa: PTH208 - only their number counts
-    with pytest.raises(Unsent, match="could not be started"):
+    with pytest.raises(NotSent, match="could not be started"):
         launch(sys.executable, ["python", argument], env={}, cwd=None, grace=1, ended=lambda _: None)
     await anyio.lowlevel.checkpoint()
     assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208 - the same

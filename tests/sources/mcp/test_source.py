@@ -14,7 +14,7 @@ from toolcrib.interfaces import Source
 from toolcrib.model import Call, Origin, Progress, Result
 from toolcrib.sources.mcp import source as module
 from toolcrib.sources.mcp.connection import Heard
-from toolcrib.sources.mcp.errors import Cut, Fault, Refusal, Status, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent, ServerError
 from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
@@ -242,12 +242,14 @@ async def test_nothing_is_called_or_checked_before_or_after_a_run() -> None:
 @pytest.mark.parametrize(
     "fault, kind, code",
     [
-        (Unsent("refused"), Unavailable, "NETWORK_ERROR"),
-        (Cut("gone"), Lost, "OUTCOME_UNKNOWN"),
-        (Refusal(-32602, "bad"), Failed, "TOOL_FAILED"),
+        (NotSent("refused"), Unavailable, "NETWORK_ERROR"),
+        (ConnectionLost("gone"), Lost, "OUTCOME_UNKNOWN"),
+        (JsonRpcError(-32602, "bad"), Failed, "TOOL_FAILED"),
     ],
 )
-async def test_a_fault_is_told_as_what_it_means(fault: Fault, kind: type[ToolcribError], code: str) -> None:
+async def test_a_fault_is_told_as_what_it_means(
+    fault: ServerError, kind: type[ToolcribError], code: str
+) -> None:
     source = of(old(tools__call=fault))
     async with running(source):
         with pytest.raises(kind) as caught:
@@ -255,9 +257,11 @@ async def test_a_fault_is_told_as_what_it_means(fault: Fault, kind: type[Toolcri
     assert caught.value.problem.code == code
 
 
-@pytest.mark.parametrize("fault", [Unsent("refused"), Cut("gone"), Status(404, "no session")])
-async def test_after_a_call_that_failed_on_the_way_a_web_server_is_looked_after(fault: Fault) -> None:
-    server = old(tools__call=fault, tools__list=[listed("read"), Unsent("no route")])
+@pytest.mark.parametrize(
+    "fault", [NotSent("refused"), ConnectionLost("gone"), HttpStatusError(404, "no session")]
+)
+async def test_after_a_call_that_failed_on_the_way_a_web_server_is_looked_after(fault: ServerError) -> None:
+    server = old(tools__call=fault, tools__list=[listed("read"), NotSent("no route")])
     source, link, ended = of(server, transport="http"), Linked(), list[Exception]()
 
     async def run() -> None:
@@ -273,7 +277,7 @@ async def test_after_a_call_that_failed_on_the_way_a_web_server_is_looked_after(
 
 
 async def test_a_check_asks_something_real() -> None:
-    server = old(tools__list=[listed("read"), Refusal(-1, "not with s3cret"), None])
+    server = old(tools__list=[listed("read"), JsonRpcError(-1, "not with s3cret"), None])
     source = of(server, redact=redact)
     async with running(source):
         with pytest.raises(ConnectionError, match=r"not with \*\*\*"):
@@ -347,9 +351,9 @@ async def test_the_time_limit_of_a_start_is_over_when_the_server_is_up() -> None
 @pytest.mark.parametrize(
     "script, why",
     [
-        ({"initialize": Refusal(-1, "a s3cret is wrong")}, r"a \*\*\* is wrong"),
-        ({"server__discover": Unsent("no route")}, "no route"),
-        ({"tools__list": Cut("it exited")}, "it exited"),
+        ({"initialize": JsonRpcError(-1, "a s3cret is wrong")}, r"a \*\*\* is wrong"),
+        ({"server__discover": NotSent("no route")}, "no route"),
+        ({"tools__list": ConnectionLost("it exited")}, "it exited"),
         ({"initialize": legacy("1999-01-01")}, "1999-01-01"),
     ],
 )

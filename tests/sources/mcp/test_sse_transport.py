@@ -26,14 +26,20 @@ from toolcrib.egress import Egress
 from toolcrib.model import JsonObject, Progress
 from toolcrib.sources.mcp import sse_transport
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import Cut, Garbled, Status, TooLarge, Unsent
-from toolcrib.sources.mcp.request_callbacks import Ear
-from toolcrib.sources.mcp.sse_transport import Sse
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResponse,
+    NotSent,
+    ResponseTooLarge,
+)
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.sse_transport import SseTransport
 
 
 @asynccontextmanager
 async def dialled(url: str, told: Told | None = None) -> AsyncGenerator[Connection]:
-    async with Sse(url=url, egress=FREE, headers={"X-Key": "k"}).dial(told or Told()) as connection:
+    async with SseTransport(url=url, egress=FREE, headers={"X-Key": "k"}).dial(told or Told()) as connection:
         yield connection
 
 
@@ -50,7 +56,7 @@ async def test_the_official_server(free_port: int) -> None:
             assert (await shake_hands(connection))["protocolVersion"] == "2025-11-25"
             assert text(await call(connection, "add", modern=False, a=2, b=3)) == "5"
             asked = params(modern=False, name="steps", arguments={"count": 2})
-            assert text(await connection.request("tools/call", asked, ear=Ear(report))) == "done"
+            assert text(await connection.request("tools/call", asked, ear=RequestCallbacks(report))) == "done"
             assert [progress.message for progress in seen] == ["step 1", "step 2"]
             assert text(await call(connection, "ask", modern=False)) == "decline"
             await call(connection, "change", modern=False)
@@ -62,9 +68,9 @@ async def test_the_official_server(free_port: int) -> None:
             with anyio.fail_after(5):
                 while "mine" not in str(await call(connection, "ended", modern=False)):
                     await anyio.lowlevel.checkpoint()
-        with pytest.raises(Unsent, match="was closed"):
+        with pytest.raises(NotSent, match="was closed"):
             await call(connection, "add", modern=False, a=2, b=3)
-        with pytest.raises(Unsent, match="was closed"):
+        with pytest.raises(NotSent, match="was closed"):
             await connection.notify("x", b"{}")
         async with dialled(url) as second:
             await shake_hands(second)
@@ -145,7 +151,7 @@ async def test_the_end_of_the_stream_is_the_end(server: Server) -> None:
     async with serving(server) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
 
         async def ask() -> None:
-            with pytest.raises(Cut, match="ended its event stream"):
+            with pytest.raises(ConnectionLost, match="ended its event stream"):
                 await connection.request("x", b"{}")
             ended.append("x")
 
@@ -154,7 +160,7 @@ async def test_the_end_of_the_stream_is_the_end(server: Server) -> None:
         server.out.close()
         assert await connection.lost() == "the server ended its event stream"
         await connection.hear()
-        with pytest.raises(Unsent, match="ended its event stream"):
+        with pytest.raises(NotSent, match="ended its event stream"):
             await connection.request("x", b"{}")
     assert ended == ["x"]
 
@@ -164,7 +170,7 @@ async def test_leaving_ends_requests_that_still_wait(server: Server) -> None:
     async with serving(server) as url, anyio.create_task_group() as tasks, dialled(url) as connection:
 
         async def ask() -> None:
-            with pytest.raises(Cut, match="was closed"):
+            with pytest.raises(ConnectionLost, match="was closed"):
                 await connection.request("x", b"{}")
             ended.append("x")
 
@@ -194,7 +200,7 @@ async def test_an_event_over_the_limit_ends_the_stream_and_is_told_to_the_one_wh
         async def ask(method: str) -> None:
             try:
                 await connection.request(method, b"{}")
-            except (TooLarge, Cut) as fault:
+            except (ResponseTooLarge, ConnectionLost) as fault:
                 faults[method] = type(fault)
 
         tasks.start_soon(ask, "large")
@@ -202,7 +208,7 @@ async def test_an_event_over_the_limit_ends_the_stream_and_is_told_to_the_one_wh
         with anyio.fail_after(20):
             assert "more than 8 MiB" in await connection.lost()
     server.close()
-    assert faults == {"large": TooLarge, "other": Cut}
+    assert faults == {"large": ResponseTooLarge, "other": ConnectionLost}
 
 
 @pytest.mark.parametrize(
@@ -242,15 +248,20 @@ async def test_the_address_to_post_to_may_not_be_elsewhere(endpoint: str) -> Non
     server = Server()
     async with serving(server) as url:
         server.endpoint = endpoint.replace("{secret}", url.replace("http://", "http://me:word@"))
-        with pytest.raises(Garbled, match="post to"):
+        with pytest.raises(InvalidResponse, match="post to"):
             async with dialled(url):
                 pytest.fail("it was dialled")
     server.close()
     assert server.posted == []
 
 
-@pytest.mark.parametrize("status,fault", [(400, Status), (404, Status), (307, Status), (500, Status)])
-async def test_a_post_that_is_refused_is_told_to_the_one_who_asked(status: int, fault: type[Status]) -> None:
+@pytest.mark.parametrize(
+    "status,fault",
+    [(400, HttpStatusError), (404, HttpStatusError), (307, HttpStatusError), (500, HttpStatusError)],
+)
+async def test_a_post_that_is_refused_is_told_to_the_one_who_asked(
+    status: int, fault: type[HttpStatusError]
+) -> None:
     server = Server(status=status)
     async with serving(server) as url, dialled(url) as connection:
         with pytest.raises(fault) as raised:
@@ -272,7 +283,7 @@ async def mute(request: web.Request) -> web.StreamResponse:
 async def test_a_post_that_is_never_accepted_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse_transport, "POST_SECONDS", 0.05)
     async with serving(mute) as url, dialled(url) as connection:
-        with pytest.raises(Cut, match="did not accept"):
+        with pytest.raises(ConnectionLost, match="did not accept"):
             await connection.request("x", b"{}")
 
 
@@ -284,7 +295,7 @@ async def test_messages_do_not_pile_up_where_none_is_accepted(monkeypatch: pytes
         async def ask() -> None:
             try:
                 await connection.request("x", b"{}")
-            except Unsent as fault:
+            except NotSent as fault:
                 refused.append(str(fault))
 
         for _ in range(5):
@@ -300,7 +311,7 @@ async def test_a_stream_that_is_refused(status: int) -> None:
         return web.Response(status=status, headers={"Location": "/mcp/elsewhere"})
 
     async with serving(handle) as url:
-        with pytest.raises(Status) as raised:
+        with pytest.raises(HttpStatusError) as raised:
             async with dialled(url):
                 pytest.fail("it was dialled")
     assert raised.value.status == status
@@ -319,7 +330,7 @@ async def test_a_stream_that_is_none(headers: dict[str, str], body: bytes) -> No
         return web.Response(headers=headers, body=body)
 
     async with serving(handle) as url:
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidResponse):
             async with dialled(url):
                 pytest.fail("it was dialled")
 
@@ -336,11 +347,11 @@ async def test_a_stream_that_breaks_off(server: Server) -> None:
 @pytest.mark.requirement("I5")
 async def test_nobody_is_there_or_may_be_reached(free_port: int) -> None:
     url = f"http://127.0.0.1:{free_port}/sse"
-    with pytest.raises(Unsent, match="cannot be reached"):
+    with pytest.raises(NotSent, match="cannot be reached"):
         async with dialled(url):
             pytest.fail("it was dialled")
-    with pytest.raises(Unsent, match="private"):
-        async with Sse(url=url, egress=Egress()).dial(Told()):
+    with pytest.raises(NotSent, match="private"):
+        async with SseTransport(url=url, egress=Egress()).dial(Told()):
             pytest.fail("it was dialled")
 
 

@@ -5,7 +5,7 @@ import logging
 import anyio
 import pytest
 
-from toolcrib.sources.mcp.stderr import BURST, LINES, LONGEST, Rationed, Tail, shown
+from toolcrib.sources.mcp.stderr import BURST, LINES, LONGEST, RateLimitedLog, StderrTail, shown
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C3")]
 
@@ -34,16 +34,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def tail(clock: Clock, caplog: pytest.LogCaptureFixture) -> Tail:
+def tail(clock: Clock, caplog: pytest.LogCaptureFixture) -> StderrTail:
     caplog.set_level(logging.INFO, logger="toolcrib.sources.mcp")
-    return Tail(redact, "time", clock)
+    return StderrTail(redact, "time", clock)
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-async def test_the_last_lines_are_kept_however_they_come(tail: Tail) -> None:
+async def test_the_last_lines_are_kept_however_they_come(tail: StderrTail) -> None:
     tail.feed(b"one\ntw")
     assert tail.lines() == ["one"]
     tail.feed(b"o\n\n  \nthr")
@@ -54,7 +54,7 @@ async def test_the_last_lines_are_kept_however_they_come(tail: Tail) -> None:
     assert tail.lines() == [f"line {number}" for number in range(500 - LINES, 500)]
 
 
-async def test_what_was_begun_counts_at_the_end(tail: Tail) -> None:
+async def test_what_was_begun_counts_at_the_end(tail: StderrTail) -> None:
     tail.feed(b"Segmentation fault")
     assert tail.lines() == []
     tail.close()
@@ -63,7 +63,7 @@ async def test_what_was_begun_counts_at_the_end(tail: Tail) -> None:
 
 
 async def test_a_line_goes_to_the_log_with_the_name_of_its_server(
-    tail: Tail, caplog: pytest.LogCaptureFixture
+    tail: StderrTail, caplog: pytest.LogCaptureFixture
 ) -> None:
     tail.feed(b"started\n")
     (record,) = caplog.records
@@ -72,7 +72,7 @@ async def test_a_line_goes_to_the_log_with_the_name_of_its_server(
     assert vars(record)["server"] == "time"
 
 
-async def test_secrets_are_taken_out_everywhere(tail: Tail, caplog: pytest.LogCaptureFixture) -> None:
+async def test_secrets_are_taken_out_everywhere(tail: StderrTail, caplog: pytest.LogCaptureFixture) -> None:
     tail.feed(f"the key is {SECRET}\n".encode())
     tail.feed(b"x" * (LONGEST - 5) + SECRET.encode() + b"\n")
     assert tail.lines()[0] == "the key is [redacted]"
@@ -95,7 +95,7 @@ def test_lines_are_shown_as_text_without_tricks(line: bytes, expected: str) -> N
     assert shown(line, as_is) == expected
 
 
-async def test_an_endless_line_keeps_its_beginning(tail: Tail) -> None:
+async def test_an_endless_line_keeps_its_beginning(tail: StderrTail) -> None:
     for _ in range(1_000):
         tail.feed(b"abcd" * 1_000)
     tail.feed(b"\nnext\n")
@@ -106,7 +106,7 @@ async def test_an_endless_line_keeps_its_beginning(tail: Tail) -> None:
 
 
 async def test_the_log_gets_a_burst_then_a_few_lines_a_second(
-    tail: Tail, clock: Clock, caplog: pytest.LogCaptureFixture
+    tail: StderrTail, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tail.feed(b"x\n" * 10_000)
     assert len(messages(caplog)) == BURST
@@ -123,7 +123,7 @@ async def test_the_log_gets_a_burst_then_a_few_lines_a_second(
 
 @pytest.mark.slow
 async def test_the_count_of_what_was_left_out_comes_by_itself(
-    tail: Tail, caplog: pytest.LogCaptureFixture
+    tail: StderrTail, caplog: pytest.LogCaptureFixture
 ) -> None:
     tail.feed(b"x\n" * (BURST + 7))
     with anyio.fail_after(10):
@@ -138,7 +138,7 @@ async def test_nothing_is_said_where_nothing_was_left_out(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="toolcrib.sources.mcp")
-    log = Rationed("%s: %s", as_is, "time", clock)
+    log = RateLimitedLog("%s: %s", as_is, "time", clock)
     log.write([b"a"])
     log.close()
     assert messages(caplog) == ["time: a"]

@@ -17,7 +17,7 @@ from tests.sources.mcp.under import PATIENT, Under, ask, lost, under
 from tests.waiting import until
 from toolcrib.sources.mcp import server_process
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import Cut, Fault, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
 
 __all__ = ["under"]
 
@@ -31,14 +31,14 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
     return ("asyncio", {"use_uvloop": request.param})
 
 
-async def pending(connection: Connection, act: Callable[[], object]) -> Fault:
+async def pending(connection: Connection, act: Callable[[], object]) -> ServerError:
     """Have a request under way, do something, and return what the request ended with."""
-    faults: list[Fault] = []
+    faults: list[ServerError] = []
 
     async def wait() -> None:
         try:
             await connection.request("silent", b"{}")
-        except Fault as fault:
+        except ServerError as fault:
             faults.append(fault)
 
     with anyio.fail_after(PATIENT):
@@ -51,13 +51,13 @@ async def pending(connection: Connection, act: Callable[[], object]) -> Fault:
 
 async def test_a_server_that_exits_ends_what_is_under_way(under: Under) -> None:
     async with under.dial() as connection:
-        with pytest.raises(Cut, match=r"^it exited with status 3$"):
+        with pytest.raises(ConnectionLost, match=r"^it exited with status 3$"):
             await ask(connection, "leave", status=3)
         assert await lost(connection) == "it exited with status 3"
         await connection.hear()
-        with pytest.raises(Unsent, match="status 3"):
+        with pytest.raises(NotSent, match="status 3"):
             await ask(connection, "echo")
-        with pytest.raises(Unsent, match="status 3"):
+        with pytest.raises(NotSent, match="status 3"):
             await connection.notify("notifications/initialized", b"{}")
 
 
@@ -65,7 +65,7 @@ async def test_a_server_that_is_killed_ends_what_is_under_way(under: Under) -> N
     async with under.dial() as connection:
         pid = connection.details()["pid"]
         fault = await pending(connection, lambda: os.kill(pid, signal.SIGKILL))
-        assert isinstance(fault, Cut)
+        assert isinstance(fault, ConnectionLost)
         assert str(fault) == await lost(connection) == "it was killed by signal 9"
 
 
@@ -80,7 +80,7 @@ async def test_a_server_that_closes_a_stream_is_lost_though_it_lives(
     under: Under, stream: int, name: str
 ) -> None:
     async with under.dial(patience=0.1) as connection:
-        with pytest.raises(Cut, match=f"^it closed its standard {name}$"):
+        with pytest.raises(ConnectionLost, match=f"^it closed its standard {name}$"):
             await ask(connection, "close", stream=stream)
         assert await lost(connection) == f"it closed its standard {name}"
         assert under.counted.alive()
@@ -111,7 +111,7 @@ async def test_a_polite_server_is_stopped_by_the_end_of_its_input(under: Under) 
     async with under.dial(patience=PATIENT) as connection:
         await ask(connection, "echo")
     assert await lost(connection) == "it was stopped"
-    with pytest.raises(Unsent, match="it was stopped"):
+    with pytest.raises(NotSent, match="it was stopped"):
         await ask(connection, "echo")
 
 
@@ -130,18 +130,18 @@ async def test_nobody_it_started_is_left(under: Under) -> None:
 
 
 async def test_what_is_under_way_when_it_is_stopped_is_cut(under: Under) -> None:
-    faults: list[Fault] = []
+    faults: list[ServerError] = []
 
     async def wait(connection: Connection) -> None:
         try:
             await connection.request("silent", b"{}")
-        except Fault as fault:
+        except ServerError as fault:
             faults.append(fault)
 
     async with anyio.create_task_group() as tasks, under.dial() as connection:
         tasks.start_soon(wait, connection)
         await anyio.wait_all_tasks_blocked()
-    assert [(type(fault), str(fault)) for fault in faults] == [(Cut, "it was stopped")]
+    assert [(type(fault), str(fault)) for fault in faults] == [(ConnectionLost, "it was stopped")]
 
 
 @pytest.mark.parametrize("within", [0.0, 0.001, 0.01, 0.03, 0.1])
@@ -172,7 +172,7 @@ async def test_a_command_that_cannot_be_is_told_before_anything_starts(
     under: Under, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], why: str
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
-    with pytest.raises(Unsent, match=why):
+    with pytest.raises(NotSent, match=why):
         async with under.dial(**settings):
             pytest.fail("it started")
 
@@ -181,14 +181,14 @@ async def test_a_program_the_system_cannot_run_is_told(under: Under, tmp_path: P
     path = tmp_path / "serve"
     path.write_text("no shebang here")
     path.chmod(0o755)
-    with pytest.raises(Unsent, match="could not be started: Exec format error"):
+    with pytest.raises(NotSent, match="could not be started: Exec format error"):
         async with under.dial(command=(str(path),)):
             pytest.fail("it started")
 
 
 async def test_a_guard_that_does_not_come_up_is_told(under: Under, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process.sys, "executable", "/bin/false")
-    with pytest.raises(Unsent, match="its guard did not come up"):
+    with pytest.raises(NotSent, match="its guard did not come up"):
         async with under.dial(command=("sh",)):
             pytest.fail("it started")
 

@@ -13,8 +13,8 @@ from tests.sources.mcp.under import Under, ask, files, lost, under
 from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp import notification_limit, process_streams, stdio_transport
-from toolcrib.sources.mcp.errors import Cut, Garbled, TooLarge, Unsent
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ResponseTooLarge
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 __all__ = ["under"]
 
@@ -108,7 +108,7 @@ async def test_noise_is_logged_without_secrets_and_counted(
 )
 async def test_an_answer_that_cannot_be_read_ends_its_request_alone(under: Under, text: str) -> None:
     async with under.dial() as connection:
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidResponse):
             await ask(connection, "raw", text=text, answer=False)
         assert await ask(connection, "echo", a=1) == {"a": 1}
 
@@ -122,7 +122,7 @@ async def test_a_large_answer_is_taken_up_to_the_cap(under: Under) -> None:
 @pytest.mark.parametrize("first", [True, False])
 async def test_an_answer_over_the_cap_ends_its_request_alone(under: Under, first: bool) -> None:
     async with under.dial() as connection:
-        with pytest.raises(TooLarge, match="over 8 MiB"):
+        with pytest.raises(ResponseTooLarge, match="over 8 MiB"):
             await ask(connection, "huge", size=20 << 20, first=first)
         assert await ask(connection, "echo", a=1) == {"a": 1}
 
@@ -135,10 +135,10 @@ async def test_a_line_over_the_cap_that_is_no_answer_is_noise(under: Under) -> N
 
 async def test_a_line_without_an_end_is_the_end_of_the_connection(under: Under) -> None:
     async with under.dial(patience=0.1) as connection:
-        with pytest.raises(Cut, match="more than 64 MiB without an end of line"):
+        with pytest.raises(ConnectionLost, match="more than 64 MiB without an end of line"):
             await ask(connection, "endless")
         assert "64 MiB" in await lost(connection)
-        with pytest.raises(Unsent):
+        with pytest.raises(NotSent):
             await ask(connection, "echo")
 
 
@@ -168,7 +168,7 @@ async def test_what_a_server_said_before_it_left_is_heard_to_the_end(
     monkeypatch.setattr(process_streams, "_SLICE", 10)
     monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 10_000)
     async with under.dial() as connection:
-        with pytest.raises(Cut, match="it exited with status 0"):
+        with pytest.raises(ConnectionLost, match="it exited with status 0"):
             await ask(connection, "notes", count=5_000, leave=True)
         assert len(under.heard) == 5_000
 
@@ -198,7 +198,7 @@ async def test_progress_is_passed_on(under: Under) -> None:
         told.append(news)
 
     async with under.dial() as connection:
-        answer = await connection.request("progress", b"{}", ear=Ear(report))
+        answer = await connection.request("progress", b"{}", ear=RequestCallbacks(report))
     assert answer["token"] == 1
     assert told == [Progress(done=step, total=3, message=f"step {step}") for step in range(3)]
 
@@ -243,7 +243,7 @@ async def test_those_who_wait_to_write_are_told_of_the_end(under: Under) -> None
     async def one() -> None:
         try:
             await connection.request("echo", orjson.dumps({"text": "x" * 100_000}))
-        except (Cut, Unsent) as fault:
+        except (ConnectionLost, NotSent) as fault:
             faults.append(f"{type(fault).__name__}: {fault}")
 
     async with under.dial(patience=0.1) as connection:

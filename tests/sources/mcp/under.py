@@ -14,7 +14,7 @@ import pytest
 from tests.sources.mcp.census import Census, census
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.stdio_transport import Stdio
+from toolcrib.sources.mcp.stdio_transport import StdioTransport
 
 OBEDIENT = Path(__file__).with_name("obedient.py")
 PATIENT = 20.0
@@ -33,10 +33,10 @@ class Under:
         self.counted = counted
         self.heard: list[tuple[str, JsonObject]] = []
 
-    def stdio(self, **settings: Any) -> Stdio:
+    def stdio(self, **settings: Any) -> StdioTransport:
         env = {**self.counted.env, **settings.pop("env", {})}
         command = settings.pop("command", (sys.executable, "-S", str(OBEDIENT)))
-        return Stdio(command=command, env=env, **settings)
+        return StdioTransport(command=command, env=env, **settings)
 
     @asynccontextmanager
     async def dial(self, **settings: Any) -> AsyncGenerator[Connection]:

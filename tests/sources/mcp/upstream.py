@@ -15,7 +15,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from toolcrib.egress import Egress
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection
-from toolcrib.sources.mcp.http_transport import Http
+from toolcrib.sources.mcp.http_transport import HttpTransport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Raw = Callable[[SocketStream, bytes], Awaitable[None]]
@@ -137,7 +137,7 @@ async def raw(behave: Raw) -> AsyncGenerator[str]:
 async def dialled(
     url: str, told: Told | None = None, headers: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Connection]:
-    async with Http(url=url, headers=headers or {}, egress=FREE).dial(told or Told()) as connection:
+    async with HttpTransport(url=url, headers=headers or {}, egress=FREE).dial(told or Told()) as connection:
         yield connection
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.interfaces import Demand
-from toolcrib.store.shared.rate_limits import SLACK, Rates
+from toolcrib.interfaces import RateDemand
+from toolcrib.store.shared.rate_limits import SLACK, RateLimits
 
 
 class Clock:
@@ -30,11 +30,11 @@ def test_no_stretch_of_time_sees_more_than_burst_and_refill(
     calls: int, window: float, gaps: list[float]
 ) -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = RateLimits(clock)
     allowed: list[float] = []
     for gap in gaps:
         clock.now += gap * window / calls
-        if rates.take([Demand("k", calls, window)]) == 0.0:
+        if rates.take([RateDemand("k", calls, window)]) == 0.0:
             allowed.append(clock.now)
     for first, start in enumerate(allowed):
         for last in range(first, len(allowed)):
@@ -45,8 +45,8 @@ def test_no_stretch_of_time_sees_more_than_burst_and_refill(
 @given(calls=calls, window=windows, gaps=gaps)
 def test_waiting_as_long_as_told_is_enough_and_needed(calls: int, window: float, gaps: list[float]) -> None:
     clock = Clock()
-    rates = Rates(clock)
-    demands = [Demand("k", calls, window)]
+    rates = RateLimits(clock)
+    demands = [RateDemand("k", calls, window)]
     for gap in gaps:
         clock.now += gap * window / calls
         wait = rates.take(demands)
@@ -66,7 +66,7 @@ class Exact:
     def __init__(self) -> None:
         self.whole_at: dict[str, Fraction] = {}
 
-    def take(self, now: Fraction, demands: list[Demand]) -> bool:
+    def take(self, now: Fraction, demands: list[RateDemand]) -> bool:
         due = {
             demand.key: max(self.whole_at.get(demand.key, now), now) + Fraction(demand.window) / demand.calls
             for demand in demands
@@ -77,7 +77,7 @@ class Exact:
         return True
 
 
-LIMITS = (Demand("user", 4, 8.0), Demand("tool", 2, 1.0), Demand("all", 16, 32.0))
+LIMITS = (RateDemand("user", 4, 8.0), RateDemand("tool", 2, 1.0), RateDemand("all", 16, 32.0))
 events = st.lists(
     st.tuples(st.integers(0, 1024), st.lists(st.sampled_from(LIMITS), unique=True)), max_size=120
 )
@@ -87,10 +87,10 @@ events = st.lists(
 @given(events=events)
 @pytest.mark.check(36)
 def test_several_limits_together_decide_as_exact_numbers_would(
-    events: list[tuple[int, list[Demand]]],
+    events: list[tuple[int, list[RateDemand]]],
 ) -> None:
     clock = Clock(64.0)
-    rates, exact = Rates(clock), Exact()
+    rates, exact = RateLimits(clock), Exact()
     for pause, demands in events:
         clock.now += pause / 1024
         allowed = rates.take(demands) == 0.0
@@ -99,19 +99,19 @@ def test_several_limits_together_decide_as_exact_numbers_would(
 
 def test_keys_that_are_whole_again_are_forgotten() -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = RateLimits(clock)
     for number in range(50_000):
         clock.now += 0.001
-        rates.take([Demand(f"user {number}", 10, 1.0)])
+        rates.take([RateDemand(f"user {number}", 10, 1.0)])
     assert len(rates) < 3_000
 
 
 def test_there_are_never_more_keys_than_allowed_and_the_deepest_in_debt_stay() -> None:
     clock = Clock()
-    rates = Rates(clock, keys=2_000)
-    heavy = [Demand("heavy", 1, 1_000_000.0)]
+    rates = RateLimits(clock, keys=2_000)
+    heavy = [RateDemand("heavy", 1, 1_000_000.0)]
     assert rates.take(heavy) == 0.0
     for number in range(20_000):
-        rates.take([Demand(f"user {number}", 10, 3_600.0)])
+        rates.take([RateDemand(f"user {number}", 10, 3_600.0)])
         assert len(rates) <= 2_001
     assert rates.take(heavy) > 0.0

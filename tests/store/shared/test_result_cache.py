@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.model import Result
-from toolcrib.store.shared.result_cache import LARGEST, Results, weigh
+from toolcrib.store.shared.result_cache import LARGEST, ResultCache, weigh
 
 
 def still() -> float:
@@ -11,7 +11,7 @@ def still() -> float:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    results = Results(still, entries=3)
+    results = ResultCache(still, entries=3)
     for key in "abc":
         results.keep(key, Result(data=key), 10.0)
     assert results.recall("a") == Result(data="a")
@@ -22,7 +22,7 @@ def test_the_least_recently_used_goes_first() -> None:
 
 def test_heavy_results_push_out_as_many_as_it_takes() -> None:
     heavy = Result(data="x" * 1_000)
-    results = Results(still, size=10 * weigh(heavy))
+    results = ResultCache(still, size=10 * weigh(heavy))
     for number in range(100):
         results.keep(str(number), heavy, 10.0)
     assert [key for key in map(str, range(100)) if results.recall(key)] == list(map(str, range(90, 100)))
@@ -42,7 +42,7 @@ def test_heavy_results_push_out_as_many_as_it_takes() -> None:
     ],
 )
 def test_what_is_too_large_or_no_json_is_not_kept(result: Result) -> None:
-    results = Results(still)
+    results = ResultCache(still)
     results.keep("key", Result(data=1), 10.0)
     results.keep("key", result, 10.0)
     assert results.recall("key") is None

@@ -7,13 +7,13 @@ import pytest
 
 from toolcrib.errors import Failed
 from toolcrib.model import Result
-from toolcrib.store.shared.single_flight import Flights
+from toolcrib.store.shared.single_flight import SingleFlight
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_an_error_does_not_grow_by_those_who_share_it() -> None:
-    flights = Flights()
+    flights = SingleFlight()
     go = anyio.Event()
     lengths: list[int] = []
 
@@ -40,7 +40,7 @@ async def test_an_error_does_not_grow_by_those_who_share_it() -> None:
 
 
 async def test_nothing_is_left_behind() -> None:
-    flights = Flights()
+    flights = SingleFlight()
 
     async def make() -> Result:
         return Result(data=1)

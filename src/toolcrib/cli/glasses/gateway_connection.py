@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from urllib.parse import quote
 
-from toolcrib.cli.remote_backend import RemoteDesk, connected, events_in, refusal
+from toolcrib.cli.remote_backend import RemoteBackend, connected, events_in, refusal
 from toolcrib.egress.client import Client
 from toolcrib.errors import Lost, Refused
 from toolcrib.model import JsonObject
@@ -13,13 +13,13 @@ OPEN: tuple[str, JsonObject] = ("connection", {"state": "open"})
 
 
 @asynccontextmanager
-async def line_to(url: str, key: str, user: str) -> AsyncGenerator["Line"]:
+async def line_to(url: str, key: str, user: str) -> AsyncGenerator["GatewayConnection"]:
     """Open the line of a user for as long as the block lasts."""
     async with connected(url, key) as client:
-        yield Line(client, url, user)
+        yield GatewayConnection(client, url, user)
 
 
-class Line(RemoteDesk):
+class GatewayConnection(RemoteBackend):
     """Speaks for the device of one user."""
 
     def __init__(self, client: Client, url: str, user: str) -> None:

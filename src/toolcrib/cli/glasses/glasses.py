@@ -14,7 +14,7 @@ _SHORTEST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLayout:
     """One layout on the display, and when it goes."""
 
     rows: tuple[str, ...]
@@ -27,7 +27,7 @@ class Glasses:
 
     def __init__(self, device: Device, user: str, screen: Screen | None) -> None:
         self.device, self.user, self.screen = device, user, screen
-        self.views: dict[str, Shown] = {}
+        self.views: dict[str, ShownLayout] = {}
         """What is on the display, by view; a view that is clear is not here, but for the main one."""
         self.said: deque[str] = deque(maxlen=_REMEMBERED)
         """The last sentences, with who spoke them."""
@@ -76,7 +76,7 @@ class Glasses:
             self.views.pop(view, None)
             return [f"display {view}: clear"]
         rows = drawn(layout, self.screen)
-        self.views[view] = Shown(rows, package, _until(data.get("durationMs"), now))
+        self.views[view] = ShownLayout(rows, package, _until(data.get("durationMs"), now))
         return framed(rows, self.screen, f"{view} · {package}" if package else view)
 
 

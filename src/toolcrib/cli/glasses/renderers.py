@@ -20,7 +20,7 @@ Line = tuple[str, str]
 _CLEAR: JsonObject = {"layoutType": "clear_view"}
 
 
-class Show(Protocol):
+class Renderer(Protocol):
     """Where everything that happens is shown."""
 
     def began(self, glasses: Glasses, session: JsonObject) -> None:
@@ -36,7 +36,7 @@ class Show(Protocol):
         ...
 
 
-class JsonShow:
+class JsonRenderer:
     """Every event as a line of JSON, for programs."""
 
     def began(self, glasses: Glasses, session: JsonObject) -> None:
@@ -49,7 +49,7 @@ class JsonShow:
         pass
 
 
-class PlainShow:
+class PlainRenderer:
     """Every event as a few lines of text."""
 
     def began(self, glasses: Glasses, session: JsonObject) -> None:
@@ -63,7 +63,7 @@ class PlainShow:
         pass
 
 
-class DrawnShow:
+class DrawnRenderer:
     """The glasses as a picture that changes in its place."""
 
     def __init__(self, live: "Live") -> None:

@@ -9,11 +9,11 @@ from anyio.abc import TaskGroup
 
 from toolcrib.apps.hardware import device
 from toolcrib.cli.glasses.display import fields, screen_of
-from toolcrib.cli.glasses.gateway_connection import Line
+from toolcrib.cli.glasses.gateway_connection import GatewayConnection
 from toolcrib.cli.glasses.glasses import Glasses
 from toolcrib.cli.glasses.keyboard import Typed, keys
-from toolcrib.cli.glasses.renderers import Show
-from toolcrib.cli.glasses.speech import Mouth, find_voice
+from toolcrib.cli.glasses.renderers import Renderer
+from toolcrib.cli.glasses.speech import SpeechQueue, find_speech_program
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.model import Device, JsonObject
 
@@ -23,7 +23,7 @@ _GOODBYE = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SimulationOptions:
     """Which glasses, and who wears them how."""
 
     model: str
@@ -34,14 +34,14 @@ class Wish:
     """How many seconds to go on after the end of the input."""
 
 
-async def simulate(line: Line, wish: Wish, show: Show) -> None:
+async def simulate(line: GatewayConnection, wish: SimulationOptions, show: Renderer) -> None:
     """Wear them until the input ends or somebody says stop."""
     session = await line.begin(wish.model, wish.language)
     try:
         worn = _device(session, wish.model)
         glasses = Glasses(worn, wish.user, screen_of(worn.capabilities))
         show.began(glasses, session)
-        with Mouth(find_voice() if wish.voice else None, wish.language or "") as mouth:
+        with SpeechQueue(find_speech_program() if wish.voice else None, wish.language or "") as mouth:
             await _Wearer(line, wish, show, glasses, mouth).run()
     finally:
         with anyio.move_on_after(_GOODBYE, shield=True), suppress(ToolcribError):
@@ -56,7 +56,14 @@ def _device(session: JsonObject, model: str) -> Device:
 class _Wearer:
     """Keeps everything going at once."""
 
-    def __init__(self, line: Line, wish: Wish, show: Show, glasses: Glasses, mouth: Mouth) -> None:
+    def __init__(
+        self,
+        line: GatewayConnection,
+        wish: SimulationOptions,
+        show: Renderer,
+        glasses: Glasses,
+        mouth: SpeechQueue,
+    ) -> None:
         self._line, self._wish, self._show = line, wish, show
         self._glasses, self._mouth = glasses, mouth
         self._changed = anyio.Event()

@@ -16,7 +16,7 @@ _TEXT = "{text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
+class SpeechProgram:
     """One program that speaks. The text goes to its standard input, unless its command has a place for it."""
 
     command: tuple[str, ...]
@@ -31,24 +31,24 @@ class Voice:
         return (program, *tongue, *words), b"" if _TEXT in self.command else text.encode()
 
 
-VOICES = (
-    Voice(command=("say", "-f", "-")),
-    Voice(command=("spd-say", "--wait", "--", _TEXT), spoken=("-l", _LANGUAGE)),
-    Voice(command=("espeak-ng", "--stdin"), spoken=("-v", _LANGUAGE)),
-    Voice(command=("espeak", "--stdin"), spoken=("-v", _LANGUAGE)),
+SPEECH_PROGRAMS = (
+    SpeechProgram(command=("say", "-f", "-")),
+    SpeechProgram(command=("spd-say", "--wait", "--", _TEXT), spoken=("-l", _LANGUAGE)),
+    SpeechProgram(command=("espeak-ng", "--stdin"), spoken=("-v", _LANGUAGE)),
+    SpeechProgram(command=("espeak", "--stdin"), spoken=("-v", _LANGUAGE)),
 )
 """In the order they are tried: what comes with a system first, then what is installed on it."""
 
 
-def find_voice(find: Callable[[str], str | None] = which) -> Voice | None:
+def find_speech_program(find: Callable[[str], str | None] = which) -> SpeechProgram | None:
     """Return the first voice this machine has."""
-    return next((voice for voice in VOICES if find(voice.command[0])), None)
+    return next((voice for voice in SPEECH_PROGRAMS if find(voice.command[0])), None)
 
 
-class Mouth:
+class SpeechQueue:
     """Says one sentence after the other; where nothing can be heard, it says nothing more."""
 
-    def __init__(self, voice: Voice | None, language: str) -> None:
+    def __init__(self, voice: SpeechProgram | None, language: str) -> None:
         self._voice, self._language = voice, language.partition("-")[0]
         self._ours, self._theirs = anyio.create_memory_object_stream[str](_WAITING)
         self._speaking: anyio.CancelScope | None = None

@@ -6,8 +6,8 @@ from struct import pack
 from typing import Any
 from zlib import compress, crc32
 
-from toolcrib.demo.apps.stored_list import Shelf, session_of
-from toolcrib.sdk import AppContext, AppServer, AppSession, HandledTool, ToolResult, create_tool
+from toolcrib.demo.apps.stored_list import StoredList, session_of
+from toolcrib.sdk import AppContext, AppServer, AppSession, AppToolDefinition, ToolResult, create_tool
 
 PACKAGE = "com.toolcrib.photo"
 _WIDTH, _HEIGHT = 32, 24
@@ -31,7 +31,7 @@ class Photos:
     """What the app does. Kept is what is known of a photo; its picture can be made again at any time."""
 
     def __init__(self) -> None:
-        self._shelf = Shelf("photos")
+        self._shelf = StoredList("photos")
 
     async def take(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
         """Take a photo."""
@@ -61,7 +61,7 @@ class Photos:
         """Let go of a user who has left; the photos stay at the gateway."""
         self._shelf.forget(session.user_id)
 
-    def tools(self) -> tuple[HandledTool, ...]:
+    def tools(self) -> tuple[AppToolDefinition, ...]:
         """Return the tools of the app."""
         return (
             create_tool(

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from toolcrib.demo.apps.stored_list import Entries, Shelf, session_of
+from toolcrib.demo.apps.stored_list import Entries, StoredList, session_of
 from toolcrib.sdk import (
     AppContext,
     AppServer,
     AppSession,
+    AppToolDefinition,
     BusinessRuleError,
-    HandledTool,
     ToolResult,
     Transcription,
     create_tool,
@@ -52,7 +52,7 @@ class Reminders:
     """What the app does, for each user apart."""
 
     def __init__(self) -> None:
-        self._shelf = Shelf("reminders")
+        self._shelf = StoredList("reminders")
 
     async def add(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
         """Note a reminder, show them all, and say so."""
@@ -96,7 +96,7 @@ class Reminders:
             due = _open(entries)
         return await _told(session, f"Noted: {text}.", due, follow_ups=("What are my reminders?",))
 
-    def tools(self) -> tuple[HandledTool, ...]:
+    def tools(self) -> tuple[AppToolDefinition, ...]:
         """Return the tools of the app."""
         return (
             create_tool(

@@ -12,7 +12,7 @@ from toolcrib.sdk import AppContext, AppSession, BusinessRuleError
 Entries = list[dict[str, Any]]
 
 
-class Shelf:
+class StoredList:
     """One list for each user, under one key of the session's storage."""
 
     def __init__(self, key: str) -> None:

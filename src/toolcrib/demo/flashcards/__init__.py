@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from toolcrib.demo.flashcards.card_store import Box, Clock, utc_now
+from toolcrib.demo.flashcards.card_store import CardStore, Clock, utc_now
 from toolcrib.demo.flashcards.reading import get_card, search_decks
 from toolcrib.demo.flashcards.reviewing import adjust_difficulty, review_card, review_next_card
 from toolcrib.demo.flashcards.writing import create_card, create_card_v2, set_preference
@@ -28,7 +28,7 @@ def flashcards(path: Path | None = None, *, clock: Clock = utc_now) -> Registry:
 
     Without a path it is `flashcards.db` in `$TOOLCRIB_HOME`, else in `./.toolcrib`.
     """
-    box, registry = Box(path, clock), Registry()
+    box, registry = CardStore(path, clock), Registry()
     for make in _TOOLS:
         registry.register(make(box))
     return registry

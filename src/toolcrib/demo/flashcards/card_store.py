@@ -96,7 +96,7 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class DeckRecord:
     """How a deck has done."""
 
     reviews: int
@@ -104,7 +104,7 @@ class Record:
     last: datetime | None
 
 
-class Drawer:
+class LearnerCards:
     """One learner's part of the box, while it is open."""
 
     def __init__(self, db: sqlite3.Connection, learner: str, now: datetime) -> None:
@@ -172,10 +172,12 @@ class Drawer:
         rows = self._db.execute(_LATEST, (self._learner, _RECENT)).fetchall()
         return tuple(map(_review, reversed(rows)))
 
-    def record(self, deck: str) -> Record:
+    def record(self, deck: str) -> DeckRecord:
         """Return how a deck has done."""
         reviews, recalled, last = self._db.execute(_OF_DECK, (self._learner, deck)).fetchone()
-        return Record(reviews=reviews, recalled=int(recalled), last=None if last is None else _moment(last))
+        return DeckRecord(
+            reviews=reviews, recalled=int(recalled), last=None if last is None else _moment(last)
+        )
 
     def preferences(self) -> dict[str, float]:
         """Return what the learner likes, from -1 to 1."""
@@ -202,7 +204,7 @@ class Drawer:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class CardStore:
     """The file all cards are in. It is made when it is first opened, and open only as long as it is used."""
 
     path: Path | None = None
@@ -210,7 +212,7 @@ class Box:
     clock: Clock = utc_now
 
     @contextmanager
-    def open(self, learner: str | None) -> Generator[Drawer]:
+    def open(self, learner: str | None) -> Generator[LearnerCards]:
         """Open one learner's drawer. All that is done in it is kept, or nothing if an error leaves it."""
         path = self.path or Path(os.environ.get("TOOLCRIB_HOME") or ".toolcrib") / "flashcards.db"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -219,7 +221,7 @@ class Box:
             db.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
                 db.execute(table)
-            drawer = Drawer(db, learner or "", self.clock())
+            drawer = LearnerCards(db, learner or "", self.clock())
             drawer.fill()
             yield drawer
 

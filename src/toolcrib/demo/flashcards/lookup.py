@@ -1,11 +1,11 @@
 """Finds the card or deck a caller names, or says how to find one."""
 
 from toolcrib import hints
-from toolcrib.demo.flashcards.card_store import Card, Deck, Drawer
+from toolcrib.demo.flashcards.card_store import Card, Deck, LearnerCards
 from toolcrib.sdk import BusinessRuleError
 
 
-def card_of(drawer: Drawer, card_id: str) -> Card:
+def card_of(drawer: LearnerCards, card_id: str) -> Card:
     """Return a card, or refuse."""
     card = drawer.card(card_id)
     if card is None:
@@ -15,7 +15,7 @@ def card_of(drawer: Drawer, card_id: str) -> Card:
     return card
 
 
-def deck_of(drawer: Drawer, deck_id: str) -> Deck:
+def deck_of(drawer: LearnerCards, deck_id: str) -> Deck:
     """Return a deck, or refuse."""
     deck = drawer.deck(deck_id)
     if deck is None:

@@ -10,13 +10,13 @@ from toolcrib.demo.flashcards.learning import Grade
 from toolcrib.sdk import CardId, DeckId
 
 
-class Shown(BaseModel):
+class Payload(BaseModel):
     """What all of them have: they do not change, and are spelled in camelCase."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
 
-class Question(Shown):
+class CardQuestion(Payload):
     """A card without its answer."""
 
     id: CardId
@@ -25,12 +25,12 @@ class Question(Shown):
     hint: str
 
     @classmethod
-    def of(cls, card: Card) -> "Question":
+    def of(cls, card: Card) -> "CardQuestion":
         """Show a card to be asked."""
         return cls(id=CardId(card.id), deck_id=DeckId(card.deck), front=card.front, hint=card.hint)
 
 
-class FlashCard(Shown):
+class FlashCard(Payload):
     """A card with its answer."""
 
     id: CardId
@@ -53,7 +53,7 @@ class FlashCard(Shown):
         )
 
 
-class FoundDeck(Shown):
+class FoundDeck(Payload):
     """A deck, and how much there is to do in it."""
 
     id: DeckId
@@ -68,7 +68,7 @@ class FoundDeck(Shown):
         return cls(id=DeckId(deck.id), name=deck.name, topic=deck.topic, cards=deck.cards, due=deck.due)
 
 
-class FoundDecks(Shown):
+class FoundDecks(Payload):
     """A page of decks."""
 
     decks: list[FoundDeck]
@@ -77,17 +77,17 @@ class FoundDecks(Shown):
     """Where the next page begins; None on the last."""
 
 
-class NextQuestion(Shown):
+class NextQuestion(Payload):
     """What to ask now, if anything."""
 
-    card: Question | None
+    card: CardQuestion | None
     due: int
     """How many cards are due, this one among them."""
     next_due: datetime | None
     """When the next card is due that is not yet."""
 
 
-class ReviewedCard(Shown):
+class ReviewedCard(Payload):
     """A card after its review."""
 
     card_id: CardId
@@ -101,7 +101,7 @@ class ReviewedCard(Shown):
     lapses: int
 
 
-class AdjustedCard(Shown):
+class AdjustedCard(Payload):
     """A card whose difficulty was set."""
 
     card_id: CardId
@@ -109,7 +109,7 @@ class AdjustedCard(Shown):
     before: float
 
 
-class Preference(Shown):
+class Preference(Payload):
     """What a learner likes, from -1 to 1."""
 
     name: str

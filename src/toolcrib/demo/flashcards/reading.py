@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolcrib import hints
-from toolcrib.demo.flashcards.card_store import Box, Deck
+from toolcrib.demo.flashcards.card_store import CardStore, Deck
 from toolcrib.demo.flashcards.lookup import card_of, counted, deck_of, related
 from toolcrib.demo.flashcards.payloads import FlashCard, FoundDeck, FoundDecks
 from toolcrib.sdk import (
@@ -46,7 +46,7 @@ _OTTAWA = {
 }
 
 
-def get_card(box: Box) -> AnyTool:
+def get_card(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(
@@ -90,7 +90,7 @@ _CODES = {
 }
 
 
-def search_decks(box: Box) -> AnyTool:
+def search_decks(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(

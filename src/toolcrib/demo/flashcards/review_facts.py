@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from statistics import fmean, median
 
-from toolcrib.demo.flashcards.card_store import Card, Deck, Record, Review
+from toolcrib.demo.flashcards.card_store import Card, Deck, DeckRecord, Review
 from toolcrib.demo.flashcards.learning import HARDEST, Memory, felt_difficulty, recall
 
 ENOUGH = 5
@@ -23,7 +23,7 @@ _OFF = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class ReviewFacts:
     """A review and what surrounds it. The review itself is the last of both lists of reviews."""
 
     now: datetime
@@ -31,7 +31,7 @@ class Facts:
     """As it was before."""
     after: Memory
     deck: Deck
-    record: Record
+    record: DeckRecord
     """How its deck had done before."""
     history: Sequence[Review]
     recent: Sequence[Review]

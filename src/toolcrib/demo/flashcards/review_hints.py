@@ -8,7 +8,7 @@ from typing import Literal
 from toolcrib import hints
 from toolcrib.demo.flashcards.learning import HARDEST, MODEL, RETENTION, after, recall
 from toolcrib.demo.flashcards.lookup import counted
-from toolcrib.demo.flashcards.review_facts import ENOUGH, FIRST_GUESS, HORIZON, PAUSE, Facts
+from toolcrib.demo.flashcards.review_facts import ENOUGH, FIRST_GUESS, HORIZON, PAUSE, ReviewFacts
 
 Urgency = Literal["critical", "high", "medium", "low"]
 
@@ -20,7 +20,7 @@ _URGENCY: tuple[tuple[int, Urgency], ...] = ((30, "critical"), (10, "high"), (3,
 """How urgent going on is, by how many cards are due."""
 
 
-def after_review(facts: Facts) -> hints.Hints:
+def after_review(facts: ReviewFacts) -> hints.Hints:
     """Say what the review means and what to do next."""
     begun = perf_counter()
     told = len(facts.history)
@@ -51,7 +51,7 @@ def after_review(facts: Facts) -> hints.Hints:
     )
 
 
-def _next(facts: Facts) -> Iterator[hints.NextAction]:
+def _next(facts: ReviewFacts) -> Iterator[hints.NextAction]:
     if facts.due:
         yield _going_on(facts)
     else:
@@ -74,7 +74,7 @@ def _next(facts: Facts) -> Iterator[hints.NextAction]:
         yield _adjusting(facts, facts.better_difficulty)
 
 
-def _going_on(facts: Facts) -> hints.NextAction:
+def _going_on(facts: ReviewFacts) -> hints.NextAction:
     first, count = facts.due[0], len(facts.due)
     urgency: list[Urgency] = [word for least, word in _URGENCY if count >= least]
     known = recall(first.memory, facts.now)
@@ -91,7 +91,7 @@ def _going_on(facts: Facts) -> hints.NextAction:
     )
 
 
-def _adjusting(facts: Facts, difficulty: float) -> hints.NextAction:
+def _adjusting(facts: ReviewFacts, difficulty: float) -> hints.NextAction:
     told = len(facts.history)
     off = abs(difficulty - (facts.after.difficulty or 0.0))
     return hints.action(
@@ -107,7 +107,7 @@ def _adjusting(facts: Facts, difficulty: float) -> hints.NextAction:
     )
 
 
-def _related(facts: Facts) -> Iterator[hints.Resource]:
+def _related(facts: ReviewFacts) -> Iterator[hints.Resource]:
     deck, record, memory = facts.deck, facts.record, facts.card.memory
     yield hints.resource(
         "card",
@@ -139,7 +139,7 @@ def _freshness(now: datetime, last: datetime | None) -> float | None:
     return None if last is None else round(min(1.0, 0.5 ** ((now - last) / timedelta(weeks=1))), 3)
 
 
-def _missing(facts: Facts) -> Iterator[str]:
+def _missing(facts: ReviewFacts) -> Iterator[str]:
     if facts.review.millis is None:
         yield "how long the answer took (responseMs)"
     elif facts.usual is None:
@@ -148,7 +148,7 @@ def _missing(facts: Facts) -> Iterator[str]:
         yield f"a longer history of this card: {len(facts.history)} of {ENOUGH} reviews"
 
 
-def _assumed(facts: Facts) -> Iterator[str]:
+def _assumed(facts: ReviewFacts) -> Iterator[str]:
     yield f"The learner graded the answer as it was: {facts.review.grade}"
     yield f"{MODEL} foretells recall; cards come back when it falls to {RETENTION:.0%}"
     yield f"A pause of {PAUSE / timedelta(minutes=1):.0f} minutes ends a session"
@@ -156,7 +156,7 @@ def _assumed(facts: Facts) -> Iterator[str]:
         yield f"A card takes {FIRST_GUESS / 1000:.0f} seconds"
 
 
-def _risks(facts: Facts) -> Iterator[hints.Risk]:
+def _risks(facts: ReviewFacts) -> Iterator[hints.Risk]:
     session = facts.session
     wrong = sum(each.grade == "again" for each in session) / len(session)
     yield hints.risk(
@@ -175,7 +175,7 @@ def _risks(facts: Facts) -> Iterator[hints.Risk]:
     )
 
 
-def _dependencies(facts: Facts) -> Iterator[hints.Dependency]:
+def _dependencies(facts: ReviewFacts) -> Iterator[hints.Dependency]:
     told = len(facts.history)
     if facts.better_difficulty is not None and told < ENOUGH:
         yield hints.depends(
@@ -186,7 +186,7 @@ def _dependencies(facts: Facts) -> Iterator[hints.Dependency]:
         )
 
 
-def _impact(facts: Facts) -> hints.Impact:
+def _impact(facts: ReviewFacts) -> hints.Impact:
     metrics = ["retention_rate"]
     if facts.due:
         metrics.append("due_cards")
@@ -196,7 +196,7 @@ def _impact(facts: Facts) -> hints.Impact:
     return hints.impact(round(facts.benefit, 3), round(effort, 3), *metrics)
 
 
-def _alignment(facts: Facts) -> Iterator[hints.Alignment]:
+def _alignment(facts: ReviewFacts) -> Iterator[hints.Alignment]:
     liked = facts.preferences
     if facts.due and "continuous_learning" in liked:
         score = liked["continuous_learning"] * (1.0 - facts.fatigue)
@@ -208,12 +208,12 @@ def _alignment(facts: Facts) -> Iterator[hints.Alignment]:
         yield hints.alignment("review-next-card", "short_sessions", round(score, 3), said)
 
 
-def _wanted(facts: Facts) -> float:
+def _wanted(facts: ReviewFacts) -> float:
     """How many minutes the learner likes a session to be: from 50 for who dislikes short ones, down to 10."""
     return 30.0 - 20.0 * facts.preferences.get("short_sessions", 0.0)
 
 
-def _reasoning(facts: Facts) -> str:
+def _reasoning(facts: ReviewFacts) -> str:
     told, expected = len(facts.history), facts.review.expected
     chance = "It was new" if expected is None else f"It had a chance of {expected:.0%} to be known"
     stability = facts.card.memory.stability
@@ -227,7 +227,7 @@ def _reasoning(facts: Facts) -> str:
     )
 
 
-def _warnings(facts: Facts) -> Iterator[hints.Caution]:
+def _warnings(facts: ReviewFacts) -> Iterator[hints.Caution]:
     pace, card = facts.pace, facts.card.id
     if pace is not None and pace >= _SLOW:
         yield hints.warning(
@@ -258,7 +258,7 @@ def _warnings(facts: Facts) -> Iterator[hints.Caution]:
         )
 
 
-def _alternatives(facts: Facts) -> Iterator[hints.Alternative]:
+def _alternatives(facts: ReviewFacts) -> Iterator[hints.Alternative]:
     count = len(facts.due)
     if count:
         yield hints.alternative(
@@ -279,13 +279,13 @@ def _alternatives(facts: Facts) -> Iterator[hints.Alternative]:
         )
 
 
-def _constraints(facts: Facts) -> Iterator[str]:
+def _constraints(facts: ReviewFacts) -> Iterator[str]:
     yield f"{facts.card.id} is not due again before {_spelled(facts.after.due)}"
     if facts.preferences.get("short_sessions", 0.0) > 0:
         yield f"The learner likes sessions of {_wanted(facts):.0f} minutes: {facts.minutes:.0f} have passed"
 
 
-def _so_far(facts: Facts) -> str:
+def _so_far(facts: ReviewFacts) -> str:
     return f"{counted(len(facts.session), 'review')} in {counted(round(facts.minutes), 'minute')}"
 
 

@@ -5,11 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from toolcrib import hints
-from toolcrib.demo.flashcards.card_store import Box, Card, Drawer, Review
+from toolcrib.demo.flashcards.card_store import Card, CardStore, LearnerCards, Review
 from toolcrib.demo.flashcards.learning import HARDEST, Grade, after, recall, set_difficulty
 from toolcrib.demo.flashcards.lookup import card_of, counted, deck_of, related
-from toolcrib.demo.flashcards.payloads import AdjustedCard, NextQuestion, Question, ReviewedCard
-from toolcrib.demo.flashcards.review_facts import ENOUGH, Facts
+from toolcrib.demo.flashcards.payloads import AdjustedCard, CardQuestion, NextQuestion, ReviewedCard
+from toolcrib.demo.flashcards.review_facts import ENOUGH, ReviewFacts
 from toolcrib.demo.flashcards.review_hints import after_review
 from toolcrib.sdk import AnyTool, BusinessRuleError, CardId, DeckId, ToolContext, ToolResult, tool
 
@@ -47,7 +47,7 @@ _ADJUSTED = {
 }
 
 
-def review_next_card(box: Box) -> AnyTool:
+def review_next_card(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(
@@ -75,7 +75,7 @@ def review_next_card(box: Box) -> AnyTool:
             due, later = drawer.due(deck_id), drawer.later(deck_id)
             told = _to_ask(drawer, due[0]) if due else _nothing_due(drawer, later)
         data = NextQuestion(
-            card=Question.of(due[0]) if due else None,
+            card=CardQuestion.of(due[0]) if due else None,
             due=len(due),
             next_due=None if later is None else later.memory.due,
         )
@@ -84,7 +84,7 @@ def review_next_card(box: Box) -> AnyTool:
     return review_next_card
 
 
-def _to_ask(drawer: Drawer, card: Card) -> hints.Hints:
+def _to_ask(drawer: LearnerCards, card: Card) -> hints.Hints:
     told, chance = len(drawer.history(card.id)), recall(card.memory, drawer.now)
     answered = hints.action(
         "review-card",
@@ -105,7 +105,7 @@ def _to_ask(drawer: Drawer, card: Card) -> hints.Hints:
     )
 
 
-def _nothing_due(drawer: Drawer, later: Card | None) -> hints.Hints:
+def _nothing_due(drawer: LearnerCards, later: Card | None) -> hints.Hints:
     wait = None if later is None else later.memory.due - drawer.now
     return hints.empty(
         "cards that are due",
@@ -114,7 +114,7 @@ def _nothing_due(drawer: Drawer, later: Card | None) -> hints.Hints:
     )
 
 
-def review_card(box: Box) -> AnyTool:
+def review_card(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(
@@ -155,7 +155,7 @@ def review_card(box: Box) -> AnyTool:
     return review_card
 
 
-def _review(drawer: Drawer, card: Card, grade: Grade, millis: int | None) -> Facts:
+def _review(drawer: LearnerCards, card: Card, grade: Grade, millis: int | None) -> ReviewFacts:
     """Carry a review out, and gather what there is to say of it."""
     known, record = card.memory, drawer.record(card.deck)
     expected = None if known.reviewed is None else recall(known, drawer.now)
@@ -164,7 +164,7 @@ def _review(drawer: Drawer, card: Card, grade: Grade, millis: int | None) -> Fac
     drawer.note(
         Review(card=card.id, deck=card.deck, at=drawer.now, grade=grade, millis=millis, expected=expected)
     )
-    return Facts(
+    return ReviewFacts(
         now=drawer.now,
         card=card,
         after=memory,
@@ -177,14 +177,14 @@ def _review(drawer: Drawer, card: Card, grade: Grade, millis: int | None) -> Fac
     )
 
 
-def _noted(facts: Facts) -> str:
+def _noted(facts: ReviewFacts) -> str:
     wait = facts.after.due - facts.now
     if wait.days:
         return f"Noted. It comes back in {counted(wait.days, 'day')}."
     return "Noted. It comes back soon."
 
 
-def adjust_difficulty(box: Box) -> AnyTool:
+def adjust_difficulty(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(
@@ -223,7 +223,7 @@ def adjust_difficulty(box: Box) -> AnyTool:
     return adjust_difficulty
 
 
-def _adjusted(drawer: Drawer, card: Card, before: float) -> hints.Hints:
+def _adjusted(drawer: LearnerCards, card: Card, before: float) -> hints.Hints:
     told = len(drawer.history(card.id))
     return hints.changed(
         "card",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from toolcrib import hints
-from toolcrib.demo.flashcards.card_store import Box, Card, Deck
+from toolcrib.demo.flashcards.card_store import Card, CardStore, Deck
 from toolcrib.demo.flashcards.learning import Memory
 from toolcrib.demo.flashcards.lookup import counted, deck_of, related
 from toolcrib.demo.flashcards.payloads import FlashCard, Preference
@@ -49,7 +49,7 @@ _LIKED = {
 }
 
 
-def create_card(box: Box) -> AnyTool:
+def create_card(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(
@@ -84,7 +84,7 @@ def create_card(box: Box) -> AnyTool:
     return create_card
 
 
-def create_card_v2(box: Box) -> AnyTool:
+def create_card_v2(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(
@@ -124,7 +124,7 @@ def create_card_v2(box: Box) -> AnyTool:
 
 
 def _create(
-    box: Box,
+    box: CardStore,
     ctx: ToolContext,
     deck_id: str,
     *,
@@ -191,7 +191,7 @@ def _full(deck: Deck) -> BusinessRuleError:
     )
 
 
-def set_preference(box: Box) -> AnyTool:
+def set_preference(box: CardStore) -> AnyTool:
     """Make the tool over a box of cards."""
 
     @tool(

@@ -5,7 +5,7 @@ from functools import partial
 
 from toolcrib.errors import Refused
 from toolcrib.http import Request, Route
-from toolcrib.http.websocket_upgrade import SOCKETS, Socket, Switch
+from toolcrib.http.websocket_upgrade import SOCKETS, OpenWebSocket, WebSocketUpgrade
 
 MOST, MOST_UNKNOWN = 4096, 1024
 """How many sockets at once, and how many of them by apps that have not proved yet who they are."""
@@ -33,7 +33,7 @@ class AppSockets:
     ) -> None:
         self._accept, self._heartbeat, self._rejected = accept, heartbeat, rejected
         self._most, self._most_unknown = most, most_unknown
-        self._unknown: dict[Socket, None] = {}
+        self._unknown: dict[OpenWebSocket, None] = {}
         """In the order they came."""
         self.open = 0
 
@@ -53,7 +53,7 @@ class AppSockets:
         )
 
     async def _switch(self, request: Request) -> None:
-        switch: Switch | None = request.scope.pop("toolcrib.switch", None)
+        switch: WebSocketUpgrade | None = request.scope.pop("toolcrib.switch", None)
         if switch is None:
             raise Refused(
                 "INVALID_REQUEST", "only WebSocket is spoken here; ask for it with Upgrade: websocket"
@@ -65,7 +65,7 @@ class AppSockets:
         switch(partial(self._run, rejected), heartbeat=self._heartbeat)
         self.open += 1
 
-    async def _run(self, rejected: tuple[Rejected, ...], socket: Socket) -> None:
+    async def _run(self, rejected: tuple[Rejected, ...], socket: OpenWebSocket) -> None:
         self._unknown[socket] = None
         try:
             if len(self._unknown) > self._most_unknown:
@@ -78,7 +78,7 @@ class AppSockets:
             self.open -= 1
             self._unknown.pop(socket, None)
 
-    def _on_known(self, socket: Socket) -> None:
+    def _on_known(self, socket: OpenWebSocket) -> None:
         if socket in self._unknown:
             del self._unknown[socket]
             socket.known()
@@ -87,7 +87,7 @@ class AppSockets:
 class _Guest:
     """A socket that tells when it is answered."""
 
-    def __init__(self, socket: Socket, answered: Callable[[Socket], None]) -> None:
+    def __init__(self, socket: OpenWebSocket, answered: Callable[[OpenWebSocket], None]) -> None:
         self._socket, self._answered = socket, answered
         self.receive, self.close = socket.receive, socket.close
 

@@ -1,6 +1,6 @@
 """The gateway as an MCP server, over HTTP and over stdio, for clients of both protocol eras."""
 
 from toolcrib.frontends.mcp.stdio import serve_stdio
-from toolcrib.frontends.mcp.streamable_http import McpFace
+from toolcrib.frontends.mcp.streamable_http import StreamableHttpFrontend
 
-__all__ = ["McpFace", "serve_stdio"]
+__all__ = ["StreamableHttpFrontend", "serve_stdio"]

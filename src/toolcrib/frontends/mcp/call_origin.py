@@ -23,7 +23,7 @@ def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
         # Its end differs from session to session; the whole is a token, and too long for a log.
         session = peer.session.id[-_SHOWN:]
     correlation = _text(meta.get("toolcrib/correlationId"))
-    origin = outer.but(
+    origin = outer.replace(
         agent_id=agent,
         agent_version=version,
         session_id=session,
@@ -32,7 +32,7 @@ def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
     )
     traceparent = meta.get("traceparent")
     place = joined(traceparent) if isinstance(traceparent, str) else None
-    return origin if place is None else origin.but(**place._asdict())
+    return origin if place is None else origin.replace(**place._asdict())
 
 
 def _text(value: object) -> str:

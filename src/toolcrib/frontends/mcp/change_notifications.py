@@ -13,10 +13,10 @@ import anyio
 
 from toolcrib.errors import Refused
 from toolcrib.frontends.mcp.jsonrpc import told
-from toolcrib.frontends.mcp.request import Asked, Live, ProtocolError, finished
-from toolcrib.frontends.mcp.resource_methods import Follower, Materials
+from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, SessionLink, finished
+from toolcrib.frontends.mcp.resource_methods import ResourceMethods, Subscriber
 from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, SUBSCRIPTION_KEY
-from toolcrib.frontends.mcp.search_mode import Finds, owner_of
+from toolcrib.frontends.mcp.search_mode import SearchResults, owner_of
 from toolcrib.gateway import Gateway
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.slots import Slots
@@ -38,11 +38,15 @@ _TOOLS_CHANGED = "notifications/tools/list_changed"
 _ALL: tuple[Kind, ...] = ("tools", "resources", "prompts")
 
 
-class Listener:
+class ChangeListener:
     """One client's ear, from now on: knows what it was told last, and wakes when there may be more."""
 
     def __init__(
-        self, changes: "Changes", caller: Caller, kinds: Sequence[Kind], session: Live | None = None
+        self,
+        changes: "ChangeNotifications",
+        caller: Caller,
+        kinds: Sequence[Kind],
+        session: SessionLink | None = None,
     ) -> None:
         self._changes, self.caller, self._session = changes, caller, session
         self._marks: dict[Kind, bytes] = {kind: changes.mark(kind, caller, session) for kind in kinds}
@@ -53,7 +57,7 @@ class Listener:
         """Whether it acts for a user; for one without a name any may be meant."""
         return self.caller.user is not None and user in ("", self.caller.user)
 
-    def shares(self, caller: Caller, session: Live | None) -> bool:
+    def shares(self, caller: Caller, session: SessionLink | None) -> bool:
         """Whether what is found there is shown here."""
         if session is not None:
             return self._session is session
@@ -92,21 +96,21 @@ class Listener:
         return [("notifications/resources/updated", {"uri": uri}) for uri in updated]
 
 
-class Changes:
+class ChangeNotifications:
     """Hears of every new catalog and every updated resource, and passes it on to those who listen."""
 
-    def __init__(self, gateway: Gateway, materials: Materials, finds: Finds) -> None:
+    def __init__(self, gateway: Gateway, materials: ResourceMethods, finds: SearchResults) -> None:
         self._gateway, self._materials, self._finds = gateway, materials, finds
-        self._listeners: set[Listener] = set()
+        self._listeners: set[ChangeListener] = set()
         self._slots = Slots(MOST_LISTENERS, gateway.share)
-        self._sessions: dict[Live, Listener] = {}
+        self._sessions: dict[SessionLink, ChangeListener] = {}
         self.present = gateway.present
         gateway.listen(self._hear)
         gateway.listen_for_users(self._hear_of)
         gateway.listen_for_callers(self._hear_from)
         materials.listen(self._resource)
 
-    def mark(self, kind: Kind, caller: Caller, session: Live | None = None) -> bytes:
+    def mark(self, kind: Kind, caller: Caller, session: SessionLink | None = None) -> bytes:
         """Return what tells one list of a caller from another."""
         if kind != "tools":
             return self._materials.mark(caller, kind)
@@ -114,7 +118,7 @@ class Changes:
             return _mark(self._finds.shown(caller, session))
         return self._gateway.prepared(caller, "mcp-mark", _mark)
 
-    async def found(self, asked: Asked) -> None:
+    async def found(self, asked: McpRequest) -> None:
         """Tell whom it concerns that a search has found something; a session that does not listen, here."""
         caller, session = asked.peer.caller, asked.peer.session
         for listener in self._listeners:
@@ -123,7 +127,9 @@ class Changes:
         if session is not None and session not in self._sessions and asked.wire.streams:
             await asked.wire.send(told(_TOOLS_CHANGED, {}))
 
-    async def tell(self, session: Live, caller: Caller, write: Write, begin: Begin | None = None) -> None:
+    async def tell(
+        self, session: SessionLink, caller: Caller, write: Write, begin: Begin | None = None
+    ) -> None:
         """Tell a session of the handshake era what changes, until cancelled; `begin` once there is room."""
         with self._listening(caller, _ALL, session) as listener:
             self._sessions[session] = listener
@@ -137,7 +143,7 @@ class Changes:
                 if self._sessions.get(session) is listener:
                     del self._sessions[session]
 
-    async def listen(self, asked: Asked) -> bytes:
+    async def listen(self, asked: McpRequest) -> bytes:
         """Serve `subscriptions/listen`: the answer is a stream that lasts until the client leaves."""
         wanted, caller, send = _wanted(asked.params), asked.peer.caller, asked.wire.send
         offered = {"tools", *self._materials.capabilities(caller)}
@@ -161,15 +167,15 @@ class Changes:
 
     @contextmanager
     def _listening(
-        self, caller: Caller, kinds: Sequence[Kind], session: Live | None = None
-    ) -> Generator[Listener]:
+        self, caller: Caller, kinds: Sequence[Kind], session: SessionLink | None = None
+    ) -> Generator[ChangeListener]:
         principal = caller.principal
         if not self._slots.take(principal):
             message = "too many clients are listening; ask for the lists now and then instead"
             raise Refused("OVERLOADED", message, retry_after=60.0)
-        listener: Listener | None = None
+        listener: ChangeListener | None = None
         try:
-            listener = Listener(self, caller, kinds, session)
+            listener = ChangeListener(self, caller, kinds, session)
             self._listeners.add(listener)
             yield listener
         finally:
@@ -191,13 +197,13 @@ class Changes:
             if listener.concerns(user):
                 listener.ring()
 
-    def _resource(self, session: Live, uri: str) -> None:
+    def _resource(self, session: SessionLink, uri: str) -> None:
         listener = self._sessions.get(session)
         if listener is not None:
             listener.updated(uri)
 
 
-def farewell(asked: Asked) -> bytes:
+def end_of_stream(asked: McpRequest) -> bytes:
     """Spell the result of a subscription that we end."""
     return finished(asked, {"_meta": {SUBSCRIPTION_KEY: asked.id}})
 
@@ -209,7 +215,7 @@ def _wanted(params: JsonObject) -> JsonObject:
     return cast("JsonObject", wanted)
 
 
-async def _followed(follower: Follower, wanted: JsonObject) -> list[str]:
+async def _followed(follower: Subscriber, wanted: JsonObject) -> list[str]:
     """Follow the resources a client names; return those of which it will hear."""
     given: Any = wanted["resourceSubscriptions"]
     uris = cast("list[Any]", given) if type(given) is list else None

@@ -7,7 +7,7 @@ from typing import Any, cast
 import anyio
 
 from toolcrib.frontends.mcp.jsonrpc import asked, told
-from toolcrib.frontends.mcp.request import Wire
+from toolcrib.frontends.mcp.request import ResponseChannel
 from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_REQUEST
 from toolcrib.model import JsonObject, Unanswered
 
@@ -18,7 +18,7 @@ _LONGEST_REASON = 2000
 _SHORTLY = 1.0
 
 
-class Questions:
+class ClientRequests:
     """What a client was asked and has not answered yet."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Questions:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
         """Put a question and wait for the answer."""
         if not wire.streams:
             raise Unanswered(INVALID_REQUEST, "the client takes no stream, so it cannot be asked anything")
@@ -78,7 +78,7 @@ class Questions:
         return True
 
 
-async def _withdraw(name: str, wire: Wire) -> None:
+async def _withdraw(name: str, wire: ResponseChannel) -> None:
     """Tell the client that its answer is not waited for any more; one that is gone need not know."""
     params = {"requestId": name, "reason": "nobody waits for the answer any more"}
     with anyio.move_on_after(_SHORTLY, shield=True), suppress(OSError, RuntimeError):

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from toolcrib.errors import Refused, problem
 from toolcrib.frontends.mcp.jsonrpc import told
-from toolcrib.frontends.mcp.request import Asked, Live, Peer, ProtocolError, Wire
+from toolcrib.frontends.mcp.request import McpRequest, Peer, ProtocolError, ResponseChannel, SessionLink
 from toolcrib.frontends.mcp.revisions import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -20,7 +20,7 @@ from toolcrib.frontends.mcp.revisions import (
     OWNED,
     RESERVED,
 )
-from toolcrib.gateway import Conversations, Gateway, Run, Way, bound_to, idempotency_key
+from toolcrib.gateway import CallOptions, Gateway, MultiRoundCalls, Run, bound_to, idempotency_key
 from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
 from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
 
@@ -39,13 +39,13 @@ _OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId", _KE
 _NOTHING: JsonObject = {}
 
 
-class Bridge:
+class ElicitationBridge:
     """Between the two ways to ask a client something."""
 
-    def __init__(self, gateway: Gateway, conversations: Conversations) -> None:
+    def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
         self._gateway, self._conversations = gateway, conversations
 
-    async def call(self, asked: Asked, name: str, arguments: JsonObject | None) -> Result:
+    async def call(self, asked: McpRequest, name: str, arguments: JsonObject | None) -> Result:
         """Call a tool."""
         peer, meta = asked.peer, asked.meta
         if GATEWAYS in meta:
@@ -71,7 +71,7 @@ class Bridge:
             log=None if level is None else _Teller(asked.wire, level).tell,
         )
 
-    async def fetch(self, asked: Asked, run: Run) -> Result:
+    async def fetch(self, asked: McpRequest, run: Run) -> Result:
         """Get what is no tool: a prompt, a resource. A server without sessions may ask here too."""
         peer, meta = asked.peer, asked.meta
         if GATEWAYS in meta:
@@ -93,7 +93,7 @@ class Bridge:
         if outcome.ask is None or not outcome.ask.state:
             return outcome
         sealed = seal.close(asked.method, outcome.ask.state, bound, STATE_SECONDS)
-        return outcome.but(ask=replace(outcome.ask, state=sealed))
+        return outcome.replace(ask=replace(outcome.ask, state=sealed))
 
     def _refuse_loop(self, meta: JsonObject) -> None:
         """Refuse what has come through this gateway before, or through too many: it would never end."""
@@ -109,10 +109,10 @@ class Bridge:
                 "INVALID_REQUEST", message, path=f"_meta.{GATEWAYS}", details={"gateways": list(passed)}
             )
 
-    async def _in_session(self, asked: Asked, session: Live, run: Run) -> Result:
+    async def _in_session(self, asked: McpRequest, session: SessionLink, run: Run) -> Result:
         """Try again with the answers for as long as a source of the modern era asks."""
         channel = SessionChannel(session, asked.peer, asked.wire)
-        way: Way = {
+        way: CallOptions = {
             "origin": asked.origin,
             "report": _report(asked.wire, asked.meta),
             "channel": channel,
@@ -133,13 +133,13 @@ class Bridge:
 
 
 def _called(
-    gateway: Gateway, name: str, arguments: JsonObject | None, caller: Caller, way: Way, *, key: str
+    gateway: Gateway, name: str, arguments: JsonObject | None, caller: Caller, way: CallOptions, *, key: str
 ) -> Awaitable[Result]:
-    carried: Way = {**way, "idempotency_key": key} if key else way
+    carried: CallOptions = {**way, "idempotency_key": key} if key else way
     return gateway.call(name, arguments, caller, **carried)
 
 
-def _bound(asked: Asked) -> bytes:
+def _bound(asked: McpRequest) -> bytes:
     """What a state is good for: the same request by the same caller."""
     plain = {key: asked.params[key] for key in asked.params if key not in _ROUND}
     return bound_to(asked.peer.caller, asked.method, plain)
@@ -169,7 +169,7 @@ class SessionChannel:
 
     alone = False
 
-    def __init__(self, session: Live, peer: Peer, wire: Wire) -> None:
+    def __init__(self, session: SessionLink, peer: Peer, wire: ResponseChannel) -> None:
         self._session, self._wire = session, wire
         self.owner = session.id
         self.capabilities = peer.capabilities
@@ -191,7 +191,7 @@ class SessionChannel:
 class _Teller:
     """Passes log messages on to a client that wants those from a level on."""
 
-    def __init__(self, wire: Wire, level: str) -> None:
+    def __init__(self, wire: ResponseChannel, level: str) -> None:
         self._wire, self._least = wire, LEVELS.index(level)
 
     async def tell(self, params: JsonObject) -> None:
@@ -203,7 +203,7 @@ class _Teller:
 class _Reporter:
     """Sends progress to a client that asked for it. The protocol wants every number above the last."""
 
-    def __init__(self, wire: Wire, token: str | int) -> None:
+    def __init__(self, wire: ResponseChannel, token: str | int) -> None:
         self._wire, self._token, self._last = wire, token, -_STEP
 
     async def __call__(self, progress: Progress) -> None:
@@ -218,7 +218,7 @@ class _Reporter:
         await self._wire.send(told("notifications/progress", params))
 
 
-def _report(wire: Wire, meta: JsonObject) -> Report | None:
+def _report(wire: ResponseChannel, meta: JsonObject) -> Report | None:
     token = meta.get("progressToken")
     if isinstance(token, str) and len(token) > _LONGEST_TOKEN:
         raise ProtocolError(INVALID_PARAMS, f"a progressToken has at most {_LONGEST_TOKEN} characters")

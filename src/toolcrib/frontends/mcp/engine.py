@@ -5,13 +5,13 @@ from typing import Any, cast
 
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.mcp import meta
-from toolcrib.frontends.mcp.change_notifications import Changes
-from toolcrib.frontends.mcp.elicitation import Bridge
-from toolcrib.frontends.mcp.jsonrpc import Reply, answered, failed
+from toolcrib.frontends.mcp.change_notifications import ChangeNotifications
+from toolcrib.frontends.mcp.elicitation import ElicitationBridge
+from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply, answered, failed
 from toolcrib.frontends.mcp.paging import FRESH_MS
-from toolcrib.frontends.mcp.request import SERVER, Asked, ProtocolError, Respond, finished
+from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError, Respond, finished
 from toolcrib.frontends.mcp.request_metadata import named
-from toolcrib.frontends.mcp.resource_methods import Materials
+from toolcrib.frontends.mcp.resource_methods import ResourceMethods
 from toolcrib.frontends.mcp.revisions import (
     HANDSHAKES,
     INTERNAL_ERROR,
@@ -22,10 +22,10 @@ from toolcrib.frontends.mcp.revisions import (
     METHOD_NOT_FOUND,
     MODERN,
 )
-from toolcrib.frontends.mcp.search_mode import Finds
-from toolcrib.frontends.mcp.tool_calls import Calling
-from toolcrib.frontends.mcp.tool_list import Listing
-from toolcrib.gateway import Conversations, Gateway
+from toolcrib.frontends.mcp.search_mode import SearchResults
+from toolcrib.frontends.mcp.tool_calls import ToolCalls
+from toolcrib.frontends.mcp.tool_list import McpToolList
+from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
 from toolcrib.model.gateways import GATEWAY
 
@@ -45,33 +45,37 @@ _CALLERS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 class Engine:
     """Answers requests, whatever they came over. Tools are its own; what else servers have is `Materials`."""
 
-    def __init__(self, gateway: Gateway, conversations: Conversations) -> None:
+    def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
         self._gateway = gateway
         self._introduced: JsonObject = {"_meta": {GATEWAY: gateway.id}} if gateway.id else {}
         """What lets another gateway know us, or itself."""
-        bridge = Bridge(gateway, conversations)
-        self.materials = Materials(gateway, bridge.fetch)
-        self._finds = Finds(gateway)
-        self.changes = Changes(gateway, self.materials, self._finds)
+        bridge = ElicitationBridge(gateway, conversations)
+        self.materials = ResourceMethods(gateway, bridge.fetch)
+        self._finds = SearchResults(gateway)
+        self.changes = ChangeNotifications(gateway, self.materials, self._finds)
         both: dict[str, Respond] = {
-            "tools/call": Calling(gateway, bridge, self._finds, self.changes.found).answer,
-            "tools/list": Listing(gateway, self._finds).answer,
+            "tools/call": ToolCalls(gateway, bridge, self._finds, self.changes.found).answer,
+            "tools/list": McpToolList(gateway, self._finds).answer,
             **self.materials.methods(),
         }
         self._legacy = {**both, "ping": _pong, "logging/setLevel": _set_level}
         self._modern: dict[str, Respond] = {
-            **{method: respond for method, respond in both.items() if method not in Materials.legacy_only},
+            **{
+                method: respond
+                for method, respond in both.items()
+                if method not in ResourceMethods.legacy_only
+            },
             "server/discover": self._discover,
             "subscriptions/listen": self.changes.listen,
         }
 
-    async def answer(self, asked: Asked) -> Reply:
+    async def answer(self, asked: McpRequest) -> JsonRpcReply:
         """Answer a request. Raises nothing but a cancellation."""
         respond = (self._modern if asked.peer.modern else self._legacy).get(asked.method)
         try:
             if respond is None:
                 return refused(asked.id, unknown(asked.method))
-            return Reply(answered(asked.id, await respond(asked)))
+            return JsonRpcReply(answered(asked.id, await respond(asked)))
         except ProtocolError as error:
             return refused(asked.id, error)
         except ToolcribError as error:
@@ -97,7 +101,7 @@ class Engine:
             **self._introduced,
         }
 
-    async def _discover(self, asked: Asked) -> bytes:
+    async def _discover(self, asked: McpRequest) -> bytes:
         found: JsonObject = {
             "supportedVersions": [MODERN],
             "capabilities": {**self._capabilities(asked.peer.caller), "logging": {}},
@@ -126,9 +130,9 @@ def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
     return revision, cast("JsonObject", capabilities), named(params["clientInfo"])
 
 
-def refused(id: str | int | None, error: ProtocolError) -> Reply:
+def refused(id: str | int | None, error: ProtocolError) -> JsonRpcReply:
     """Spell an error as the answer to a request."""
-    return Reply(failed(id, error.code, str(error), error.data), error.code)
+    return JsonRpcReply(failed(id, error.code, str(error), error.data), error.code)
 
 
 def unknown(method: str) -> ProtocolError:
@@ -136,12 +140,12 @@ def unknown(method: str) -> ProtocolError:
     return ProtocolError(METHOD_NOT_FOUND, f"there is no method {method[:200]!r} here")
 
 
-async def _pong(asked: Asked) -> bytes:
+async def _pong(asked: McpRequest) -> bytes:
     del asked
     return b"{}"
 
 
-async def _set_level(asked: Asked) -> bytes:
+async def _set_level(asked: McpRequest) -> bytes:
     level = asked.params.get("level")
     if level not in LEVELS:
         raise ProtocolError(INVALID_PARAMS, f"level must be one of {', '.join(LEVELS)}")

@@ -19,7 +19,7 @@ _USUAL = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _USUAL_PARAMS = frozenset({"name", "arguments", "_meta", "uri", "cursor"})
 
 
-class Reply(NamedTuple):
+class JsonRpcReply(NamedTuple):
     """The answer to a request: the whole message, and the code of the error where it is one."""
 
     body: bytes

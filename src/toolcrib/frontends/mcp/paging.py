@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from toolcrib.frontends.mcp.request import SERVER, Asked, ProtocolError
+from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError
 from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, MODERN, SERVER_KEY
 from toolcrib.model import JsonObject
 
@@ -28,7 +28,7 @@ _COMPLETE: JsonObject = {
 }
 
 
-def cursor_of(asked: Asked) -> str:
+def cursor_of(asked: McpRequest) -> str:
     """Return which page a request is for."""
     cursor = asked.params.get("cursor")
     if cursor is not None and type(cursor) is not str:

@@ -23,7 +23,7 @@ class ProtocolError(Exception):
         self.code, self.data = code, data
 
 
-class Wire(Protocol):
+class ResponseChannel(Protocol):
     """The open answer to one request; over HTTP it becomes a stream of events with the first message."""
 
     @property
@@ -36,7 +36,7 @@ class Wire(Protocol):
         ...
 
 
-class Live(Protocol):
+class SessionLink(Protocol):
     """A session of the handshake era, as far as a request is concerned with it."""
 
     id: str
@@ -48,7 +48,7 @@ class Live(Protocol):
     found: dict[str, None]
     """The tools its searches have found, by safe name."""
 
-    async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
         """Put a question to the client, if possible on the stream of this request; raise Unanswered."""
         ...
 
@@ -61,7 +61,7 @@ class Peer(NamedTuple):
     capabilities: JsonObject
     client: tuple[str, str] = NOBODY
     """Its name and version."""
-    session: Live | None = None
+    session: SessionLink | None = None
     """Where it has one: in the handshake era."""
 
     @property
@@ -70,14 +70,14 @@ class Peer(NamedTuple):
         return self.revision == MODERN
 
 
-class Asked(NamedTuple):
+class McpRequest(NamedTuple):
     """One request, read and found well formed. A tuple, as one is made for every request."""
 
     id: str | int
     method: str
     params: JsonObject
     peer: Peer
-    wire: Wire
+    wire: ResponseChannel
     origin: Origin
     headers: Mapping[bytes, bytes] | None = None
     """Where it came over HTTP; names in lower case."""
@@ -94,11 +94,11 @@ def meta_of(params: JsonObject) -> JsonObject:
     return cast("JsonObject", carried) if type(carried) is dict else _NOTHING
 
 
-Respond = Callable[[Asked], Awaitable[bytes]]
+Respond = Callable[[McpRequest], Awaitable[bytes]]
 """Answers requests of one method: returns the result, encoded. Raises ProtocolError or ToolcribError."""
 
 
-def finished(asked: Asked, result: Mapping[str, Any], *, ttl_ms: int | None = None) -> bytes:
+def finished(asked: McpRequest, result: Mapping[str, Any], *, ttl_ms: int | None = None) -> bytes:
     """Encode a result for the era it is asked in; `ttl_ms` says how long a client may keep it for itself."""
     if not asked.peer.modern:
         return orjson.dumps(result)

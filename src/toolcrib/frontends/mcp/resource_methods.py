@@ -9,7 +9,7 @@ import orjson
 from toolcrib.errors import Refused, problem
 from toolcrib.formats.mcp import meta
 from toolcrib.frontends.mcp.paging import SINCE, Pages, cursor_of, paged
-from toolcrib.frontends.mcp.request import Asked, Live, ProtocolError, Respond, finished
+from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, Respond, SessionLink, finished
 from toolcrib.frontends.mcp.resource_content import as_object, completion, contents, is_texts, messages
 from toolcrib.frontends.mcp.revisions import (
     HEADER_MISMATCH,
@@ -23,12 +23,12 @@ from toolcrib.frontends.mcp.revisions import (
     UNSUPPORTED_VERSION,
 )
 from toolcrib.frontends.mcp.tool_calls import check, input_required
-from toolcrib.gateway import Follower, Gateway, Prompts, Resources, Run
+from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscriber
 from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
 
-Carry = Callable[[Asked, Run], Awaitable[Result]]
+Carry = Callable[[McpRequest, Run], Awaitable[Result]]
 """Tries a request as often as questions of its source demand; the state of an `ask` it returns is sealed."""
-Hear = Callable[[Live, str], None]
+Hear = Callable[[SessionLink, str], None]
 
 _OWNED = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 """What a result says between us and the server it comes from."""
@@ -39,7 +39,7 @@ _BETWEEN_US = frozenset(
 _OUR_FAULT = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 
 
-class Materials:
+class ResourceMethods:
     """Answers everything that is not about tools."""
 
     legacy_only = frozenset({"resources/subscribe", "resources/unsubscribe"})
@@ -48,7 +48,7 @@ class Materials:
     def __init__(self, gateway: Gateway, carry: Carry) -> None:
         self._gateway, self._library = gateway, gateway.library
         self._carry = carry
-        self._followers: dict[Live, Follower] = {}
+        self._followers: dict[SessionLink, Subscriber] = {}
         self._listeners: list[Hear] = []
 
     def methods(self) -> Mapping[str, Respond]:
@@ -84,7 +84,7 @@ class Materials:
             return self._library.resources(caller).mark
         return self._library.prompts(caller).mark(self._style(caller))
 
-    def follower(self, caller: Caller, hear: Callable[[str], None]) -> Follower:
+    def follower(self, caller: Caller, hear: Callable[[str], None]) -> Subscriber:
         """Return what follows resources for one client, and tells it by the URIs it spells."""
         return self._library.following.follower(caller, hear)
 
@@ -92,13 +92,13 @@ class Materials:
         """Hear of every resource that has changed and that a session has subscribed to."""
         self._listeners.append(hear)
 
-    def ended(self, session: Live) -> None:
+    def ended(self, session: SessionLink) -> None:
         """Give up what a session has subscribed to."""
         follower = self._followers.pop(session, None)
         if follower is not None:
             follower.close()
 
-    async def _subscribe(self, asked: Asked) -> bytes:
+    async def _subscribe(self, asked: McpRequest) -> bytes:
         uri, session = _text(asked, "uri"), asked.peer.session
         if session is None:
             raise ProtocolError(INVALID_REQUEST, "only a client with a session can subscribe")
@@ -114,28 +114,28 @@ class Materials:
         session.watched.add(uri)
         return finished(asked, {})
 
-    async def _unsubscribe(self, asked: Asked) -> bytes:
+    async def _unsubscribe(self, asked: McpRequest) -> bytes:
         uri, session = _text(asked, "uri"), asked.peer.session
         if session is not None and session in self._followers:
             self._followers[session].drop(uri)
             session.watched.discard(uri)
         return finished(asked, {})
 
-    def _updated(self, session: Live, uri: str) -> None:
+    def _updated(self, session: SessionLink, uri: str) -> None:
         for hear in self._listeners:
             hear(session, uri)
 
     # --- lists ---
 
-    async def _resources(self, asked: Asked) -> bytes:
+    async def _resources(self, asked: McpRequest) -> bytes:
         there = self._library.resources(asked.peer.caller)
         return _page(asked, there, "resources", there.listed)
 
-    async def _templates(self, asked: Asked) -> bytes:
+    async def _templates(self, asked: McpRequest) -> bytes:
         there = self._library.resources(asked.peer.caller)
         return _page(asked, there, "resourceTemplates", there.listed_templates)
 
-    async def _prompts(self, asked: Asked) -> bytes:
+    async def _prompts(self, asked: McpRequest) -> bytes:
         caller = asked.peer.caller
         there, style = self._library.prompts(caller), self._style(caller)
         return _page(asked, there, "prompts", partial(there.listed, style), style)
@@ -145,7 +145,7 @@ class Materials:
 
     # --- what is in them ---
 
-    async def _read(self, asked: Asked) -> bytes:
+    async def _read(self, asked: McpRequest) -> bytes:
         uri, caller = _text(asked, "uri"), asked.peer.caller
         try:
             outcome = await self._carry(asked, partial(self._library.read, uri, caller))
@@ -156,21 +156,21 @@ class Materials:
         except ProtocolError as error:
             raise _about(asked, uri, error) from None
 
-    async def _get(self, asked: Asked) -> bytes:
+    async def _get(self, asked: McpRequest) -> bytes:
         name, arguments = _text(asked, "name"), asked.params.get("arguments")
         if arguments is not None and not is_texts(arguments):
             raise ProtocolError(INVALID_PARAMS, "arguments must be an object of texts")
         run = partial(self._library.get, name, arguments, asked.peer.caller)
         return self._spelled(asked, await self._carry(asked, run), messages)
 
-    async def _complete(self, asked: Asked) -> bytes:
+    async def _complete(self, asked: McpRequest) -> bytes:
         params = {key: asked.params[key] for key in ("ref", "argument", "context") if key in asked.params}
         _check_completion(params)
         outcome = await self._library.complete(params, asked.peer.caller, {"origin": asked.origin})
         return self._spelled(asked, outcome, completion)
 
     def _spelled(
-        self, asked: Asked, outcome: Result, read: Callable[[JsonObject, str], JsonObject | None]
+        self, asked: McpRequest, outcome: Result, read: Callable[[JsonObject, str], JsonObject | None]
     ) -> bytes:
         """Spell what came back; what the protocol does not know must not reach a client."""
         fault = outcome.problem
@@ -186,7 +186,7 @@ class Materials:
             outcome = self._gateway.refusal(fault, asked.origin)
         raise _fault(outcome, fault)
 
-    def _missing(self, asked: Asked, uri: str, refused: Refused) -> Exception:
+    def _missing(self, asked: McpRequest, uri: str, refused: Refused) -> Exception:
         """What is not there has a code of its own, which differs from era to era."""
         fault = refused.problem
         if fault.code != "NOT_FOUND":
@@ -196,8 +196,8 @@ class Materials:
 
 
 def _page(
-    asked: Asked,
-    there: Resources | Prompts,
+    asked: McpRequest,
+    there: ResourceIndex | PromptIndex,
     key: str,
     entries: Callable[[], Sequence[JsonObject]],
     style: str = "",
@@ -221,7 +221,7 @@ def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
     ]
 
 
-def _finished(asked: Asked, said: JsonObject, found: JsonObject) -> bytes:
+def _finished(asked: McpRequest, said: JsonObject, found: JsonObject) -> bytes:
     """Put together what a client gets: what it asked for, and what the server adds for whoever reads it."""
     beside = as_object(said.get("_meta"))
     passed = {key: value for key, value in beside.items() if not key.startswith(RESERVED)}
@@ -243,7 +243,7 @@ def _fault(outcome: Result, fault: Problem) -> ProtocolError:
     return ProtocolError(code, fault.message, meta(outcome))
 
 
-def _about(asked: Asked, uri: str, error: ProtocolError) -> ProtocolError:
+def _about(asked: McpRequest, uri: str, error: ProtocolError) -> ProtocolError:
     """Say which resource was refused; one that is not there has another code in another era."""
     data = as_object(error.data)
     absent = error.code == RESOURCE_NOT_FOUND or (error.code == INVALID_PARAMS and "uri" in data)
@@ -253,11 +253,11 @@ def _about(asked: Asked, uri: str, error: ProtocolError) -> ProtocolError:
     return ProtocolError(code, str(error), {**data, "uri": uri})
 
 
-def _not_found(asked: Asked) -> int:
+def _not_found(asked: McpRequest) -> int:
     return INVALID_PARAMS if asked.peer.modern else RESOURCE_NOT_FOUND
 
 
-def _text(asked: Asked, key: str) -> str:
+def _text(asked: McpRequest, key: str) -> str:
     value = asked.params.get(key)
     if type(value) is not str or not value:
         raise ProtocolError(INVALID_PARAMS, f"{key} must be a text, and not empty")

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from toolcrib.http import Answer, Request
+from toolcrib.http import HttpResponse, Request
 from toolcrib.http.response import EVENTS
 
 PATIENCE = 15.0
@@ -13,7 +13,7 @@ _TICKS = 5
 _COMMENT = b": still running\n\n"
 
 
-class HttpWire:
+class HttpResponseChannel:
     """Turns into a stream of events with the first message; JSON otherwise."""
 
     __slots__ = ("_closed", "_request", "_streams", "open", "spoke")
@@ -46,14 +46,14 @@ class HttpWire:
         if not self._closed:
             await self.write(_COMMENT)
 
-    async def finish(self, body: bytes | None, status: int) -> Answer | None:
+    async def finish(self, body: bytes | None, status: int) -> HttpResponse | None:
         """Give the answer: as the last event, or as what it would have been without a stream.
 
         Without one, as for a request that was taken back, the stream just ends.
         """
         self._closed = True
         if body is not None and not self.open:
-            return Answer(status, body)
+            return HttpResponse(status, body)
         if body is not None:
             await self.send(body)
         else:
@@ -62,24 +62,24 @@ class HttpWire:
         return None
 
 
-class Wires:
+class OpenResponses:
     """All open answers: one timer sees to it that none of them is silent for too long."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._pause = patience / _TICKS
         # For how many ticks each has been silent: a look at the clock for every request would cost more.
-        self._open: dict[HttpWire, int] = {}
+        self._open: dict[HttpResponseChannel, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._comments: set[asyncio.Task[None]] = set()
 
-    def add(self, wire: HttpWire) -> None:
+    def add(self, wire: HttpResponseChannel) -> None:
         """Look after an answer from now on."""
         self._open[wire] = 0
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._pause, self._tick, loop)
 
-    def discard(self, wire: HttpWire) -> None:
+    def discard(self, wire: HttpResponseChannel) -> None:
         """Look after it no longer."""
         self._open.pop(wire, None)
 
@@ -94,7 +94,7 @@ class Wires:
         self._timer = loop.call_later(self._pause, self._tick, loop) if self._open else None
 
 
-async def _comment(wire: HttpWire) -> None:
+async def _comment(wire: HttpResponseChannel) -> None:
     # Whoever answers on this wire will find out that the client is gone; this is no place to say so.
     with suppress(OSError, RuntimeError):
         await wire.comment()

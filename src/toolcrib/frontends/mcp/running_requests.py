@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from toolcrib.frontends.mcp.jsonrpc import MessageId, Reply
+from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply, MessageId
 
 
-class Running:
+class RunningRequests:
     """Answers are looked for in the tasks the requests came in, which is all that has to be known of them."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Running:
     def __bool__(self) -> bool:
         return bool(self._tasks)
 
-    async def run(self, id: MessageId, work: Awaitable[Reply]) -> Reply | None:
+    async def run(self, id: MessageId, work: Awaitable[JsonRpcReply]) -> JsonRpcReply | None:
         """Answer a request; None where its client took it back."""
         # asyncio's task, because a cancel scope for each request would cost more than the rest of this.
         task = cast("asyncio.Task[Any]", asyncio.current_task())

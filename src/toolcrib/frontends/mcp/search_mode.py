@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, cast
 
 from toolcrib.errors import Refused
-from toolcrib.frontends.mcp.request import Live, Peer
-from toolcrib.gateway import Cutting, Gateway
+from toolcrib.frontends.mcp.request import Peer, SessionLink
+from toolcrib.gateway import Gateway, ToolSelection
 from toolcrib.model import Caller, Result, Tool
 from toolcrib.search import SEARCH
 
@@ -22,11 +22,11 @@ Found = dict[str, None]
 _Owner = tuple[str, str | None, str]
 
 
-class Finds:
+class SearchResults:
     """Remembers what was found: in a session for as long as it lasts, else for a caller in a context."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway, self._cutting = gateway, Cutting(gateway)
+        self._gateway, self._cutting = gateway, ToolSelection(gateway)
         self._callers: OrderedDict[_Owner, Found] = OrderedDict()
 
     def on(self, caller: Caller) -> bool:
@@ -48,7 +48,7 @@ class Finds:
             del found[old]
         return fresh
 
-    def shown(self, caller: Caller, session: Live | None) -> Sequence[Tool]:
+    def shown(self, caller: Caller, session: SessionLink | None) -> Sequence[Tool]:
         """Return the list: what is pinned in the order of the catalog, what searches, what was found."""
         most = self._cutting.most(caller, "mcp")
         first = self._gateway.prepared(caller, "mcp-first", partial(self._first, caller, most))
@@ -66,7 +66,7 @@ class Finds:
         some = [tool for tool in pinned if tool.name != SEARCH][: None if most is None else most - 1]
         return (*some, *(tool for tool in tools if tool.name == SEARCH))
 
-    def _found(self, caller: Caller, session: Live | None) -> Found:
+    def _found(self, caller: Caller, session: SessionLink | None) -> Found:
         if session is not None:
             return session.found
         owner = owner_of(caller)

@@ -18,11 +18,11 @@ import anyio
 import orjson
 
 from toolcrib.errors import Refused, ToolcribError
-from toolcrib.frontends.mcp.client_requests import Questions
-from toolcrib.frontends.mcp.request import Peer, Wire
+from toolcrib.frontends.mcp.client_requests import ClientRequests
+from toolcrib.frontends.mcp.request import Peer, ResponseChannel
 from toolcrib.frontends.mcp.revisions import HANDSHAKES
-from toolcrib.frontends.mcp.running_requests import Running
-from toolcrib.interfaces import FORGOTTEN, McpSessionRow, McpSessions
+from toolcrib.frontends.mcp.running_requests import RunningRequests
+from toolcrib.interfaces import FORGOTTEN, McpSessionRow, StoredMcpSessions
 from toolcrib.model import Caller, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
@@ -51,7 +51,7 @@ _MAC = 16
 _BARE: JsonObject = {}
 
 
-class Session:
+class McpSession:
     """One client that shook hands, and what is under way with it in this process."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Session:
         self.used = 0.0
         self.stream: anyio.CancelScope | None = None
         """The stream on which the client hears what belongs to no request, while it has one open."""
-        self.running, self.questions = Running(), Questions()
+        self.running, self.questions = RunningRequests(), ClientRequests()
 
     @property
     def busy(self) -> bool:
@@ -92,7 +92,7 @@ class Session:
         """Whether it has state beyond its token; ids of its questions must not be given out again."""
         return bool(self.busy or self.level or self.watched or self.found or self.questions.have_been_asked)
 
-    async def ask(self, method: str, params: JsonObject, wire: Wire) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
         """Put a question to the client on the stream of a request."""
         return await self.questions.ask(method, params, wire)
 
@@ -105,25 +105,25 @@ class Session:
         self.peer = self.peer._replace(caller=caller)
 
 
-class Sessions:
+class McpSessionTable:
     """Opens sessions and knows them again; one of another principal or context is none."""
 
     def __init__(
         self,
         key: bytes,
-        stored: McpSessions,
+        stored: StoredMcpSessions,
         clock: Callable[[], float],
         *,
         most: int = MOST_SESSIONS,
         share: float = DEFAULT_SHARE,
         idle_seconds: float = IDLE_SECONDS,
-        gone: Callable[[Session], None] = lambda _: None,
+        gone: Callable[[McpSession], None] = lambda _: None,
     ) -> None:
         self._key, self._stored, self._clock = key, stored, clock
         self._slots, self._idle, self._gone = Slots(most, share), idle_seconds, gone
         self._looked = clock()
         # The longest unused come first.
-        self._live: OrderedDict[str, Session] = OrderedDict()
+        self._live: OrderedDict[str, McpSession] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
         # By row: what the token does not hold of the sessions that were released, so that their next request
         # does not depend on the store. A tenth of what a session takes.
@@ -136,7 +136,7 @@ class Sessions:
 
     def open(
         self, caller: Caller, revision: str, capabilities: JsonObject, client: tuple[str, str]
-    ) -> Session:
+    ) -> McpSession:
         """Open a session for a client that introduces itself."""
         token = _Token(
             nonce=token_urlsafe(16),
@@ -148,7 +148,7 @@ class Sessions:
         )
         return self._enter(token.signed(self._key), caller, token, at_home=True, renewed=token.born)
 
-    async def find(self, id: str, caller: Caller) -> Session:
+    async def find(self, id: str, caller: Caller) -> McpSession:
         """Return the session of an id; refuse an id that is not this caller's, as if there were no such."""
         session = self._live.get(id)
         if session is None:
@@ -185,13 +185,13 @@ class Sessions:
         rows = [await self._stored.get(each) for each in (FORGOTTEN, f"{FORGOTTEN} {principal}")]
         return any(row is not None and token.born <= row.used for row in rows)
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: McpSession) -> None:
         """End a session for good; it goes on where that cannot be stored."""
         row = McpSessionRow(id=session.row, principal=session.principal, used=self._clock())
         await self._stored.end(row)
         self._end(session)
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: McpSession) -> None:
         session.questions.close("the client has ended its session")
         if session.stream is not None:
             session.stream.cancel()
@@ -240,11 +240,13 @@ class Sessions:
         for session in self._live.values():
             session.questions.close("the gateway is stopping, and takes no more answers")
 
-    def _enter(self, id: str, caller: Caller, token: "_Token", *, at_home: bool, renewed: float) -> Session:
+    def _enter(
+        self, id: str, caller: Caller, token: "_Token", *, at_home: bool, renewed: float
+    ) -> McpSession:
         self._sweep()
         if not self._slots.take(caller.principal):
             self._make_room(caller.principal)
-        session = Session(
+        session = McpSession(
             id,
             caller,
             token.revision,
@@ -292,7 +294,7 @@ class Sessions:
         self._forget(found)
         self._slots.take(principal)
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: McpSession) -> None:
         del self._live[session.id]
         self._slots.release(session.principal)
         self._gone(session)

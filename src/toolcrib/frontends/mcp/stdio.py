@@ -10,14 +10,14 @@ from anyio.abc import TaskGroup
 from toolcrib.errors import Refused
 from toolcrib.frontends.mcp.call_origin import NOWHERE, origin_of
 from toolcrib.frontends.mcp.engine import Engine, introduced, refused
-from toolcrib.frontends.mcp.jsonrpc import FREE, Reply, answered, checked, failed, id_of, is_answer
-from toolcrib.frontends.mcp.request import NOBODY, Asked, Peer, ProtocolError, meta_of
+from toolcrib.frontends.mcp.jsonrpc import FREE, JsonRpcReply, answered, checked, failed, id_of, is_answer
+from toolcrib.frontends.mcp.request import NOBODY, McpRequest, Peer, ProtocolError, meta_of
 from toolcrib.frontends.mcp.request_metadata import peer_of
 from toolcrib.frontends.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
-from toolcrib.frontends.mcp.running_requests import Running
-from toolcrib.frontends.mcp.sessions import Session
-from toolcrib.frontends.mcp.stdio_streams import Lines, Output, Overlong
-from toolcrib.gateway import Conversations, Gateway
+from toolcrib.frontends.mcp.running_requests import RunningRequests
+from toolcrib.frontends.mcp.sessions import McpSession
+from toolcrib.frontends.mcp.stdio_streams import LineReader, LineWriter, SkippedLine
+from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http.json_body import check_keys, parse
 from toolcrib.model import Caller, JsonObject
 
@@ -27,14 +27,18 @@ _PATIENCE = 1.0
 
 
 async def serve_stdio(
-    gateway: Gateway, conversations: Conversations, caller: Caller, settled: Callable[[], Awaitable[object]]
+    gateway: Gateway, conversations: MultiRoundCalls, caller: Caller, settled: Callable[[], Awaitable[object]]
 ) -> None:
     """Serve one client until it closes our input; what anything else prints meanwhile goes to stderr.
 
     Greetings are answered at once, the rest once `settled` returns: clients list the tools right after they
     have started us, and many never again.
     """
-    async with Lines.of_stdin() as lines, Output.to_stdout() as output, anyio.create_task_group() as tasks:
+    async with (
+        LineReader.of_stdin() as lines,
+        LineWriter.to_stdout() as output,
+        anyio.create_task_group() as tasks,
+    ):
         client = _Client(Engine(gateway, conversations), caller, output, tasks)
         tasks.start_soon(client.settle, settled)
         async for line in lines:
@@ -48,11 +52,11 @@ class _Client:
 
     streams = True
 
-    def __init__(self, engine: Engine, caller: Caller, output: Output, tasks: TaskGroup) -> None:
+    def __init__(self, engine: Engine, caller: Caller, output: LineWriter, tasks: TaskGroup) -> None:
         self._engine, self._caller, self._output, self._tasks = engine, caller, output, tasks
-        self._session: Session | None = None
+        self._session: McpSession | None = None
         self._unknown = Peer(caller=caller, revision=LEGACY, capabilities={})
-        self._running = Running()
+        self._running = RunningRequests()
         self._open = 0
         self._ready, self._answered = anyio.Event(), anyio.Event()
 
@@ -73,9 +77,9 @@ class _Client:
             while self._open:
                 await self._answered.wait()
 
-    def take(self, line: bytes | Overlong) -> None:
+    def take(self, line: bytes | SkippedLine) -> None:
         """Take one line: a message, or a fault of the client's that it is told of."""
-        if isinstance(line, Overlong):
+        if isinstance(line, SkippedLine):
             self._start(self.send, failed(None, INVALID_REQUEST, f"the line is over {line.limit} bytes"))
             return
         message, code = None, PARSE_ERROR
@@ -111,10 +115,10 @@ class _Client:
                 session.stream = anyio.CancelScope()
                 self._tasks.start_soon(self._engine.changes.tell, session, self._caller, self.send)
 
-    def _handshake(self) -> Session:
+    def _handshake(self) -> McpSession:
         """Return the session; a client that only says that it is ready has said nothing of itself."""
         if self._session is None:
-            self._session = Session("stdio", self._caller, LEGACY, {}, NOBODY)
+            self._session = McpSession("stdio", self._caller, LEGACY, {}, NOBODY)
         return self._session
 
     def _start(self, do: Callable[[Any], Awaitable[None]], what: Any) -> None:
@@ -135,22 +139,22 @@ class _Client:
         if reply is not None:
             await self.send(reply.body)
 
-    def _welcome(self, id: str | int, params: JsonObject) -> Reply:
+    def _welcome(self, id: str | int, params: JsonObject) -> JsonRpcReply:
         try:
             revision, capabilities, client = introduced(params)
         except ProtocolError as error:
             return refused(id, error)
-        self._session = Session("stdio", self._caller, revision, capabilities, client)
-        return Reply(answered(id, orjson.dumps(self._engine.welcome(self._caller, revision))))
+        self._session = McpSession("stdio", self._caller, revision, capabilities, client)
+        return JsonRpcReply(answered(id, orjson.dumps(self._engine.welcome(self._caller, revision))))
 
-    async def _reply(self, message: JsonObject) -> Reply:
+    async def _reply(self, message: JsonObject) -> JsonRpcReply:
         params = message.get("params", {})
         carried = meta_of(params)
         try:
             peer = self._peer(message, carried)
         except ProtocolError as error:
             return refused(message["id"], error)
-        asked = Asked(
+        asked = McpRequest(
             id=message["id"],
             method=message["method"],
             params=params,

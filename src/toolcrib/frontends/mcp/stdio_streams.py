@@ -21,7 +21,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Overlong:
+class SkippedLine:
     """A line that is over the limit, and was skipped."""
 
     limit: int
@@ -33,7 +33,7 @@ class _Bytes(Protocol):
     async def read(self, most: int, /) -> bytes: ...
 
 
-class Lines:
+class LineReader:
     """Lines out of a stream of bytes; what is too long is skipped, and said to be."""
 
     def __init__(self, source: _Bytes, limit: int = MOST_BYTES) -> None:
@@ -41,7 +41,7 @@ class Lines:
 
     @classmethod
     @asynccontextmanager
-    async def of_stdin(cls) -> AsyncGenerator["Lines"]:
+    async def of_stdin(cls) -> AsyncGenerator["LineReader"]:
         """Read our standard input until it ends."""
         if not _is_pipe(sys.stdin.fileno()):
             yield cls(_Threaded(sys.stdin.fileno()))
@@ -56,7 +56,7 @@ class Lines:
         finally:
             transport.close()
 
-    async def __aiter__(self) -> AsyncIterator[bytes | Overlong]:
+    async def __aiter__(self) -> AsyncIterator[bytes | SkippedLine]:
         """Give every line that holds anything, the last one also where nothing ends it."""
         held, skipping = bytearray(), False
         while chunk := await self._source.read(_CHUNK):
@@ -64,7 +64,7 @@ class Lines:
             for piece in ended:
                 held += piece
                 if skipping or len(held) > self._limit:
-                    yield Overlong(self._limit)
+                    yield SkippedLine(self._limit)
                 elif held.strip():
                     yield bytes(held)
                 held, skipping = bytearray(), False
@@ -85,7 +85,7 @@ class _Threaded:
         return await anyio.to_thread.run_sync(os.read, self._descriptor, most, abandon_on_cancel=True)
 
 
-class Output:
+class LineWriter:
     """Lines out of our standard output, one at a time and in the order they were given."""
 
     def __init__(self, descriptor: int, writer: asyncio.StreamWriter | None) -> None:
@@ -93,7 +93,7 @@ class Output:
 
     @classmethod
     @asynccontextmanager
-    async def to_stdout(cls) -> AsyncGenerator["Output"]:
+    async def to_stdout(cls) -> AsyncGenerator["LineWriter"]:
         """Keep our standard output to ourselves: what anything else prints goes to standard error."""
         sys.stdout.flush()
         kept = os.dup(1)

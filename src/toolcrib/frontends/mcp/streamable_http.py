@@ -12,16 +12,16 @@ from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats.mcp import meta
 from toolcrib.formats.rest import status
 from toolcrib.frontends.mcp.call_origin import origin_of
-from toolcrib.frontends.mcp.change_notifications import farewell
+from toolcrib.frontends.mcp.change_notifications import end_of_stream
 from toolcrib.frontends.mcp.engine import Engine, introduced, refused
-from toolcrib.frontends.mcp.jsonrpc import FREE, Reply, answered, checked, failed, id_of, is_answer
-from toolcrib.frontends.mcp.request import Asked, ProtocolError, meta_of
+from toolcrib.frontends.mcp.jsonrpc import FREE, JsonRpcReply, answered, checked, failed, id_of, is_answer
+from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, meta_of
 from toolcrib.frontends.mcp.request_metadata import peer_of, stated
-from toolcrib.frontends.mcp.response import HttpWire, Wires
+from toolcrib.frontends.mcp.response import HttpResponseChannel, OpenResponses
 from toolcrib.frontends.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY, PARSE_ERROR, STATUS
-from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, Session, Sessions
-from toolcrib.gateway import Conversations, Gateway
-from toolcrib.http import Answer, Request, json_answer
+from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, McpSession, McpSessionTable
+from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.json_body import check_keys, parse
 from toolcrib.http.response import JSON
 from toolcrib.interfaces import Store
@@ -33,17 +33,17 @@ BATCHES = "2025-03-26"
 """The one revision in which several messages may come in one list."""
 
 _HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
-_ACCEPTED = Answer(202, b"")
+_ACCEPTED = HttpResponse(202, b"")
 _JSON, _EVENTS = b"application/json", b"text/event-stream"
 
 
-class McpFace:
+class StreamableHttpFrontend:
     """Answers requests whose caller is known: `request.caller`, in the context it asked for."""
 
     def __init__(
         self,
         gateway: Gateway,
-        conversations: Conversations,
+        conversations: MultiRoundCalls,
         key: bytes,
         store: Store,
         *,
@@ -52,7 +52,7 @@ class McpFace:
     ) -> None:
         self._gateway = gateway
         self._engine = Engine(gateway, conversations)
-        self._sessions = Sessions(
+        self._sessions = McpSessionTable(
             key,
             store.mcp_sessions,
             store.clock.now,
@@ -61,7 +61,7 @@ class McpFace:
             idle_seconds=idle_seconds,
             gone=self._gone,
         )
-        self._wires = Wires()
+        self._wires = OpenResponses()
         self._streams: dict[anyio.CancelScope, str] = {}
 
     @asynccontextmanager
@@ -74,7 +74,7 @@ class McpFace:
             finally:
                 self.end()
 
-    def _gone(self, session: Session) -> None:
+    def _gone(self, session: McpSession) -> None:
         self._engine.materials.ended(session)
         self._gateway.session_ended(session.id)
 
@@ -86,26 +86,26 @@ class McpFace:
             if key is None or key == owner:
                 stream.cancel()
 
-    def answer(self, request: Request) -> Awaitable[Answer | None]:
+    def answer(self, request: Request) -> Awaitable[HttpResponse | None]:
         """Answer one request; None where the answer was a stream."""
         return self._post(request) if request.method == "POST" else self._get_or_delete(request)
 
-    async def _get_or_delete(self, request: Request) -> Answer | None:
+    async def _get_or_delete(self, request: Request) -> HttpResponse | None:
         if (stated(request.headers, b"mcp-protocol-version") or LEGACY.encode()) not in _HANDSHAKES:
             said = failed(None, INVALID_REQUEST, "in this revision every message is a POST")
-            return Answer(405, said, (*JSON, (b"allow", b"POST")))
+            return HttpResponse(405, said, (*JSON, (b"allow", b"POST")))
         try:
             session = await self._session(request)
             if request.method == "DELETE":
                 await self._sessions.end(session)
-                return Answer(200, b"")
+                return HttpResponse(200, b"")
             return await self._hear(request, session)
         except ToolcribError as error:
             return self._refused(request, error, INVALID_REQUEST, None)
 
     # --- one message, or a list of them ---
 
-    async def _post(self, request: Request) -> Answer | None:
+    async def _post(self, request: Request) -> HttpResponse | None:
         code, message = INVALID_REQUEST, None
         try:
             body = await request.body(MOST_BYTES)
@@ -123,26 +123,28 @@ class McpFace:
         except ToolcribError as error:
             return self._refused(request, error, code, id_of(message))
 
-    def _refused(self, request: Request, error: ToolcribError, code: int, id: str | int | None) -> Answer:
+    def _refused(
+        self, request: Request, error: ToolcribError, code: int, id: str | int | None
+    ) -> HttpResponse:
         outcome = self._gateway.refusal(error.problem, request.origin)
-        return Answer(status(outcome), failed(id, code, error.problem.message, meta(outcome)))
+        return HttpResponse(status(outcome), failed(id, code, error.problem.message, meta(outcome)))
 
     # --- the modern era: every request stands alone ---
 
-    async def _modern(self, request: Request, message: JsonObject) -> Answer | None:
+    async def _modern(self, request: Request, message: JsonObject) -> HttpResponse | None:
         if is_answer(message):
             raise Refused("INVALID_REQUEST", "in this revision nobody is asked anything, so nobody answers")
         if "id" not in message:
             return _ACCEPTED
         if not _takes(request, _JSON, _EVENTS):
             return _not_acceptable("accept both application/json and text/event-stream")
-        wire = HttpWire(request)
+        wire = HttpResponseChannel(request)
         try:
             peer = peer_of(message, request.caller, request.headers)
         except ProtocolError as error:
             return await self._finished(wire, refused(message["id"], error))
         params = message["params"]
-        asked = Asked(
+        asked = McpRequest(
             id=message["id"],
             method=message["method"],
             params=params,
@@ -160,18 +162,18 @@ class McpFace:
             self._wires.discard(wire)
         return await self._finished(wire, reply)
 
-    def _finished(self, wire: HttpWire, reply: Reply) -> Awaitable[Answer | None]:
+    def _finished(self, wire: HttpResponseChannel, reply: JsonRpcReply) -> Awaitable[HttpResponse | None]:
         return wire.finish(reply.body, 200 if reply.code is None else STATUS.get(reply.code, 200))
 
-    async def _listened(self, asked: Asked) -> Reply:
-        wire = cast("HttpWire", asked.wire)
+    async def _listened(self, asked: McpRequest) -> JsonRpcReply:
+        wire = cast("HttpResponseChannel", asked.wire)
         self._wires.add(wire)
         try:
             with self._stream(asked.peer.caller.key):
                 return await self._engine.answer(asked)
         finally:
             self._wires.discard(wire)
-        return Reply(answered(asked.id, farewell(asked)))
+        return JsonRpcReply(answered(asked.id, end_of_stream(asked)))
 
     @contextmanager
     def _stream(self, key: str) -> Generator[anyio.CancelScope]:
@@ -185,11 +187,11 @@ class McpFace:
 
     # --- the handshake era: a session ---
 
-    async def _legacy(self, request: Request, message: JsonObject) -> Answer | None:
+    async def _legacy(self, request: Request, message: JsonObject) -> HttpResponse | None:
         if message.get("method") == "initialize" and "id" in message:
             return self._initialize(request, message)
         session = await self._session(request)
-        wire = HttpWire(request, streams=_takes(request, _EVENTS))
+        wire = HttpResponseChannel(request, streams=_takes(request, _EVENTS))
         if "id" not in message or is_answer(message):
             return self._noted(session, message)
         # A lost connection says nothing in this era: the client may only have lost the way to us.
@@ -201,27 +203,27 @@ class McpFace:
             self._wires.discard(wire)
         return await wire.finish(None if reply is None else reply.body, 200)
 
-    def _initialize(self, request: Request, message: JsonObject) -> Answer:
+    def _initialize(self, request: Request, message: JsonObject) -> HttpResponse:
         try:
             revision, capabilities, client = introduced(message.get("params", {}))
         except ProtocolError as error:
-            return Answer(200, refused(message["id"], error).body)
+            return HttpResponse(200, refused(message["id"], error).body)
         session = self._sessions.open(request.caller, revision, capabilities, client)
         welcome = {
             "jsonrpc": "2.0",
             "id": message["id"],
             "result": self._engine.welcome(request.caller, revision),
         }
-        return json_answer(welcome, 200, (b"mcp-session-id", session.id.encode()))
+        return json_response(welcome, 200, (b"mcp-session-id", session.id.encode()))
 
-    async def _session(self, request: Request) -> Session:
+    async def _session(self, request: Request) -> McpSession:
         given = stated(request.headers, b"mcp-session-id")
         if given is None:
             message = "send the Mcp-Session-Id that `initialize` was answered with"
             raise Refused("INVALID_REQUEST", message, path="Mcp-Session-Id")
         return await self._sessions.find(given.decode("latin-1"), request.caller)
 
-    def _noted(self, session: Session, message: JsonObject) -> Answer:
+    def _noted(self, session: McpSession, message: JsonObject) -> HttpResponse:
         """Take a message that wants no answer."""
         if is_answer(message):
             if not session.take(message):
@@ -234,10 +236,10 @@ class McpFace:
         return _ACCEPTED
 
     async def _ran(
-        self, request: Request, session: Session, message: JsonObject, wire: HttpWire
-    ) -> Reply | None:
+        self, request: Request, session: McpSession, message: JsonObject, wire: HttpResponseChannel
+    ) -> JsonRpcReply | None:
         params = message.get("params", {})
-        asked = Asked(
+        asked = McpRequest(
             id=message["id"],
             method=message["method"],
             params=params,
@@ -248,7 +250,7 @@ class McpFace:
         )
         return await session.running.run(asked.id, self._engine.answer(asked))
 
-    async def _batch(self, request: Request, messages: list[Json]) -> Answer | None:
+    async def _batch(self, request: Request, messages: list[Json]) -> HttpResponse | None:
         """Answer several messages in one, in the one revision that has it."""
         session = await self._session(request)
         if session.peer.revision != BATCHES:
@@ -262,12 +264,16 @@ class McpFace:
         questions = [each for each in said if "id" in each and not is_answer(each)]
         if not questions:
             return _ACCEPTED
-        wire = HttpWire(request, streams=_takes(request, _EVENTS))
+        wire = HttpResponseChannel(request, streams=_takes(request, _EVENTS))
         bodies = await self._all(request, session, questions, wire)
         return await wire.finish(b"[%b]" % b",".join(bodies) if bodies else None, 200)
 
     async def _all(
-        self, request: Request, session: Session, questions: Sequence[JsonObject], wire: HttpWire
+        self,
+        request: Request,
+        session: McpSession,
+        questions: Sequence[JsonObject],
+        wire: HttpResponseChannel,
     ) -> list[bytes]:
         bodies: list[bytes] = []
 
@@ -281,13 +287,13 @@ class McpFace:
                 tasks.start_soon(answer, each)
         return bodies
 
-    async def _hear(self, request: Request, session: Session) -> Answer | None:
+    async def _hear(self, request: Request, session: McpSession) -> HttpResponse | None:
         """Serve the stream of a session; one it had before is taken to be lost, and ends."""
         if not _takes(request, _EVENTS):
             return _not_acceptable("accept text/event-stream")
         if session.stream is not None:
             session.stream.cancel()
-        wire = HttpWire(request)
+        wire = HttpResponseChannel(request)
         with self._stream(request.caller.key) as life:
             session.stream = life
             self._wires.add(wire)
@@ -312,8 +318,8 @@ def _accepted(accept: bytes, kinds: tuple[bytes, ...]) -> bool:
     return all(not said.isdisjoint((kind, b"%b/*" % kind.partition(b"/")[0], b"*/*")) for kind in kinds)
 
 
-def _not_acceptable(what: str) -> Answer:
-    return Answer(406, failed(None, INVALID_REQUEST, f"the client must {what}"))
+def _not_acceptable(what: str) -> HttpResponse:
+    return HttpResponse(406, failed(None, INVALID_REQUEST, f"the client must {what}"))
 
 
 def _check_type(headers: Mapping[bytes, bytes]) -> None:

@@ -7,12 +7,12 @@ import orjson
 
 from toolcrib.errors import CODES, Refused, problem
 from toolcrib.formats.mcp import encode, meta
-from toolcrib.formats.mirrored_headers import BadMirror, Mirrors, mirrors_of
-from toolcrib.frontends.mcp.elicitation import Bridge
-from toolcrib.frontends.mcp.request import SERVER, Asked, ProtocolError, finished
+from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, Mirrors, mirrors_of
+from toolcrib.frontends.mcp.elicitation import ElicitationBridge
+from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError, finished
 from toolcrib.frontends.mcp.request_metadata import check_mirrors
 from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
-from toolcrib.frontends.mcp.search_mode import Finds
+from toolcrib.frontends.mcp.search_mode import SearchResults
 from toolcrib.frontends.mcp.tool_content import fitted, has_structure
 from toolcrib.gateway import LINK, Gateway
 from toolcrib.model import Caller, JsonObject, Problem, Result
@@ -23,18 +23,22 @@ _STAMP = orjson.dumps(SERVER)
 _STRANGE = "the tool's answer holds content that MCP does not know"
 
 
-class Calling:
+class ToolCalls:
     """Answers `tools/call` from the raw parameters: models of them would be built only to be taken apart."""
 
     def __init__(
-        self, gateway: Gateway, bridge: Bridge, finds: Finds, found: Callable[[Asked], Awaitable[None]]
+        self,
+        gateway: Gateway,
+        bridge: ElicitationBridge,
+        finds: SearchResults,
+        found: Callable[[McpRequest], Awaitable[None]],
     ) -> None:
         self._gateway, self._bridge = gateway, bridge
         self._finds, self._found = finds, found
         self._version = 0
         self._mirrors: dict[tuple[str, str, str], Mirrors] = {}
 
-    async def answer(self, asked: Asked) -> bytes:
+    async def answer(self, asked: McpRequest) -> bytes:
         """Carry out the call; what is wrong with the request itself becomes a protocol error."""
         name, arguments = _read(asked.params)
         peer = asked.peer
@@ -57,9 +61,9 @@ class Calling:
             return outcome
         link = self._gateway.library.links(source, caller)
         content = (link(block) if block.get("type") == LINK else block for block in outcome.content)
-        return outcome.but(content=tuple(content))
+        return outcome.replace(content=tuple(content))
 
-    def _spelled(self, asked: Asked, outcome: Result) -> bytes:
+    def _spelled(self, asked: McpRequest, outcome: Result) -> bytes:
         if outcome.problem is not None:
             check(outcome, outcome.problem)
         elif outcome.ask is not None:
@@ -69,7 +73,7 @@ class Calling:
         if fit is None:
             fit = self._gateway.refusal(problem("CONTRACT_VIOLATION", _STRANGE), asked.origin)
         if not has_structure(peer.revision):
-            fit = fit.but(structured=False)
+            fit = fit.replace(structured=False)
         return encode(fit, _STAMP if peer.modern else b"")
 
     def _mirrors_of(self, name: str, caller: Caller) -> Mirrors:
@@ -82,7 +86,7 @@ class Calling:
         if found is None:
             try:
                 found = mirrors_of(self._gateway.tool(name, caller).input_schema)
-            except (Refused, BadMirror):
+            except (Refused, InvalidMirroredHeader):
                 return ()
             self._mirrors[key] = found
         return found
@@ -103,7 +107,7 @@ def check(outcome: Result, fault: Problem) -> None:
         raise ProtocolError(_CODES.get(fault.code, INVALID_PARAMS), fault.message, meta(outcome))
 
 
-def input_required(asked: Asked, outcome: Result) -> bytes:
+def input_required(asked: McpRequest, outcome: Result) -> bytes:
     """Spell a result that is a question; a client without a session calls again with the answer."""
     ask = outcome.ask
     spelled: dict[str, Any] = {"resultType": "input_required", "inputRequests": ask.questions if ask else {}}

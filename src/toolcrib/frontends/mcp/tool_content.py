@@ -17,7 +17,7 @@ def fitted(outcome: Result, revision: str) -> Result | None:
         return None
     if all(_SINCE.get(block["type"], "") <= revision for block in outcome.content):
         return outcome
-    return outcome.but(content=tuple(_older(block, revision) for block in outcome.content))
+    return outcome.replace(content=tuple(_older(block, revision) for block in outcome.content))
 
 
 def has_structure(revision: str) -> bool:

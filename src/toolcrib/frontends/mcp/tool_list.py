@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.formats import Mcp
+from toolcrib.formats import McpFormat
 from toolcrib.frontends.mcp.paging import SINCE, Pages, cursor_of, paged
-from toolcrib.frontends.mcp.request import Asked, Peer
+from toolcrib.frontends.mcp.request import McpRequest, Peer
 from toolcrib.frontends.mcp.revisions import MODERN
-from toolcrib.frontends.mcp.search_mode import Finds
-from toolcrib.gateway import Cutting, Gateway, unhurried
+from toolcrib.frontends.mcp.search_mode import SearchResults
+from toolcrib.gateway import Gateway, ToolSelection, map_cooperatively
 from toolcrib.model import Caller, JsonObject, Tool
 
 _MIN_KEPT, _KEPT_PER_TOOL = 256, 8
@@ -21,20 +21,20 @@ _MIN_KEPT, _KEPT_PER_TOOL = 256, 8
 Servers that come and go leave theirs behind, so that all are dropped where there are more.
 """
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_FORMAT = Mcp()
+_FORMAT = McpFormat()
 _SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
 """The revision a field of a tool came with."""
 
 
-class Listing:
+class McpToolList:
     """Answers `tools/list`. A definition is spelled once for each revision, then handed out."""
 
-    def __init__(self, gateway: Gateway, finds: Finds) -> None:
-        self._gateway, self._finds, self._cutting = gateway, finds, Cutting(gateway)
+    def __init__(self, gateway: Gateway, finds: SearchResults) -> None:
+        self._gateway, self._finds, self._cutting = gateway, finds, ToolSelection(gateway)
         self._kept: dict[tuple[str, str, str], bytes] = {}
         self._max_kept = _MIN_KEPT
 
-    async def answer(self, asked: Asked) -> bytes:
+    async def answer(self, asked: McpRequest) -> bytes:
         """Return the page behind a cursor."""
         cursor = cursor_of(asked)
         found = (await self._pages(asked.peer)).get(cursor)
@@ -74,7 +74,7 @@ class Listing:
 
     async def _rendered(self, tools: Sequence[Tool], name: Callable[[Tool], str], revision: str) -> Pages:
         self._max_kept = max(self._max_kept, _MIN_KEPT + _KEPT_PER_TOOL * len(tools))
-        spelled = await unhurried(tools, lambda tool: self._spelled(tool, name(tool), revision))
+        spelled = await map_cooperatively(tools, lambda tool: self._spelled(tool, name(tool), revision))
         return paged("tools", spelled, revision)
 
     def _spelled(self, tool: Tool, name: str, revision: str) -> bytes:

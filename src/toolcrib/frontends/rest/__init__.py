@@ -1,6 +1,6 @@
 """The gateway as plain HTTP and JSON: list, call, ask what happened, keep keys."""
 
 from toolcrib.frontends.rest.openapi import describe
-from toolcrib.frontends.rest.routes import Rest
+from toolcrib.frontends.rest.routes import RestFrontend
 
-__all__ = ["Rest", "describe"]
+__all__ = ["RestFrontend", "describe"]

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from toolcrib.admin import AppDesk
+from toolcrib.admin import AppAdmin
 from toolcrib.admin.app_admin import APPS, spell_app
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.fields import count, only, text
 from toolcrib.frontends.rest.schema_terms import COUNT, gives, query, takes
-from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import Caller, JsonObject
 
@@ -20,54 +20,54 @@ MOST = 1000
 class AppRoutes:
     """Answers for the developers' door."""
 
-    def __init__(self, desk: AppDesk, confined: Callable[[AppRecord, Caller], AppRecord]) -> None:
+    def __init__(self, desk: AppAdmin, confined: Callable[[AppRecord, Caller], AppRecord]) -> None:
         self._desk, self._confined = desk, confined
 
-    async def list(self, request: Request) -> Answer:
+    async def list(self, request: Request) -> HttpResponse:
         """List the apps: one's own with all there is to know, others as users see them."""
         asked = request.query("after", "limit")
         check_reader(request.caller)
         limit = count(asked, "limit", default=100, most=MOST)
         found = self._desk.page(after=text(asked, "after") or "", limit=limit)
-        return json_answer({"apps": [self._spelled(app, request.caller) for app in found]})
+        return json_response({"apps": [self._spelled(app, request.caller) for app in found]})
 
-    async def get(self, request: Request) -> Answer:
+    async def get(self, request: Request) -> HttpResponse:
         """Show one app."""
-        return json_answer(self._spelled(await self._seen(request), request.caller))
+        return json_response(self._spelled(await self._seen(request), request.caller))
 
-    async def put(self, request: Request) -> Answer:
+    async def put(self, request: Request) -> HttpResponse:
         """Store an app; a new one is given its key."""
         request.query()
         app, key = await self._desk.put(request.params["package"], await request.json(), request.actor)
         spelled = spell_app(app, request.caller)
-        return json_answer(spelled) if key is None else json_answer({**spelled, "apiKey": key}, 201)
+        return json_response(spelled) if key is None else json_response({**spelled, "apiKey": key}, 201)
 
-    async def drop(self, request: Request) -> Answer:
+    async def drop(self, request: Request) -> HttpResponse:
         """Remove an app."""
         request.query()
         package = request.params["package"]
         await self._desk.drop(package, request.actor)
-        return json_answer({"packageName": package, "removed": True})
+        return json_response({"packageName": package, "removed": True})
 
-    async def rotate(self, request: Request) -> Answer:
+    async def rotate(self, request: Request) -> HttpResponse:
         """Put another key in place of an app's."""
         request.query()
         package = request.params["package"]
         key = await self._desk.rotate(package, request.actor)
-        return json_answer({"packageName": package, "apiKey": key})
+        return json_response({"packageName": package, "apiKey": key})
 
-    async def define(self, request: Request) -> Answer:
+    async def define(self, request: Request) -> HttpResponse:
         """Store an app's tools."""
         request.query()
         fields = only(await request.json(), "tools")
         stored = await self._desk.define(request.params["package"], fields.get("tools"), request.actor)
-        return json_answer(stored)
+        return json_response(stored)
 
-    async def tools(self, request: Request) -> Answer:
+    async def tools(self, request: Request) -> HttpResponse:
         """Show an app's tools as they were defined."""
         app = self._confined(await self._seen(request), request.caller)
         told: JsonObject = {"packageName": app.package, "version": app.version}
-        return json_answer({**told, "tools": [each.definition for each in app.tools]})
+        return json_response({**told, "tools": [each.definition for each in app.tools]})
 
     def _spelled(self, app: AppRecord, caller: Caller) -> JsonObject:
         return spell_app(self._confined(app, caller), caller)

@@ -2,12 +2,12 @@
 
 from typing import Any, cast
 
-from toolcrib.admin import AppDesk
+from toolcrib.admin import AppAdmin
 from toolcrib.admin.app_storage import AppStorage
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.fields import only, refused
 from toolcrib.frontends.rest.schema_terms import gives, takes
-from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.http import HttpResponse, Request, Route, json_response
 
 _ALL, _ONE = "/api/sdk/simple-storage/{user}", "/api/sdk/simple-storage/{user}/{key}"
 _HOW = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`"
@@ -16,52 +16,52 @@ _HOW = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`
 class StorageRoutes:
     """Answers apps. They are no callers of tools, so who they are is found out here."""
 
-    def __init__(self, desk: AppDesk, storage: AppStorage) -> None:
+    def __init__(self, desk: AppAdmin, storage: AppStorage) -> None:
         self._desk, self._storage = desk, storage
 
-    async def all(self, request: Request) -> Answer:
+    async def all(self, request: Request) -> HttpResponse:
         """Return everything that is kept."""
         package, user = self._about(request)
-        return json_answer({"success": True, "data": await self._storage.all(package, user)})
+        return json_response({"success": True, "data": await self._storage.all(package, user)})
 
-    async def put(self, request: Request) -> Answer:
+    async def put(self, request: Request) -> HttpResponse:
         """Add to what is kept."""
         package, user = self._about(request)
         data = only(await request.json(), "data").get("data")
         if not isinstance(data, dict) or not all(isinstance(each, str) for each in _values(data)):
             raise refused("data", "must be an object of texts")
         await self._storage.put(package, user, cast("dict[str, str]", data))
-        return json_answer({"success": True})
+        return json_response({"success": True})
 
-    async def clear(self, request: Request) -> Answer:
+    async def clear(self, request: Request) -> HttpResponse:
         """Forget everything."""
         package, user = self._about(request)
         await self._storage.drop(package, user)
-        return json_answer({"success": True})
+        return json_response({"success": True})
 
-    async def one(self, request: Request) -> Answer:
+    async def one(self, request: Request) -> HttpResponse:
         """Return what is kept under one key."""
         package, user = self._about(request)
         key = request.params["key"]
         kept = await self._storage.all(package, user)
         if key not in kept:
             raise Refused("NOT_FOUND", f"nothing is kept under {key[:200]}", path="key")
-        return json_answer({"success": True, "data": kept[key]})
+        return json_response({"success": True, "data": kept[key]})
 
-    async def put_one(self, request: Request) -> Answer:
+    async def put_one(self, request: Request) -> HttpResponse:
         """Keep one text."""
         package, user = self._about(request)
         value = only(await request.json(), "value").get("value")
         if not isinstance(value, str):
             raise refused("value", "must be text")
         await self._storage.put(package, user, {request.params["key"]: value})
-        return json_answer({"success": True})
+        return json_response({"success": True})
 
-    async def drop_one(self, request: Request) -> Answer:
+    async def drop_one(self, request: Request) -> HttpResponse:
         """Forget one key; whether it was there is in the answer."""
         package, user = self._about(request)
         gone = await self._storage.drop(package, user, request.params["key"])
-        return json_answer({"success": gone > 0})
+        return json_response({"success": gone > 0})
 
     def _about(self, request: Request) -> tuple[str, str]:
         """Return which app asks, and about whom."""

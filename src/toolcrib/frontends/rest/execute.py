@@ -10,8 +10,8 @@ from toolcrib.errors import Refused
 from toolcrib.formats.rest import encode
 from toolcrib.frontends.rest.fields import KEY, key_of, only, refused, text
 from toolcrib.frontends.rest.streaming import KEEP_ALIVE, stream, wants_events
-from toolcrib.gateway import Conversations, Gateway, oversized
-from toolcrib.http import Answer, Request, patience, read, result_answer
+from toolcrib.gateway import Gateway, MultiRoundCalls, oversized
+from toolcrib.http import HttpResponse, Request, patience, read, result_response
 from toolcrib.http.response import EVENTS
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
 
@@ -38,13 +38,13 @@ class _Asked(NamedTuple):
     key: str = ""
 
 
-class Execute:
+class ExecuteRoute:
     """Answers `POST /api/tools/execute`."""
 
     def __init__(
         self,
         gateway: Gateway,
-        conversations: Conversations,
+        conversations: MultiRoundCalls,
         *,
         body_bytes: int,
         keep_alive: float = KEEP_ALIVE,
@@ -52,14 +52,14 @@ class Execute:
         self._gateway, self._conversations = gateway, conversations
         self._body_bytes, self._keep_alive = body_bytes, keep_alive
 
-    async def execute(self, request: Request) -> Answer:
+    async def execute(self, request: Request) -> HttpResponse:
         """Call a tool."""
         asked = self._asked(request, await request.json(self._body_bytes, free=FREE))
         if wants_events(request):
             run = partial(self._encoded, request, asked)
-            return Answer(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
+            return HttpResponse(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
         result = await self._call(request, asked)
-        answer = result_answer(result)
+        answer = result_response(result)
         if REPLAYED in result.meta:
             answer = answer._replace(headers=(*answer.headers, _REPLAYED))
         return answer

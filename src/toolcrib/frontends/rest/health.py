@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable
 
-from toolcrib.admin import Console
+from toolcrib.admin import Admin
 from toolcrib.errors import Refused, ToolcribError, Unavailable
-from toolcrib.http import Answer, Request, json_answer
+from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.response import SAFE
 
 log = logging.getLogger(__name__)
@@ -13,20 +13,20 @@ log = logging.getLogger(__name__)
 _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
-class Life:
+class HealthRoutes:
     """Answers orchestrators and Prometheus. What is open to all names nothing of what runs here."""
 
     def __init__(
-        self, console: Console, draining: Callable[[], bool], short_of_memory: Callable[[], None]
+        self, console: Admin, draining: Callable[[], bool], short_of_memory: Callable[[], None]
     ) -> None:
         self._console, self._draining, self._short_of_memory = console, draining, short_of_memory
 
-    async def health(self, request: Request) -> Answer:
+    async def health(self, request: Request) -> HttpResponse:
         """Say that the process answers."""
         del request
-        return json_answer({"status": "ok"})
+        return json_response({"status": "ok"})
 
-    async def ready(self, request: Request) -> Answer:
+    async def ready(self, request: Request) -> HttpResponse:
         """Say that calls are welcome."""
         del request
         if self._draining():
@@ -39,9 +39,9 @@ class Life:
         except Exception as error:  # boundary: each database driver has errors of its own
             log.warning("the gateway is not ready", exc_info=error)
             raise Unavailable("SOURCE_DOWN", "the database does not answer", retry_after=5.0) from error
-        return json_answer({"ready": True})
+        return json_response({"ready": True})
 
-    async def metrics(self, request: Request) -> Answer:
+    async def metrics(self, request: Request) -> HttpResponse:
         """Count."""
         del request
-        return Answer(200, self._console.metrics(), (_PROMETHEUS, *SAFE))
+        return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE))

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from toolcrib.admin import Console
+from toolcrib.admin import Admin
 from toolcrib.admin.app_admin import APPS
 from toolcrib.admin.key_admin import MAX_LISTED_KEYS, MAX_OVERLAP_SECONDS, read_moment, spell_key
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.fields import count, flag, needed, only, text, texts
 from toolcrib.frontends.rest.schema_terms import COUNT, gives, query, takes
-from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import EVERY_CONTEXT, Actor, Caller, permits
 
@@ -19,19 +19,19 @@ KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs", "user", "expir
 class KeyRoutes:
     """Answers for the part of the console's door that is about keys."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Admin) -> None:
         self._console = console
 
-    async def list(self, request: Request) -> Answer:
+    async def list(self, request: Request) -> HttpResponse:
         """List the keys, without the keys themselves; who is confined to contexts sees those of these."""
         asked = request.query("after", "limit")
         limit = count(asked, "limit", default=MAX_LISTED_KEYS, most=MAX_LISTED_KEYS)
         page = await self._console.keys_after(text(asked, "after") or "", limit)
         shown = [spell_key(each) for each in page if _may_see(request, each)]
         more = {"next": page[-1].name} if len(page) == limit else {}
-        return json_answer({"keys": shown, **more})
+        return json_response({"keys": shown, **more})
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> HttpResponse:
         """Make a key within the maker's own reach."""
         fields = only(await request.json(), *KEY_FIELDS)
         contexts, given = texts(fields, "contexts"), fields.get("expires")
@@ -58,9 +58,9 @@ class KeyRoutes:
             expires=wanted.expires,
             actor=request.actor,
         )
-        return json_answer(made, 201)
+        return json_response(made, 201)
 
-    async def rotate(self, request: Request) -> Answer:
+    async def rotate(self, request: Request) -> HttpResponse:
         """Put another key in place of one."""
         overlap = await _overlap(request)
         name = request.params["name"]
@@ -72,9 +72,9 @@ class KeyRoutes:
             else:
                 _check_within(request.caller, record, await self._lifetime(request.caller))
                 _check_not_a_developers(request.caller, record.permissions)
-        return json_answer(await self._console.rotate_key(name, overlap=overlap, actor=request.actor))
+        return json_response(await self._console.rotate_key(name, overlap=overlap, actor=request.actor))
 
-    async def revoke(self, request: Request) -> Answer:
+    async def revoke(self, request: Request) -> HttpResponse:
         """End a key."""
         name = request.params["name"]
         record = await self._console.key(name)
@@ -82,7 +82,7 @@ class KeyRoutes:
             _check_owner(request.actor, record)
             _check_contexts(request.caller, record.contexts)
         await self._console.revoke_key(name, actor=request.actor)
-        return json_answer({"name": name, "revoked": True})
+        return json_response({"name": name, "revoked": True})
 
     async def _lifetime(self, caller: Caller) -> float | None:
         """Return when the caller's own secret ends; what it makes is never valid for longer."""

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import anyio
 import orjson
 
-from toolcrib.admin import Console
+from toolcrib.admin import Admin
 from toolcrib.apps.definition import tool_of
 from toolcrib.apps.phrases import phrases
 from toolcrib.errors import Refused, ToolcribError
@@ -16,7 +16,7 @@ from toolcrib.frontends.rest.app_routes import check_reader
 from toolcrib.frontends.rest.fields import needed, refused, text
 from toolcrib.frontends.rest.schema_terms import gives, takes
 from toolcrib.gateway import Gateway
-from toolcrib.http import Answer, Request, Route, json_answer, patience, result_answer
+from toolcrib.http import HttpResponse, Request, Route, json_response, patience, result_response
 from toolcrib.http.response import Header
 from toolcrib.identity import Identity
 from toolcrib.model import Caller, Json, JsonObject, Result, Tool
@@ -26,32 +26,34 @@ SILENT = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE"
 _SINCE = b"@1794787200"
 """16 November 2026, as RFC 9745 spells a date."""
 _TYPES = {"integer": "number"}
-_Old = Callable[[Request], Awaitable[Answer]]
+_Old = Callable[[Request], Awaitable[HttpResponse]]
 
 
-class Legacy:
+class LegacyRoutes:
     """Answers as the routes of old did; every answer says that they are on their way out."""
 
-    def __init__(self, gateway: Gateway, identity: Identity, console: Console) -> None:
+    def __init__(self, gateway: Gateway, identity: Identity, console: Admin) -> None:
         self._gateway, self._identity, self._console = gateway, identity, console
 
-    async def app_tools(self, request: Request) -> Answer:
+    async def app_tools(self, request: Request) -> HttpResponse:
         """List an app's tools."""
         request.query()
         check_reader(request.caller)
         found = await self._console.apps.get(request.params["package"])
         app = self._console.confined_app(found, request.caller)
         language = request.caller.language
-        return json_answer([_old(tool_of(app, each), language) for each in app.tools])
+        return json_response([_old(tool_of(app, each), language) for each in app.tools])
 
-    async def user_tools(self, request: Request) -> Answer:
+    async def user_tools(self, request: Request) -> HttpResponse:
         """List the tools of all apps a user may use now."""
         request.query()
         caller = await self._present(request.caller, request.params["user"])
         tools = [tool for tool in self._gateway.tools(caller) if tool.family == "app"]
-        return json_answer([{**_old(tool, caller.language), "appPackageName": tool.source} for tool in tools])
+        return json_response(
+            [{**_old(tool, caller.language), "appPackageName": tool.source} for tool in tools]
+        )
 
-    async def call(self, request: Request) -> Answer:
+    async def call(self, request: Request) -> HttpResponse:
         """Call a tool of an app."""
         request.query()
         fields = _object(await request.json(free=frozenset({"toolParameters"})))
@@ -104,7 +106,7 @@ class Legacy:
     def _outgoing(self, answer: _Old, successor: str) -> _Old:
         """Say beside every answer that the route is on its way out, and what comes after it."""
 
-        async def answered(request: Request) -> Answer:
+        async def answered(request: Request) -> HttpResponse:
             try:
                 given = await answer(request)
             except ToolcribError as error:
@@ -117,9 +119,9 @@ class Legacy:
         return answered
 
 
-def replied(result: Result) -> Answer:
+def replied(result: Result) -> HttpResponse:
     """Spell a result as the old routes did."""
-    problem, plain = result.problem, result_answer(result)
+    problem, plain = result.problem, result_response(result)
     if problem is not None:
         body: Json = {**as_json(result), "message": problem.message}
     elif result.ask is not None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from toolcrib.admin import Console
+from toolcrib.admin import Admin
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.fields import count, day, moment, needed, refused, text
-from toolcrib.http import Answer, Request, json_answer
+from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.identity import Identity
 from toolcrib.model import Caller
 
@@ -17,35 +17,35 @@ MOST_AUDIT_RECORDS = 1000
 """Records on one page."""
 
 
-class Operators:
+class OperatorRoutes:
     """Answers for the console's door."""
 
-    def __init__(self, console: Console, identity: Identity) -> None:
+    def __init__(self, console: Admin, identity: Identity) -> None:
         self._console, self._identity = console, identity
 
-    async def status(self, request: Request) -> Answer:
+    async def status(self, request: Request) -> HttpResponse:
         """Say what runs."""
         request.query()
-        return json_answer(self._console.status(request.caller))
+        return json_response(self._console.status(request.caller))
 
-    async def calls(self, request: Request) -> Answer:
+    async def calls(self, request: Request) -> HttpResponse:
         """List the last calls."""
         query = request.query("limit", "tool", "caller", "before")
         limit = count(query, "limit", default=100, most=MOST_CALLS)
         about, before = _about(request.caller, query), moment(query, "before")
         rows = await self._console.calls(limit=limit, tool=text(query, "tool"), caller=about, before=before)
-        return json_answer({"calls": rows})
+        return json_response({"calls": rows})
 
-    async def usage(self, request: Request) -> Answer:
+    async def usage(self, request: Request) -> HttpResponse:
         """Count calls per tool."""
         query = request.query("since", "tool", "app", "caller", "user")
         about = _about(request.caller, _of_user(query))
         usage = await self._console.usage(
             since=day(query, "since"), tool=text(query, "tool"), app=text(query, "app"), caller=about
         )
-        return json_answer(usage)
+        return json_response(usage)
 
-    async def explain(self, request: Request) -> Answer:
+    async def explain(self, request: Request) -> HttpResponse:
         """Say why a tool is or is not there."""
         query = request.query("name", "context", "user")
         caller = request.caller
@@ -54,9 +54,9 @@ class Operators:
             caller = await self._identity.people.present(acting)
         caller = self._console.gateway.enter(caller, text(query, "context"))
         everything = request.caller.may(EXPLAIN) and not request.caller.narrowed
-        return json_answer(self._console.explain(needed(query, "name"), caller, everything=everything))
+        return json_response(self._console.explain(needed(query, "name"), caller, everything=everything))
 
-    async def audit(self, request: Request) -> Answer:
+    async def audit(self, request: Request) -> HttpResponse:
         """List audit records."""
         query = request.query("limit", "before", "actor", "action", "since")
         limit = count(query, "limit", default=100, most=MOST_AUDIT_RECORDS)
@@ -68,7 +68,7 @@ class Operators:
             action=text(query, "action"),
             since=moment(query, "since"),
         )
-        return json_answer({"records": records})
+        return json_response({"records": records})
 
 
 def _about(caller: Caller, query: Mapping[str, str]) -> str | None:

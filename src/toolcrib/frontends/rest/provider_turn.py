@@ -8,8 +8,8 @@ import orjson
 
 from toolcrib.frontends.rest.fields import KEY, key_of, only, refused, text
 from toolcrib.frontends.rest.streaming import KEEP_ALIVE, stream, wants_events
-from toolcrib.gateway import Answering, Conversations, Gateway, asked_of
-from toolcrib.http import Answer, Request, patience
+from toolcrib.gateway import Gateway, MultiRoundCalls, ProviderConnection, asked_of
+from toolcrib.http import HttpResponse, Request, patience
 from toolcrib.http.response import EVENTS
 from toolcrib.model import Caller, Json, JsonObject, Report
 
@@ -34,7 +34,7 @@ class AnswerRoute:
     def __init__(
         self,
         gateway: Gateway,
-        conversations: Conversations,
+        conversations: MultiRoundCalls,
         *,
         body_bytes: int,
         keep_alive: float = KEEP_ALIVE,
@@ -42,14 +42,14 @@ class AnswerRoute:
         self._gateway, self._conversations = gateway, conversations
         self._body_bytes, self._keep_alive = body_bytes, keep_alive
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> HttpResponse:
         """Make all calls of a message; what is wrong with it is said before anything else is."""
         asked = self._asked(request, only(await request.json(self._body_bytes, free=FREE), *FIELDS))
         if wants_events(request):
             asked_of(asked.message, asked.format)
             run = partial(self._made, request, asked)
-            return Answer(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
-        return Answer(200, await self._made(request, asked))
+            return HttpResponse(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
+        return HttpResponse(200, await self._made(request, asked))
 
     def _asked(self, request: Request, fields: dict[str, Any]) -> _Asked:
         caller = self._gateway.enter(request.caller, text(fields, "context"))
@@ -63,7 +63,7 @@ class AnswerRoute:
         return _Asked(_message(fields.get("message")), spoken, caller, deadline, key)
 
     async def _made(self, request: Request, asked: _Asked, report: Report | None = None) -> bytes:
-        turn = await Answering(self._gateway, self._conversations).turn(
+        turn = await ProviderConnection(self._gateway, self._conversations).turn(
             asked.message,
             asked.format,
             asked.caller,

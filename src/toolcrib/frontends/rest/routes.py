@@ -15,25 +15,31 @@ Roles are permissions of ours, which a key holds like any other:
 
 from collections.abc import Callable
 
-from toolcrib.admin import Console
+from toolcrib.admin import Admin
 from toolcrib.admin.app_storage import AppStorage
 from toolcrib.formats import FORMATS
 from toolcrib.frontends.rest.app_routes import AppRoutes
 from toolcrib.frontends.rest.app_storage import StorageRoutes
-from toolcrib.frontends.rest.execute import Execute
-from toolcrib.frontends.rest.health import Life
+from toolcrib.frontends.rest.execute import ExecuteRoute
+from toolcrib.frontends.rest.health import HealthRoutes
 from toolcrib.frontends.rest.key_routes import KeyRoutes
-from toolcrib.frontends.rest.legacy import Legacy
-from toolcrib.frontends.rest.operator_routes import ADMIN, MOST_AUDIT_RECORDS, MOST_CALLS, STATUS, Operators
+from toolcrib.frontends.rest.legacy import LegacyRoutes
+from toolcrib.frontends.rest.operator_routes import (
+    ADMIN,
+    MOST_AUDIT_RECORDS,
+    MOST_CALLS,
+    STATUS,
+    OperatorRoutes,
+)
 from toolcrib.frontends.rest.provider_turn import AnswerRoute
 from toolcrib.frontends.rest.schema_terms import COUNT, FLAG, NUMBER, TEXT, gives, header, query, takes
 from toolcrib.frontends.rest.server_routes import SERVERS, ServerRoutes
-from toolcrib.frontends.rest.tool_list import MOST, STYLES, Listing
-from toolcrib.frontends.rest.user_events import Outward
+from toolcrib.frontends.rest.tool_list import MOST, STYLES, RestToolList
+from toolcrib.frontends.rest.user_events import UserEventStream
 from toolcrib.frontends.rest.user_handlers import UserRoutes
 from toolcrib.frontends.rest.user_routes import user_routes
-from toolcrib.gateway import Conversations, Gateway
-from toolcrib.http import Answer, Request, Route
+from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.http import HttpResponse, Request, Route
 from toolcrib.identity import Identity
 
 _CONTEXT = "the context to look from; the caller's own where it is left out"
@@ -50,33 +56,33 @@ _HEADERS = {
 }
 
 
-class Rest:
+class RestFrontend:
     """The REST face. A plain key lists, calls, and sees its own calls; the rest is for operators."""
 
     def __init__(
         self,
         gateway: Gateway,
-        console: Console,
+        console: Admin,
         identity: Identity,
         *,
-        conversations: Conversations,
+        conversations: MultiRoundCalls,
         body_bytes: int,
         draining: Callable[[], bool],
         short_of_memory: Callable[[], None],
-        openapi: Callable[[Request], Answer],
+        openapi: Callable[[Request], HttpResponse],
         legacy: bool,
     ) -> None:
-        self._listing = Listing(gateway)
-        self._execute = Execute(gateway, conversations, body_bytes=body_bytes)
+        self._listing = RestToolList(gateway)
+        self._execute = ExecuteRoute(gateway, conversations, body_bytes=body_bytes)
         self._answer = AnswerRoute(gateway, conversations, body_bytes=body_bytes)
-        self._operators = Operators(console, identity)
+        self._operators = OperatorRoutes(console, identity)
         self._keys = KeyRoutes(console)
         self._servers = ServerRoutes(console)
         self._apps = AppRoutes(console.apps, console.confined_app)
         self._storage = StorageRoutes(console.apps, AppStorage(console.store.app_data))
-        self._users, self._outward = UserRoutes(console.users), Outward(console.users)
-        self._legacy = Legacy(gateway, identity, console) if legacy else None
-        self._life = Life(console, draining, short_of_memory)
+        self._users, self._outward = UserRoutes(console.users), UserEventStream(console.users)
+        self._legacy = LegacyRoutes(gateway, identity, console) if legacy else None
+        self._life = HealthRoutes(console, draining, short_of_memory)
         self._openapi = openapi
 
     def end(self, key: str | None = None) -> None:
@@ -323,5 +329,5 @@ class Rest:
             ),
         )
 
-    async def _describe(self, request: Request) -> Answer:
+    async def _describe(self, request: Request) -> HttpResponse:
         return self._openapi(request)

@@ -9,8 +9,8 @@ import orjson
 from toolcrib.apps.phrases import phrases
 from toolcrib.formats import FORMATS
 from toolcrib.frontends.rest.fields import choice, count, text
-from toolcrib.gateway import Declaring, Gateway, unhurried
-from toolcrib.http import Answer, Request
+from toolcrib.gateway import Declarations, Gateway, map_cooperatively
+from toolcrib.http import HttpResponse, Request
 from toolcrib.model import Caller, JsonObject, Tool
 
 STYLES = ("qualified", "safe", "flat")
@@ -34,15 +34,15 @@ class _Wanted(NamedTuple):
         return f"rest-{self.spelling}-{self.style}-{self.caller.language if self.spelling == 'rest' else ''}"
 
 
-class Listing:
+class RestToolList:
     """Answers `GET /api/tools`."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway, self._declaring = gateway, Declaring(gateway)
+        self._gateway, self._declaring = gateway, Declarations(gateway)
         self._lines: dict[str, dict[tuple[str, bool, str, str], bytes]] = {each: {} for each in FORMATS}
         self._max_lines = _MIN_LINES
 
-    async def tools(self, request: Request) -> Answer:
+    async def tools(self, request: Request) -> HttpResponse:
         """List, filter and cut."""
         query = request.query("context", "format", "style", "q", "limit", "text")
         caller = self._gateway.enter(request.caller, text(query, "context"))
@@ -51,9 +51,9 @@ class Listing:
         wanted = _Wanted(caller, spelling, self._declaring.style(caller, spelling, style))
         limit = count(query, "limit", default=MOST, most=MOST)
         if "q" in query or limit != MOST:
-            return Answer(200, await self._chosen(wanted, query, limit))
+            return HttpResponse(200, await self._chosen(wanted, query, limit))
         kept: bytes | None = self._gateway.kept(caller, wanted.kept)
-        return Answer(200, kept or await self._whole(wanted, query))
+        return HttpResponse(200, kept or await self._whole(wanted, query))
 
     async def _whole(self, wanted: _Wanted, query: Mapping[str, str]) -> bytes:
         """Spell all there is; it is kept where none of it has to be cut."""
@@ -85,7 +85,7 @@ class Listing:
         caller, spelling = wanted.caller, wanted.spelling
         chosen = self._declaring.choose(tools, caller, spelling, text=said, ranked=ranked)
         self._max_lines = max(self._max_lines, _MIN_LINES + _LINES_PER_TOOL * len(tools))
-        lines = await unhurried(chosen.tools[:limit], partial(self._line, wanted))
+        lines = await map_cooperatively(chosen.tools[:limit], partial(self._line, wanted))
         if spelling != "rest":
             # Spelled already: what wraps them does not look inside.
             declared = cast("list[JsonObject]", [orjson.Fragment(line) for line in lines])

@@ -6,19 +6,19 @@ from functools import partial
 import anyio
 import orjson
 
-from toolcrib.admin import UserDesk
+from toolcrib.admin import UserAdmin
 from toolcrib.frontends.rest.user_handlers import managed
-from toolcrib.http import Answer, Request, Write, event, send_answer
+from toolcrib.http import HttpResponse, Request, Write, event, send_response
 from toolcrib.http.response import EVENTS
-from toolcrib.sessions import Event
+from toolcrib.sessions import UserEvent
 
 KEEP_ALIVE = 15.0
 
 
-class Outward:
+class UserEventStream:
     """Answers `GET /api/users/{id}/events` for as long as somebody listens."""
 
-    def __init__(self, desk: UserDesk, *, keep_alive: float = KEEP_ALIVE) -> None:
+    def __init__(self, desk: UserAdmin, *, keep_alive: float = KEEP_ALIVE) -> None:
         self._desk, self._keep_alive = desk, keep_alive
         self._streams: dict[anyio.CancelScope, str] = {}
 
@@ -27,7 +27,7 @@ class Outward:
         user = managed(request)
         async with self._desk.listen(user, request.caller.principal) as events:
             stream = partial(self._stream, request, events)
-            await send_answer(request, Answer(200, b"", EVENTS, stream))
+            await send_response(request, HttpResponse(200, b"", EVENTS, stream))
 
     def end(self, key: str | None = None) -> None:
         """Let go of those who listen with a key that has been revoked; without one, of all."""
@@ -35,7 +35,7 @@ class Outward:
             if key is None or key == owner:
                 stream.cancel()
 
-    async def _stream(self, request: Request, events: AsyncIterator[Event], write: Write) -> None:
+    async def _stream(self, request: Request, events: AsyncIterator[UserEvent], write: Write) -> None:
         async with anyio.create_task_group() as tasks:
             self._streams[tasks.cancel_scope] = request.caller.key
             try:

@@ -2,12 +2,12 @@
 
 from typing import cast
 
-from toolcrib.admin import UserDesk
+from toolcrib.admin import UserAdmin
 from toolcrib.admin.user_admin import SETTINGS_BYTES
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.app_routes import USERS
 from toolcrib.frontends.rest.fields import count, flag, only, refused, text
-from toolcrib.http import Answer, Request, json_answer
+from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.identity import require_whole
 from toolcrib.model import JsonObject
 
@@ -19,35 +19,35 @@ LONGEST_SAID = 10_000
 class UserRoutes:
     """Answers for the users' door: their own key, one that acts for them, or one that manages all."""
 
-    def __init__(self, desk: UserDesk) -> None:
+    def __init__(self, desk: UserAdmin) -> None:
         self._desk = desk
 
-    async def list(self, request: Request) -> Answer:
+    async def list(self, request: Request) -> HttpResponse:
         """List the users."""
         asked = request.query("after", "limit")
         limit = count(asked, "limit", default=100, most=MOST_LISTED)
-        return json_answer({"users": await self._desk.page(after=text(asked, "after") or "", limit=limit)})
+        return json_response({"users": await self._desk.page(after=text(asked, "after") or "", limit=limit)})
 
-    async def get(self, request: Request) -> Answer:
+    async def get(self, request: Request) -> HttpResponse:
         """Show all of one user."""
-        return json_answer(await self._desk.get(managed(request)))
+        return json_response(await self._desk.get(managed(request)))
 
-    async def put(self, request: Request) -> Answer:
+    async def put(self, request: Request) -> HttpResponse:
         """Store a user."""
         user, fields = managed(request), only(await _body(request), "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
         put = self._desk.put(user, language=language, time_zone=zone, actor=request.actor)
-        return json_answer(await put)
+        return json_response(await put)
 
-    async def drop(self, request: Request) -> Answer:
+    async def drop(self, request: Request) -> HttpResponse:
         """Remove a user."""
         user = managed(request)
         await self._desk.drop(user, actor=request.actor)
-        return json_answer({"id": user, "removed": True})
+        return json_response({"id": user, "removed": True})
 
     # --- apps ---
 
-    async def install(self, request: Request) -> Answer:
+    async def install(self, request: Request) -> HttpResponse:
         """Install an app, or change its settings."""
         user, package = managed(request), request.params["package"]
         settings = only(await _body(request, SETTINGS_BYTES), "settings").get("settings")
@@ -55,57 +55,57 @@ class UserRoutes:
             raise refused("settings", "must be an object")
         chosen = cast("JsonObject | None", settings)
         app, new = await self._desk.install(user, package, chosen, actor=request.actor)
-        return json_answer(app, 201 if new else 200)
+        return json_response(app, 201 if new else 200)
 
-    async def uninstall(self, request: Request) -> Answer:
+    async def uninstall(self, request: Request) -> HttpResponse:
         """Take an app away."""
         user, package = managed(request), request.params["package"]
         await self._desk.uninstall(user, package, actor=request.actor)
-        return json_answer({"packageName": package, "removed": True})
+        return json_response({"packageName": package, "removed": True})
 
-    async def start(self, request: Request) -> Answer:
+    async def start(self, request: Request) -> HttpResponse:
         """Start an app."""
         user, package = managed(request), request.params["package"]
-        return json_answer(await self._desk.start(user, package, actor=request.actor))
+        return json_response(await self._desk.start(user, package, actor=request.actor))
 
-    async def stop(self, request: Request) -> Answer:
+    async def stop(self, request: Request) -> HttpResponse:
         """Stop an app."""
         user, package = managed(request), request.params["package"]
-        return json_answer(await self._desk.stop(user, package, actor=request.actor))
+        return json_response(await self._desk.stop(user, package, actor=request.actor))
 
     # --- what is switched off ---
 
-    async def disable(self, request: Request) -> Answer:
+    async def disable(self, request: Request) -> HttpResponse:
         """Switch a tool or an app off."""
         name = await self._desk.disable(managed(request), request.params["name"], request.actor)
-        return json_answer({"name": name, "disabled": True})
+        return json_response({"name": name, "disabled": True})
 
-    async def enable(self, request: Request) -> Answer:
+    async def enable(self, request: Request) -> HttpResponse:
         """Switch it on again."""
         name = await self._desk.enable(managed(request), request.params["name"], request.actor)
-        return json_answer({"name": name, "disabled": False})
+        return json_response({"name": name, "disabled": False})
 
     # --- the session ---
 
-    async def begin(self, request: Request) -> Answer:
+    async def begin(self, request: Request) -> HttpResponse:
         """Begin a session, or change it."""
         user, fields = managed(request), only(await _body(request), "device", "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
         begun = await self._desk.begin(
             user, worn=fields.get("device"), language=language, time_zone=zone, actor=request.actor
         )
-        return json_answer(begun)
+        return json_response(begun)
 
-    async def session(self, request: Request) -> Answer:
+    async def session(self, request: Request) -> HttpResponse:
         """Show the session."""
-        return json_answer(await self._desk.session(managed(request)))
+        return json_response(await self._desk.session(managed(request)))
 
-    async def end(self, request: Request) -> Answer:
+    async def end(self, request: Request) -> HttpResponse:
         """End the session."""
         ended = await self._desk.end(managed(request), actor=request.actor)
-        return json_answer({"sessionId": ended, "ended": True})
+        return json_response({"sessionId": ended, "ended": True})
 
-    async def transcribe(self, request: Request) -> Answer:
+    async def transcribe(self, request: Request) -> HttpResponse:
         """Pass on what the user says."""
         user, fields = managed(request), only(await request.json(), "text", "isFinal", "language")
         said = fields.get("text")
@@ -113,7 +113,7 @@ class UserRoutes:
             raise refused("text", f"must be text of at most {LONGEST_SAID:,} characters")
         final, language = flag(fields, "isFinal"), text(fields, "language")
         delivered = await self._desk.transcribe(user, said, final=final, language=language)
-        return json_answer({"delivered": delivered})
+        return json_response({"delivered": delivered})
 
 
 def managed(request: Request) -> str:

@@ -2,12 +2,12 @@
 
 from toolcrib.frontends.rest.app_routes import USERS
 from toolcrib.frontends.rest.schema_terms import COUNT, TEXT, gives, query, takes
-from toolcrib.frontends.rest.user_events import Outward
+from toolcrib.frontends.rest.user_events import UserEventStream
 from toolcrib.frontends.rest.user_handlers import MOST_LISTED, UserRoutes
 from toolcrib.http import Route
 
 
-def user_routes(users: UserRoutes, outward: Outward) -> tuple[Route, ...]:
+def user_routes(users: UserRoutes, outward: UserEventStream) -> tuple[Route, ...]:
     """Return every route of users."""
     return (*_themselves(users), *_apps(users), *_switches(users), *_session(users), *_words(users, outward))
 
@@ -140,7 +140,7 @@ def _session(users: UserRoutes) -> tuple[Route, ...]:
     )
 
 
-def _words(users: UserRoutes, outward: Outward) -> tuple[Route, ...]:
+def _words(users: UserRoutes, outward: UserEventStream) -> tuple[Route, ...]:
     events = {"200": {"description": "events", "content": {"text/event-stream": {"schema": TEXT}}}}
     return (
         Route(

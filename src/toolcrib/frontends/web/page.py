@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from toolcrib.errors import Refused
-from toolcrib.frontends.web.page_sessions import Sessions, from_own_page
-from toolcrib.http import Answer, Request, Route, json_answer
+from toolcrib.frontends.web.page_sessions import PageSessions, from_own_page
+from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.http.response import SAFE, Headers
 from toolcrib.identity import PageSession
 from toolcrib.model import Actor, Caller, Json
@@ -44,7 +44,7 @@ class Page:
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: PageSessions,
         make_link: Callable[[Caller, str | None], str],
         public_url: str | None,
         *,
@@ -56,38 +56,40 @@ class Page:
         self._audited, self._actor, self._link_failed = audited, actor, link_failed
         self._public_url = public_url.rstrip("/") if public_url else None
         html = (b"content-type", b"text/html; charset=utf-8")
-        self._index = Answer(200, (_FOLDER / "index.html").read_bytes(), (html, *_HARDENED))
+        self._index = HttpResponse(200, (_FOLDER / "index.html").read_bytes(), (html, *_HARDENED))
         self._assets = {
-            file.name: Answer(200, file.read_bytes(), ((b"content-type", _TYPES[file.suffix]), *_HARDENED))
+            file.name: HttpResponse(
+                200, file.read_bytes(), ((b"content-type", _TYPES[file.suffix]), *_HARDENED)
+            )
             for file in sorted((_FOLDER / "assets").iterdir())
             if file.suffix in _TYPES
         }
 
-    async def index(self, request: Request) -> Answer:
+    async def index(self, request: Request) -> HttpResponse:
         """Show the page. It holds no data and no secret, signed in or not."""
         del request
         return self._index
 
-    async def asset(self, request: Request) -> Answer:
+    async def asset(self, request: Request) -> HttpResponse:
         """Give the page its parts."""
         found = self._assets.get(request.params["file"])
         if found is None:
             raise Refused("NOT_FOUND", "the page has no such part", path="file")
         return found
 
-    async def moved(self, request: Request) -> Answer:
+    async def moved(self, request: Request) -> HttpResponse:
         """Lead to where the page is."""
         del request
-        return Answer(303, b"", ((b"location", b"/"), *_HARDENED))
+        return HttpResponse(303, b"", ((b"location", b"/"), *_HARDENED))
 
-    async def link(self, request: Request) -> Answer:
+    async def link(self, request: Request) -> HttpResponse:
         """Make a link that signs one reader in, once. Its token is in the fragment, which is never sent."""
         own = f"{request.scope.get('scheme', 'http')}://{request.header(b'host')}"
         async with self._audited(request.actor, "signin.link"):
             token = self._make_link(request.caller, request.header(b"authorization"))
-        return json_answer({"url": f"{self._public_url or own}/#token={token}"})
+        return json_response({"url": f"{self._public_url or own}/#token={token}"})
 
-    async def exchange(self, request: Request) -> Answer:
+    async def exchange(self, request: Request) -> HttpResponse:
         """Use a link up: set the session's cookie, and give its secret to the page, this once."""
         if not from_own_page(request):
             message = "only the gateway's own page exchanges a link; open the link in a browser"
@@ -102,9 +104,9 @@ class Page:
             replaced = self._sessions.find(request)
             if replaced is not None:
                 self._sessions.sign_in.end(replaced.cookie)
-        return json_answer({"secret": session.secret}, 200, self._sessions.cookie(request, session))
+        return json_response({"secret": session.secret}, 200, self._sessions.cookie(request, session))
 
-    async def sign_out(self, request: Request) -> Answer:
+    async def sign_out(self, request: Request) -> HttpResponse:
         """End the session, in every tab."""
         session = self._sessions.verified(request)
         if session is None:
@@ -112,7 +114,7 @@ class Page:
             raise Refused("INVALID_REQUEST", message)
         async with self._audited(request.actor, "signin.end"):
             self._sessions.sign_in.end(session.cookie)
-        return json_answer({"signedOut": True}, 200, self._sessions.cookie(request, None))
+        return json_response({"signedOut": True}, 200, self._sessions.cookie(request, None))
 
     def routes(self) -> tuple[Route, ...]:
         """Return every route of this face."""

@@ -9,7 +9,7 @@ SECRET = b"x-crib-token"
 _ATTRIBUTES = "; Path=/; HttpOnly; SameSite=Strict"
 
 
-class Sessions:
+class PageSessions:
     """Tells the page's own requests from all others."""
 
     def __init__(self, sign_in: SignIn, public_url: str | None) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 from toolcrib.schemas.fitting.dialect import Dialect
 from toolcrib.schemas.fitting.intersect import EXACT
-from toolcrib.schemas.fitting.losses import Ledger
-from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, anything
+from toolcrib.schemas.fitting.losses import FittingLosses
+from toolcrib.schemas.fitting.shapes import Branch, Constraint, UnionShape, anything
 from toolcrib.schemas.fitting.simplify import highest, lowest
-from toolcrib.schemas.fitting.source_schema import Original, escape
+from toolcrib.schemas.fitting.source_schema import SourceSchema, escape
 from toolcrib.schemas.fitting.widen import any_item
 from toolcrib.schemas.subschemas import Schema
 
-_Inside = Callable[[Shape, int], Schema]
+_Inside = Callable[[UnionShape, int], Schema]
 _LOOKS_AROUND = re.compile(r"\(\?[=!<]")
 _MOST_TOLD = 20
 """So many values are told in a description, where they are not said otherwise."""
@@ -23,7 +23,9 @@ _MOST_TOLD = 20
 class BranchWriter:
     """Writes the branches of one schema; what is further in is written by `inside`."""
 
-    def __init__(self, dialect: Dialect, original: Original, ledger: Ledger, inside: _Inside) -> None:
+    def __init__(
+        self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses, inside: _Inside
+    ) -> None:
         self._dialect = dialect
         self._original = original
         self._ledger = ledger
@@ -65,7 +67,7 @@ class BranchWriter:
 
     # --- numbers and lists of values
 
-    def _number(self, said: dict[str, Said], told: Schema) -> None:
+    def _number(self, said: dict[str, Constraint], told: Schema) -> None:
         if said.pop("integer", None) is not None:
             told["type"] = "integer"
         elif said.get("multipleOf") is not None and said["multipleOf"].value == 1:
@@ -78,7 +80,9 @@ class BranchWriter:
             if keyword in said and not self._dialect.knows(keyword) and self._dialect.knows(plain):
                 self._bound(said, told["type"], keyword, plain, bound(said))
 
-    def _bound(self, said: dict[str, Said], kind: str, keyword: str, plain: str, bound: int | None) -> None:
+    def _bound(
+        self, said: dict[str, Constraint], kind: str, keyword: str, plain: str, bound: int | None
+    ) -> None:
         """Say an exclusive bound as a plain one: the next integer, else the bound itself."""
         held = said[keyword]
         if kind == "integer" and bound is not None and abs(bound) <= EXACT:
@@ -91,7 +95,7 @@ class BranchWriter:
             said[plain] = replace(held, value=value)
         del said[keyword]
 
-    def _enum(self, said: dict[str, Said], told: Schema) -> None:
+    def _enum(self, said: dict[str, Constraint], told: Schema) -> None:
         held = said.get("enum")
         if held is None or (self._dialect.knows("enum") and not self._dialect.text_enums):
             return
@@ -105,7 +109,7 @@ class BranchWriter:
         if len(held.value) <= _MOST_TOLD:
             told["description"] = f"One of {', '.join(_spelled(value) for value in held.value)}."
 
-    def _texts(self, held: Said, said: dict[str, Said]) -> None:
+    def _texts(self, held: Constraint, said: dict[str, Constraint]) -> None:
         """List texts alone: an empty one is refused in a list, but can be said by its length."""
         texts = [text for text in held.value if text]
         if len(texts) == len(held.value):
@@ -118,7 +122,7 @@ class BranchWriter:
             return
         self._ledger.lose(held.origin, "that the text may be empty is not said")
 
-    def _ranged(self, held: Said, said: dict[str, Said], told: Schema) -> bool:
+    def _ranged(self, held: Constraint, said: dict[str, Constraint], told: Schema) -> bool:
         """Say the numbers of a list by their bounds, and tell whether these are all within them."""
         least, most = min(held.value), max(held.value)
         whole = all(float(value).is_integer() and abs(value) <= EXACT for value in held.value)
@@ -131,11 +135,11 @@ class BranchWriter:
 
     # --- objects and arrays
 
-    def _object(self, said: dict[str, Said], told: Schema, path: str, level: int) -> None:
+    def _object(self, said: dict[str, Constraint], told: Schema, path: str, level: int) -> None:
         named, rest, required = (
             said.pop(each, None) for each in ("properties", "additionalProperties", "required")
         )
-        members: dict[str, Shape] = {} if named is None else named.value
+        members: dict[str, UnionShape] = {} if named is None else named.value
         wanted: tuple[str, ...] = () if required is None else required.value
         members = {**members, **dict(_missing(wanted, members, rest, path))}
         if self._is_too_deep(level, members, named or required):
@@ -148,7 +152,7 @@ class BranchWriter:
             told["required"] = listed
         self._close(rest, told, path, level)
 
-    def _is_too_deep(self, level: int, members: Any, said: Said | None) -> bool:
+    def _is_too_deep(self, level: int, members: Any, said: Constraint | None) -> bool:
         deepest = self._dialect.deepest
         if deepest is None or level <= deepest or not members or said is None:
             return False
@@ -156,7 +160,7 @@ class BranchWriter:
         return True
 
     def _properties(
-        self, members: dict[str, Shape], required: Collection[str], level: int
+        self, members: dict[str, UnionShape], required: Collection[str], level: int
     ) -> Iterator[tuple[str, Schema]]:
         for name, shape in members.items():
             if self._parameter is not None and not self._parameter.fullmatch(name):
@@ -171,7 +175,7 @@ class BranchWriter:
                 told = self._inside(shape, level + 1)
                 yield name, self._described(told, name) if self._dialect.described else told
 
-    def _named(self, shape: Shape, name: str) -> tuple[str, str]:
+    def _named(self, shape: UnionShape, name: str) -> tuple[str, str]:
         """Where a property is named: its own place, as one of those it stands among."""
         above = shape.path.removesuffix(f"/{escape(name)}")
         own = above != shape.path and above.endswith("/properties")
@@ -181,7 +185,7 @@ class BranchWriter:
         words = re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", name).strip().lower()
         return told if told.get("description") else {**told, "description": f"The {words or 'value'}."}
 
-    def _close(self, rest: Said | None, told: Schema, path: str, level: int) -> None:
+    def _close(self, rest: Constraint | None, told: Schema, path: str, level: int) -> None:
         """Say what other properties there may be."""
         closed = rest is not None and rest.value.is_nothing
         if self._dialect.strict:
@@ -197,9 +201,11 @@ class BranchWriter:
         else:
             told["additionalProperties"] = False if closed else self._inside(rest.value, level + 1)
 
-    def _array(self, branch: Branch, said: dict[str, Said], told: Schema, path: str, level: int) -> None:
+    def _array(
+        self, branch: Branch, said: dict[str, Constraint], told: Schema, path: str, level: int
+    ) -> None:
         places, rest = said.pop("prefixItems", None), said.pop("items", None)
-        item: Shape | None = None if rest is None else rest.value
+        item: UnionShape | None = None if rest is None else rest.value
         if places is not None:
             self._ledger.lose(places.origin, "which item is which is not said, only what all of them may be")
             item = any_item(branch)
@@ -222,8 +228,8 @@ class BranchWriter:
 
 
 def _missing(
-    required: tuple[str, ...], members: dict[str, Shape], rest: Said | None, path: str
-) -> Iterator[tuple[str, Shape]]:
+    required: tuple[str, ...], members: dict[str, UnionShape], rest: Constraint | None, path: str
+) -> Iterator[tuple[str, UnionShape]]:
     """Properties that are required and not described: whatever the others are."""
     for name in required:
         if name not in members:

@@ -62,7 +62,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedSchema:
     """A schema as one reader understands it."""
 
     schema: JsonObject

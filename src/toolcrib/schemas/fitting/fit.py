@@ -5,49 +5,49 @@ from typing import Any
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas.bounds import too_deep
-from toolcrib.schemas.fitting.dialect import Dialect, Fitted
-from toolcrib.schemas.fitting.full_dialect import Plain
-from toolcrib.schemas.fitting.losses import Ledger, TooMuch
-from toolcrib.schemas.fitting.shape_reader import Reader
-from toolcrib.schemas.fitting.shape_writer import Writer
-from toolcrib.schemas.fitting.source_schema import Original
+from toolcrib.schemas.fitting.dialect import Dialect, FittedSchema
+from toolcrib.schemas.fitting.full_dialect import FullDialectWriter
+from toolcrib.schemas.fitting.losses import FittingLosses, FittingTooExpensive
+from toolcrib.schemas.fitting.shape_reader import ShapeReader
+from toolcrib.schemas.fitting.shape_writer import ShapeWriter
+from toolcrib.schemas.fitting.source_schema import SourceSchema
 from toolcrib.schemas.subschemas import Schema, is_object
 
-__all__ = ["Dialect", "Fitted", "fit"]
+__all__ = ["Dialect", "FittedSchema", "fit"]
 
 _MOST_NAMED = 200
 _LONGEST = 1_000
 """How many parameters are named, and with how long a description, where more would be too much work."""
 
 
-def fit(schema: JsonObject, dialect: Dialect) -> Fitted:
+def fit(schema: JsonObject, dialect: Dialect) -> FittedSchema:
     """Return a schema a reader of this dialect takes; without losses it accepts exactly the same values.
 
     The schema is one of arguments, as `check` lets it in. It is not changed, and may share parts with what
     comes back. One that would be too much work is said in outline, which is a loss.
     """
-    original, ledger = Original(dict(schema)), Ledger()
+    original, ledger = SourceSchema(dict(schema)), FittingLosses()
     try:
         told = _told(original, ledger, dialect)
-    except TooMuch:
+    except FittingTooExpensive:
         return _outlined(original, dialect)
-    return Fitted(told, ledger.losses) if too_deep(told) is None else _outlined(original, dialect)
+    return FittedSchema(told, ledger.losses) if too_deep(told) is None else _outlined(original, dialect)
 
 
-def _told(original: Original, ledger: Ledger, dialect: Dialect) -> JsonObject:
+def _told(original: SourceSchema, ledger: FittingLosses, dialect: Dialect) -> JsonObject:
     if dialect.plain:
-        return Plain(dialect, original, ledger).arguments()
-    shape = Reader(original, ledger).arguments()
-    return Writer(dialect, original, ledger).arguments(shape)
+        return FullDialectWriter(dialect, original, ledger).arguments()
+    shape = ShapeReader(original, ledger).arguments()
+    return ShapeWriter(dialect, original, ledger).arguments(shape)
 
 
-def _outlined(original: Original, dialect: Dialect) -> Fitted:
+def _outlined(original: SourceSchema, dialect: Dialect) -> FittedSchema:
     """Name the parameters and say what type each has, and no more."""
-    ledger = Ledger()
+    ledger = FittingLosses()
     ledger.lose(original.blame("#"), "it takes too much work to be said: only the names of parameters are")
-    outline = Original(_outline(original.root.schema))
+    outline = SourceSchema(_outline(original.root.schema))
     told = _told(outline, ledger, dialect)
-    return Fitted(told, ledger.losses)
+    return FittedSchema(told, ledger.losses)
 
 
 def _outline(schema: JsonObject) -> Schema:

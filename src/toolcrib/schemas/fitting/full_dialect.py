@@ -5,10 +5,17 @@ from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 from toolcrib.schemas.fitting.dialect import Dialect
-from toolcrib.schemas.fitting.losses import Ledger
-from toolcrib.schemas.fitting.object_root import Root
+from toolcrib.schemas.fitting.losses import FittingLosses
+from toolcrib.schemas.fitting.object_root import ObjectRoot
 from toolcrib.schemas.fitting.shape_reader import DEEPEST
-from toolcrib.schemas.fitting.source_schema import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot, weight
+from toolcrib.schemas.fitting.source_schema import (
+    ANNOTATIONS,
+    DRAFT_7,
+    DRAFT_2020,
+    SchemaLocation,
+    SourceSchema,
+    weight,
+)
 from toolcrib.schemas.subschemas import Schema, is_object
 
 _PLUMBING = frozenset({
@@ -26,17 +33,17 @@ _DEFINED = "#/$defs/"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-class Plain:
+class FullDialectWriter:
     """Fits one schema: written in the latest draft, with definitions in one place, and a root of its own."""
 
-    def __init__(self, dialect: Dialect, original: Original, ledger: Ledger) -> None:
+    def __init__(self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses) -> None:
         self._dialect = dialect
         self._original = original
         self._ledger = ledger
         self._parameter = None if dialect.parameter is None else re.compile(dialect.parameter)
         self._names: dict[str, str] = {}
         """What each place that is referred to is called now, by its path."""
-        self._places: dict[str, Spot] = {}
+        self._places: dict[str, SchemaLocation] = {}
         """The same places, by what they are called."""
         self._counts: dict[str, int] = {}
         """How many were to be called the same."""
@@ -70,7 +77,7 @@ class Plain:
             elif isinstance(at, list):
                 waiting += cast("list[Any]", at)
 
-    def write(self, spot: Spot) -> Any:
+    def write(self, spot: SchemaLocation) -> Any:
         """Write one place."""
         if not is_object(spot.schema):
             return spot.schema
@@ -79,13 +86,13 @@ class Plain:
         self._open.pop()
         return told
 
-    def _alone(self, root: Spot) -> Schema:
-        told = Root(self._original, self._ledger, self._told).alone(root)
+    def _alone(self, root: SchemaLocation) -> Schema:
+        told = ObjectRoot(self._original, self._ledger, self._told).alone(root)
         if told is None:
             self._ledger.lose((root.path, "type"), "arguments are an object")
         return told or {}
 
-    def _told(self, spot: Spot, without: Collection[str] = ()) -> Schema:
+    def _told(self, spot: SchemaLocation, without: Collection[str] = ()) -> Schema:
         words = {keyword: value for keyword, value in spot.words().items() if keyword not in without}
         self._ledger.work(3 + weight(words))
         told: Schema = {}
@@ -102,7 +109,7 @@ class Plain:
             told = _beside(self._referred(spot, keyword, target), told)
         return self._completed(told)
 
-    def _inside(self, spot: Spot, keyword: str, value: Any) -> Any:
+    def _inside(self, spot: SchemaLocation, keyword: str, value: Any) -> Any:
         if keyword in _NAMED and is_object(value):
             kept = dict(self._allowed(spot, keyword, value))
             return {name: self.write(spot.inside(each, keyword, name)) for name, each in kept.items()}
@@ -111,7 +118,7 @@ class Plain:
             return [self.write(spot.inside(each, keyword, at)) for at, each in enumerate(listed)]
         return self.write(spot.inside(value, keyword)) if keyword in _SINGLE else value
 
-    def _allowed(self, spot: Spot, keyword: str, members: Schema) -> Iterator[tuple[str, Any]]:
+    def _allowed(self, spot: SchemaLocation, keyword: str, members: Schema) -> Iterator[tuple[str, Any]]:
         """Leave out properties whose names the provider refuses."""
         for name, each in members.items():
             if (
@@ -124,7 +131,7 @@ class Plain:
             else:
                 yield name, each
 
-    def _referred(self, spot: Spot, keyword: str, target: Spot) -> Any:
+    def _referred(self, spot: SchemaLocation, keyword: str, target: SchemaLocation) -> Any:
         """Write a reference, or in its place what it leads to."""
         if self._dialect.references:
             return {"$ref": self._name(target)}
@@ -134,7 +141,7 @@ class Plain:
             return {key: words[key] for key in ("type", "description") if key in words}
         return self.write(target)
 
-    def _name(self, spot: Spot) -> str:
+    def _name(self, spot: SchemaLocation) -> str:
         if spot.path == "#":
             return "#"
         if spot.path not in self._names:
@@ -149,7 +156,7 @@ class Plain:
 
     # --- what former drafts spell otherwise
 
-    def _modernise(self, spot: Spot, words: Schema, told: Schema) -> None:
+    def _modernise(self, spot: SchemaLocation, words: Schema, told: Schema) -> None:
         if spot.draft != DRAFT_2020 and isinstance(told.get("items"), list):
             told["prefixItems"] = told.pop("items")
             if "additionalItems" in words:
@@ -161,7 +168,7 @@ class Plain:
         for name, asked in words.get("dependencies", {}).items():
             self._depend(spot, told, name, asked)
 
-    def _depend(self, spot: Spot, told: Schema, name: str, asked: Any) -> None:
+    def _depend(self, spot: SchemaLocation, told: Schema, name: str, asked: Any) -> None:
         """Say with the two keywords of today what one property asks of others."""
         if isinstance(asked, list):
             held = told.get("dependentRequired", {})

@@ -4,13 +4,13 @@ from typing import Any, cast
 
 from toolcrib.model import Json, JsonObject
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.fit import Fitted, fit
+from toolcrib.schemas.fitting.fit import FittedSchema, fit
 
 
-def capitals(schema: JsonObject) -> Fitted:
+def capitals(schema: JsonObject) -> FittedSchema:
     """Fit the schema of a tool's arguments; nothing where it takes none, since an empty one is refused."""
     fitted = fit(schema, GEMINI)
-    return Fitted(_capitals(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses)
+    return FittedSchema(_capitals(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses)
 
 
 def _capitals(schema: JsonObject) -> JsonObject:

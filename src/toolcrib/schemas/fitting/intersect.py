@@ -5,21 +5,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fitting.losses import Ledger, Origin
-from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, mark
+from toolcrib.schemas.fitting.losses import FittingLosses, Origin
+from toolcrib.schemas.fitting.shapes import Branch, Constraint, UnionShape, mark
 from toolcrib.schemas.fitting.simplify import tidied
 
 MOST_BRANCHES = 64
 """How many ways one value may be said in; unions that are multiplied with each other pass any number."""
 
 
-def meet(one: Shape, other: Shape, why: Origin, ledger: Ledger) -> Shape:
+def meet(one: UnionShape, other: UnionShape, why: Origin, ledger: FittingLosses) -> UnionShape:
     """Values of both shapes. Where that is too much to say, those of the first, and a loss."""
     notes, unions = {**other.notes, **one.notes}, one.unions + other.unions
     if one.is_anything:
-        return Shape(one.path, other.branches, notes, unions)
+        return UnionShape(one.path, other.branches, notes, unions)
     if other.is_anything:
-        return Shape(one.path, one.branches, notes, unions)
+        return UnionShape(one.path, one.branches, notes, unions)
     found: list[Branch] = []
     pairs = ((mine, theirs) for mine in one.branches for theirs in other.branches if mine.kind == theirs.kind)
     for mine, theirs in pairs:
@@ -30,12 +30,12 @@ def meet(one: Shape, other: Shape, why: Origin, ledger: Ledger) -> Shape:
         both = _both(mine, theirs, why, ledger)
         if both is not None:
             found.append(both)
-    return Shape(one.path, tuple(found), notes, unions)
+    return UnionShape(one.path, tuple(found), notes, unions)
 
 
-def are_apart(one: Shape, other: Shape, budget: int, ledger: Ledger) -> bool:
+def are_apart(one: UnionShape, other: UnionShape, budget: int, ledger: FittingLosses) -> bool:
     """Whether it is certain that no value is of both shapes."""
-    scratch = Ledger(budget)
+    scratch = FittingLosses(budget)
     apart = meet(one, other, ("#", ""), scratch).is_nothing
     ledger.work(scratch.done)
     return apart
@@ -48,7 +48,7 @@ def _parts(branch: Branch) -> int:
     )
 
 
-def _both(mine: Branch, theirs: Branch, why: Origin, ledger: Ledger) -> Branch | None:
+def _both(mine: Branch, theirs: Branch, why: Origin, ledger: FittingLosses) -> Branch | None:
     said = dict(mine.said)
     for keyword, new in theirs.said.items():
         if keyword in _PARTS:
@@ -67,16 +67,18 @@ def _both(mine: Branch, theirs: Branch, why: Origin, ledger: Ledger) -> Branch |
 
 
 _PARTS = frozenset({"properties", "additionalProperties", "prefixItems", "items"})
-_Join = Callable[[Shape | None, Shape | None], Shape | None]
+_Join = Callable[[UnionShape | None, UnionShape | None], UnionShape | None]
 
 
-def _one_of(mine: Shape | None, theirs: Shape | None, why: Origin, ledger: Ledger) -> Shape | None:
+def _one_of(
+    mine: UnionShape | None, theirs: UnionShape | None, why: Origin, ledger: FittingLosses
+) -> UnionShape | None:
     if mine is None or theirs is None:
         return mine or theirs
     return meet(mine, theirs, why, ledger)
 
 
-def _members(mine: Branch, theirs: Branch, said: dict[str, Said], join: _Join) -> None:
+def _members(mine: Branch, theirs: Branch, said: dict[str, Constraint], join: _Join) -> None:
     """A member that one of them does not name is what that one says of all the rest."""
     names = dict.fromkeys([*mine.members, *theirs.members])
     joined = {
@@ -87,18 +89,18 @@ def _members(mine: Branch, theirs: Branch, said: dict[str, Said], join: _Join) -
     _set(said, "additionalProperties", join(mine.others, theirs.others), mine, theirs)
 
 
-def _items(mine: Branch, theirs: Branch, said: dict[str, Said], join: _Join) -> None:
+def _items(mine: Branch, theirs: Branch, said: dict[str, Constraint], join: _Join) -> None:
     places = range(max(len(mine.places), len(theirs.places)))
     joined = tuple(join(_at(mine, at), _at(theirs, at)) for at in places)
     _set(said, "prefixItems", joined or None, mine, theirs)
     _set(said, "items", join(mine.item, theirs.item), mine, theirs)
 
 
-def _at(branch: Branch, at: int) -> Shape | None:
+def _at(branch: Branch, at: int) -> UnionShape | None:
     return branch.places[at] if at < len(branch.places) else branch.item
 
 
-def _set(said: dict[str, Said], keyword: str, value: Any, *held: Branch) -> None:
+def _set(said: dict[str, Constraint], keyword: str, value: Any, *held: Branch) -> None:
     if value is None:
         said.pop(keyword, None)
         return
@@ -106,28 +108,28 @@ def _set(said: dict[str, Said], keyword: str, value: Any, *held: Branch) -> None
     said[keyword] = replace(first, value=value)
 
 
-def _greater(held: Said, new: Said) -> Said:
+def _greater(held: Constraint, new: Constraint) -> Constraint:
     return new if new.value > held.value else held
 
 
-def _smaller(held: Said, new: Said) -> Said:
+def _smaller(held: Constraint, new: Constraint) -> Constraint:
     return new if new.value < held.value else held
 
 
-def _same(held: Said, new: Said) -> Said | None:
+def _same(held: Constraint, new: Constraint) -> Constraint | None:
     return held if held.value == new.value else None
 
 
-def _values(held: Said, new: Said) -> Said:
+def _values(held: Constraint, new: Constraint) -> Constraint:
     marks = {mark(value) for value in new.value}
     return replace(held, value=[value for value in held.value if mark(value) in marks])
 
 
-def _names(held: Said, new: Said) -> Said:
+def _names(held: Constraint, new: Constraint) -> Constraint:
     return replace(held, value=tuple(dict.fromkeys([*held.value, *new.value])))
 
 
-def _multiple(held: Said, new: Said) -> Said | None:
+def _multiple(held: Constraint, new: Constraint) -> Constraint | None:
     if isinstance(held.value, int) and isinstance(new.value, int):
         least = math.lcm(held.value, new.value)
         return replace(held, value=least) if least <= EXACT else None
@@ -138,7 +140,7 @@ EXACT = 2**53
 """Up to here every reader of JSON counts alike."""
 
 
-_RULES: dict[str, Callable[[Said, Said], Said | None]] = {
+_RULES: dict[str, Callable[[Constraint, Constraint], Constraint | None]] = {
     "integer": _same,
     "minimum": _greater,
     "exclusiveMinimum": _greater,

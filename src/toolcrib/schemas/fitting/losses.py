@@ -11,11 +11,11 @@ Origin = tuple[str, str]
 """A place of the original schema and a keyword that stands there."""
 
 
-class TooMuch(Exception):
+class FittingTooExpensive(Exception):
     """All the work that one schema may make has been done, and it is not fitted yet."""
 
 
-class Ledger:
+class FittingLosses:
     """Keeps the account of one fitting."""
 
     def __init__(self, budget: int = MOST_NODES, work: int = MOST_WORK) -> None:
@@ -35,7 +35,7 @@ class Ledger:
         """Count work that was done; raises `TooMuch` at the end of it."""
         self._work -= steps
         if self._work < 0:
-            raise TooMuch
+            raise FittingTooExpensive
 
     def spend(self, steps: int = 4) -> bool:
         """Whether there is room for one more place; half of the work is kept for writing it all down."""

@@ -5,13 +5,13 @@ from typing import Any
 
 import orjson
 
-from toolcrib.schemas.fitting.losses import Ledger
+from toolcrib.schemas.fitting.losses import FittingLosses
 from toolcrib.schemas.fitting.merge import merged
 from toolcrib.schemas.fitting.shapes import distinct
-from toolcrib.schemas.fitting.source_schema import Original, Spot
+from toolcrib.schemas.fitting.source_schema import SchemaLocation, SourceSchema
 from toolcrib.schemas.subschemas import Schema, is_object
 
-_Write = Callable[[Spot, Collection[str]], Schema]
+_Write = Callable[[SchemaLocation, Collection[str]], Schema]
 _UNIONS = ("anyOf", "oneOf")
 _REFUSED = ("not", "enum", "const")
 _MOVED = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "allOf", *_UNIONS, *_REFUSED})
@@ -20,15 +20,15 @@ _STEP = 64
 """So many bytes that are compared are a step of work."""
 
 
-class Root:
+class ObjectRoot:
     """Takes a root apart. `write` writes a place without the keywords it is given."""
 
-    def __init__(self, original: Original, ledger: Ledger, write: _Write) -> None:
+    def __init__(self, original: SourceSchema, ledger: FittingLosses, write: _Write) -> None:
         self._original = original
         self._ledger = ledger
         self._write = write
 
-    def alone(self, spot: Spot) -> Schema | None:
+    def alone(self, spot: SchemaLocation) -> Schema | None:
         """Return a place as an object without unions and references; None where it is none."""
         words = spot.words()
         if not _may_be_object(words.get("type")):
@@ -56,7 +56,7 @@ class Root:
         return told
 
     def _parts(
-        self, spot: Spot, words: Schema, choices: dict[str, list[Schema]]
+        self, spot: SchemaLocation, words: Schema, choices: dict[str, list[Schema]]
     ) -> Iterator[tuple[str, Schema | None]]:
         """All that must hold beside what the place says itself, each with its keyword."""
         for keyword, target in self._original.references(words):
@@ -67,7 +67,7 @@ class Root:
             if len(members) <= 1:
                 yield keyword, members[0] if members else None
 
-    def _choices(self, spot: Spot, words: Schema, keyword: str) -> list[Schema]:
+    def _choices(self, spot: SchemaLocation, words: Schema, keyword: str) -> list[Schema]:
         """The members of a union that are objects; the same twice is one, unless exactly one must hold."""
         members = [each for each in self._members(spot, words, keyword) if each is not None]
         if keyword == "oneOf":
@@ -75,17 +75,17 @@ class Root:
         self._ledger.work(sum(len(orjson.dumps(each)) for each in members) // _STEP)
         return distinct(members)
 
-    def _members(self, spot: Spot, words: Schema, keyword: str) -> list[Schema | None]:
+    def _members(self, spot: SchemaLocation, words: Schema, keyword: str) -> list[Schema | None]:
         return [
             self._opened(spot.inside(each, keyword, at)) for at, each in enumerate(words.get(keyword, ()))
         ]
 
-    def _opened(self, spot: Spot) -> Schema | None:
+    def _opened(self, spot: SchemaLocation) -> Schema | None:
         if is_object(spot.schema):
             return self.alone(spot)
         return {} if spot.schema is True else None
 
-    def _lost(self, spot: Spot, keyword: str, told: Schema) -> Schema:
+    def _lost(self, spot: SchemaLocation, keyword: str, told: Schema) -> Schema:
         self._ledger.lose((spot.path, keyword), f"{keyword} may not stand at the root: not all of it is said")
         return told
 

@@ -11,7 +11,7 @@ MOST = 20_000
 """So many are kept: as many tools as a gateway can offer, and what has changed of them since."""
 
 
-class Once(Generic[_T]):
+class SchemaCache(Generic[_T]):
     """A function of a schema that is called once per definition; a tool of no catalog is not remembered."""
 
     def __init__(self, make: Callable[[JsonObject], _T], *, most: int = MOST) -> None:

@@ -6,10 +6,26 @@ from itertools import combinations
 from typing import Any
 
 from toolcrib.schemas.fitting.intersect import EXACT, are_apart, meet
-from toolcrib.schemas.fitting.losses import MOST_WORK, Ledger, Origin
-from toolcrib.schemas.fitting.shapes import KINDS, Branch, Said, Shape, anything, distinct, nothing, union
+from toolcrib.schemas.fitting.losses import MOST_WORK, FittingLosses, Origin
+from toolcrib.schemas.fitting.shapes import (
+    KINDS,
+    Branch,
+    Constraint,
+    UnionShape,
+    anything,
+    distinct,
+    nothing,
+    union,
+)
 from toolcrib.schemas.fitting.simplify import tidied
-from toolcrib.schemas.fitting.source_schema import ANNOTATIONS, DRAFT_7, DRAFT_2020, Original, Spot, weight
+from toolcrib.schemas.fitting.source_schema import (
+    ANNOTATIONS,
+    DRAFT_7,
+    DRAFT_2020,
+    SchemaLocation,
+    SourceSchema,
+    weight,
+)
 from toolcrib.schemas.subschemas import Schema, is_object
 
 DEEPEST = 32
@@ -69,21 +85,21 @@ _SHAPELESS: dict[str, tuple[str, str]] = {
 """What cannot be read into a shape: the kind of value it asks something of, and what is said of the loss."""
 
 
-class Reader:
+class ShapeReader:
     """Reads one schema."""
 
-    def __init__(self, original: Original, ledger: Ledger) -> None:
+    def __init__(self, original: SourceSchema, ledger: FittingLosses) -> None:
         self._original = original
         self._ledger = ledger
         self._open: list[int] = []
         """The places that are being read, from the outside in, by identity."""
 
-    def arguments(self) -> Shape:
+    def arguments(self) -> UnionShape:
         """Read the whole schema as that of arguments, which are an object."""
         root = self.read(self._original.root)
         return replace(root, branches=tuple(each for each in root.branches if each.kind == "object"))
 
-    def read(self, spot: Spot) -> Shape:
+    def read(self, spot: SchemaLocation) -> UnionShape:
         """Read one place."""
         if spot.schema is False:
             return nothing(spot.path)
@@ -99,7 +115,7 @@ class Reader:
         self._open.pop()
         return shape
 
-    def _together(self, spot: Spot, words: Schema) -> Shape:
+    def _together(self, spot: SchemaLocation, words: Schema) -> UnionShape:
         shape = self._own(spot, words)
         for keyword, target in self._original.references(words):
             shape = meet(shape, self._referred(spot, keyword, target), (spot.path, keyword), self._ledger)
@@ -116,7 +132,7 @@ class Reader:
         notes = {keyword: words[keyword] for keyword in _NOTES if keyword in words}
         return replace(shape, notes={**shape.notes, **notes})
 
-    def _referred(self, spot: Spot, keyword: str, target: Spot) -> Shape:
+    def _referred(self, spot: SchemaLocation, keyword: str, target: SchemaLocation) -> UnionShape:
         if id(target.schema) in self._open:
             reason = "it refers to itself: what is further in is not said"
         elif len(self._open) >= DEEPEST:
@@ -129,13 +145,13 @@ class Reader:
         bare = self._own(target, kept)
         return replace(bare, path=spot.path, notes={key: kept[key] for key in kept if key != "type"})
 
-    def _union(self, spot: Spot, keyword: str, members: list[Any]) -> Shape:
+    def _union(self, spot: SchemaLocation, keyword: str, members: list[Any]) -> UnionShape:
         shapes = [self.read(spot.inside(each, keyword, at)) for at, each in enumerate(members)]
         if keyword == "oneOf" and not self._are_all_apart(shapes):
             self._ledger.lose((spot.path, keyword), "it may be several of these at once: anyOf is said")
         return union(spot.path, shapes, (spot.path, keyword))
 
-    def _are_all_apart(self, shapes: list[Shape]) -> bool:
+    def _are_all_apart(self, shapes: list[UnionShape]) -> bool:
         """Whether no value can be of two of them, as far as can be told with little work."""
         if len(shapes) * (len(shapes) - 1) // 2 > _MOST_PAIRS:
             return False
@@ -147,7 +163,7 @@ class Reader:
 
     # --- what a place says itself
 
-    def _own(self, spot: Spot, words: Schema) -> Shape:
+    def _own(self, spot: SchemaLocation, words: Schema) -> UnionShape:
         if not _OWN & words.keys():
             return anything(spot.path)
         branches = [Branch(kind, said) for kind, said in _typed(spot, words)]
@@ -161,41 +177,43 @@ class Reader:
             plain = tidied(Branch(branch.kind, said, notes))
             if plain is not None:
                 found.append(plain)
-        shape = Shape(spot.path, tuple(found), unions=_splits(spot, words))
+        shape = UnionShape(spot.path, tuple(found), unions=_splits(spot, words))
         for keyword in ("enum", "const"):
             if keyword in words:
                 values = words["enum"] if keyword == "enum" else [words["const"]]
-                listed = Shape(spot.path, tuple(_listed(spot, keyword, values)), unions=shape.unions)
+                listed = UnionShape(spot.path, tuple(_listed(spot, keyword, values)), unions=shape.unions)
                 shape = meet(listed, shape, (spot.path, keyword), self._ledger)
         return shape
 
-    def _parts(self, spot: Spot, words: Schema, kinds: set[str]) -> Iterator[tuple[str, str, Said]]:
+    def _parts(
+        self, spot: SchemaLocation, words: Schema, kinds: set[str]
+    ) -> Iterator[tuple[str, str, Constraint]]:
         """Read what stands further in: members and items."""
         if "object" in kinds:
             yield from self._members(spot, words)
         if "array" in kinds:
             yield from self._items(spot, words)
 
-    def _members(self, spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
+    def _members(self, spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, str, Constraint]]:
         if words.get("properties"):
             members = {
                 name: self.read(spot.inside(each, "properties", name))
                 for name, each in words["properties"].items()
             }
-            yield "object", "properties", Said(members, spot.path, "properties")
+            yield "object", "properties", Constraint(members, spot.path, "properties")
         yield from self._rest(spot, words, "object", "additionalProperties", "additionalProperties")
 
-    def _items(self, spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
+    def _items(self, spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, str, Constraint]]:
         listed = "prefixItems" if spot.draft == DRAFT_2020 else "items"
         if isinstance(words.get(listed), list):
             places = tuple(self.read(spot.inside(each, listed, at)) for at, each in enumerate(words[listed]))
-            yield "array", "prefixItems", Said(places, spot.path, listed)
+            yield "array", "prefixItems", Constraint(places, spot.path, listed)
         rest = "items" if not isinstance(words.get("items"), list) else "additionalItems"
         yield from self._rest(spot, words, "array", "items", rest)
 
     def _rest(
-        self, spot: Spot, words: Schema, kind: str, key: str, keyword: str
-    ) -> Iterator[tuple[str, str, Said]]:
+        self, spot: SchemaLocation, words: Schema, kind: str, key: str, keyword: str
+    ) -> Iterator[tuple[str, str, Constraint]]:
         if keyword not in words:
             return
         if key == "additionalProperties" and words.get("patternProperties"):
@@ -204,25 +222,25 @@ class Reader:
             return
         shape = self.read(spot.inside(words[keyword], keyword))
         if not shape.is_anything or shape.notes:
-            yield kind, key, Said(shape, spot.path, keyword)
+            yield kind, key, Constraint(shape, spot.path, keyword)
 
 
-def _typed(spot: Spot, words: Schema) -> Iterator[tuple[str, dict[str, Said]]]:
+def _typed(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, dict[str, Constraint]]]:
     """List the kinds that a place allows by its type."""
     given: Any = words.get("type")
     listed: list[str] = list(KINDS) if given is None else [given] if isinstance(given, str) else given
     for kind in listed:
         if kind == "integer" and "number" not in listed:
-            yield "number", {"integer": Said(True, spot.path, "type")}
+            yield "number", {"integer": Constraint(True, spot.path, "type")}
         elif kind != "integer":
             yield kind, {}
 
 
-def _splits(spot: Spot, words: Schema) -> tuple[Origin, ...]:
+def _splits(spot: SchemaLocation, words: Schema) -> tuple[Origin, ...]:
     return tuple((spot.path, each) for each in ("type", "enum") if isinstance(words.get(each), list))
 
 
-def _bounds(spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
+def _bounds(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, str, Constraint]]:
     for keyword, kind in _BOUNDS.items():
         if keyword not in words:
             continue
@@ -232,19 +250,19 @@ def _bounds(spot: Spot, words: Schema) -> Iterator[tuple[str, str, Said]]:
         elif isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
             value = int(value)
         if not _ASKS_NOTHING.get(keyword, bool)(value) or keyword not in _ASKS_NOTHING:
-            yield kind, keyword, Said(value, spot.path, keyword)
+            yield kind, keyword, Constraint(value, spot.path, keyword)
 
 
 def _has_format(kind: str, words: Schema) -> bool:
     return kind in ("string", "number") and isinstance(words.get("format"), str)
 
 
-def _listed(spot: Spot, keyword: str, values: list[Any]) -> Iterator[Branch]:
+def _listed(spot: SchemaLocation, keyword: str, values: list[Any]) -> Iterator[Branch]:
     kinds: dict[str, list[Any]] = {}
     for value in distinct(values):
         kinds.setdefault(kind_of(value), []).append(value)
     for kind, found in kinds.items():
-        said = {} if kind == "null" else {"enum": Said(found, spot.path, keyword)}
+        said = {} if kind == "null" else {"enum": Constraint(found, spot.path, keyword)}
         plain = tidied(Branch(kind, said))
         if plain is not None:
             yield plain
@@ -289,7 +307,7 @@ def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
     return not value
 
 
-def _without(shape: Shape, refused: Any) -> Shape:
+def _without(shape: UnionShape, refused: Any) -> UnionShape:
     """Leave out the kinds that `not` names, where it names nothing but kinds."""
     kinds = frozenset[str]() if refused is None else _excluded(refused)
     if not kinds:

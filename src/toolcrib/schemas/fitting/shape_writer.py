@@ -8,9 +8,9 @@ import orjson
 
 from toolcrib.schemas.fitting.branch_writer import BranchWriter
 from toolcrib.schemas.fitting.dialect import Dialect
-from toolcrib.schemas.fitting.losses import Ledger, Origin
-from toolcrib.schemas.fitting.shapes import Branch, Shape, distinct, mark, simplified
-from toolcrib.schemas.fitting.source_schema import Original
+from toolcrib.schemas.fitting.losses import FittingLosses, Origin
+from toolcrib.schemas.fitting.shapes import Branch, UnionShape, distinct, mark, simplified
+from toolcrib.schemas.fitting.source_schema import SourceSchema
 from toolcrib.schemas.fitting.widen import folded
 from toolcrib.schemas.subschemas import Schema, is_object
 
@@ -21,16 +21,16 @@ _STEP = 64
 """So many bytes that are compared or said again are a step of work."""
 
 
-class Writer:
+class ShapeWriter:
     """Writes one schema."""
 
-    def __init__(self, dialect: Dialect, original: Original, ledger: Ledger) -> None:
+    def __init__(self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses) -> None:
         self._dialect = dialect
         self._original = original
         self._ledger = ledger
         self._branches = BranchWriter(dialect, original, ledger, self.write)
 
-    def arguments(self, shape: Shape) -> Schema:
+    def arguments(self, shape: UnionShape) -> Schema:
         """Write the whole schema, which is that of an object."""
         branches: Sequence[Branch] = simplified(shape.branches)
         if not branches:
@@ -42,13 +42,13 @@ class Writer:
         whole = told[0] if len(told) == 1 else {"type": "object", "anyOf": told}
         return self._noted(whole, shape.notes)
 
-    def write(self, shape: Shape, level: int) -> Schema:
+    def write(self, shape: UnionShape, level: int) -> Schema:
         """Write one place, which is so deep within objects and arrays."""
         if shape.is_anything:
             return self._any(shape, level)
         return self._chosen(shape, simplified(shape.branches), level)
 
-    def _chosen(self, shape: Shape, branches: Sequence[Branch], level: int) -> Schema:
+    def _chosen(self, shape: UnionShape, branches: Sequence[Branch], level: int) -> Schema:
         rest = [each for each in branches if each.kind != "null"]
         null = len(rest) < len(branches)
         if null and not self._dialect.nulls:
@@ -117,18 +117,18 @@ class Writer:
         kinds = {each.kind for each in branches}
         return self._dialect.type_lists and len(kinds) == len(branches) and not any(b.said for b in branches)
 
-    def _folded(self, shape: Shape, branches: Sequence[Branch], message: str) -> Branch:
+    def _folded(self, shape: UnionShape, branches: Sequence[Branch], message: str) -> Branch:
         self._lose_union(shape, message)
         self._ledger.work(len(branches) * sum(2 + len(each.members) for each in branches) // 16)
         return folded(branches) if len(branches) > 1 else branches[0]
 
-    def _lose_union(self, shape: Shape, message: str) -> None:
+    def _lose_union(self, shape: UnionShape, message: str) -> None:
         for origin in shape.unions or (self._original.blame(shape.path),):
             self._ledger.lose(origin, message)
 
     # --- anything, and notes
 
-    def _any(self, shape: Shape, level: int) -> Schema:
+    def _any(self, shape: UnionShape, level: int) -> Schema:
         """Say that every value will do; where each thing must have a type, say some."""
         if not self._dialect.typed:
             return self._noted({}, shape.notes)

@@ -11,7 +11,7 @@ KINDS = ("string", "number", "boolean", "object", "array", "null")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Constraint:
     """One thing that is asked of a value, and where the original asks it."""
 
     value: Any
@@ -29,7 +29,7 @@ class Branch:
     """Values of one kind that have all of what is said."""
 
     kind: str
-    said: Mapping[str, Said] = field(default_factory=dict[str, Said])
+    said: Mapping[str, Constraint] = field(default_factory=dict[str, Constraint])
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What refuses nothing: a description, say."""
     signed: Any = field(default=None, init=False, repr=False, compare=False)
@@ -41,7 +41,7 @@ class Branch:
         return None if said is None else said.value
 
     @property
-    def members(self) -> "dict[str, Shape]":
+    def members(self) -> "dict[str, UnionShape]":
         """What the properties of an object are, by name."""
         return self.get("properties") or {}
 
@@ -51,23 +51,23 @@ class Branch:
         return self.get("required") or ()
 
     @property
-    def others(self) -> "Shape | None":
+    def others(self) -> "UnionShape | None":
         """What all other properties are; None where nothing is said of them."""
         return self.get("additionalProperties")
 
     @property
-    def places(self) -> "tuple[Shape, ...]":
+    def places(self) -> "tuple[UnionShape, ...]":
         """What the first items of an array are, one by one."""
         return self.get("prefixItems") or ()
 
     @property
-    def item(self) -> "Shape | None":
+    def item(self) -> "UnionShape | None":
         """What all other items are; None where nothing is said of them."""
         return self.get("items")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class UnionShape:
     """Values that are of any of these branches; of none where there are none."""
 
     path: str
@@ -93,17 +93,17 @@ class Shape:
 _ALL = tuple(Branch(kind) for kind in KINDS)
 
 
-def anything(path: str) -> Shape:
+def anything(path: str) -> UnionShape:
     """Every value."""
-    return Shape(path, _ALL)
+    return UnionShape(path, _ALL)
 
 
-def nothing(path: str) -> Shape:
+def nothing(path: str) -> UnionShape:
     """No value."""
-    return Shape(path, ())
+    return UnionShape(path, ())
 
 
-def union(path: str, shapes: Iterable[Shape], *origins: Origin) -> Shape:
+def union(path: str, shapes: Iterable[UnionShape], *origins: Origin) -> UnionShape:
     """Values of any of some shapes; what is noted of a shape is noted of its branches."""
     shapes = tuple(shapes)
     branches = [
@@ -112,7 +112,7 @@ def union(path: str, shapes: Iterable[Shape], *origins: Origin) -> Shape:
         for branch in shape.branches
     ]
     inner = tuple(each for shape in shapes for each in shape.unions)
-    return Shape(path, simplified(branches), unions=(*origins, *inner))
+    return UnionShape(path, simplified(branches), unions=(*origins, *inner))
 
 
 def simplified(branches: Iterable[Branch]) -> tuple[Branch, ...]:
@@ -164,21 +164,21 @@ def mark(value: Any) -> Any:
     return isinstance(value, bool), value
 
 
-def signature(given: Branch | Shape) -> Any:
+def signature(given: Branch | UnionShape) -> Any:
     """Something to compare branches and shapes by, whatever is noted of them. It is made once for each."""
     if given.signed is None:
         object.__setattr__(given, "signed", _made_of(given))
     return given.signed
 
 
-def _made_of(given: Branch | Shape) -> Any:
-    if isinstance(given, Shape):
+def _made_of(given: Branch | UnionShape) -> Any:
+    if isinstance(given, UnionShape):
         return frozenset(signature(each) for each in given.branches)
     return given.kind, frozenset((keyword, _signed(said.value)) for keyword, said in given.said.items())
 
 
 def _signed(value: Any) -> Any:
-    if isinstance(value, Shape):
+    if isinstance(value, UnionShape):
         return signature(value)
     if isinstance(value, dict):
         return frozenset((name, _signed(each)) for name, each in cast("dict[str, Any]", value).items())

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, signature
+from toolcrib.schemas.fitting.shapes import Branch, Constraint, UnionShape, signature
 
-Words = dict[str, Said]
+Words = dict[str, Constraint]
 
 
 def tidied(branch: Branch) -> Branch | None:
@@ -110,11 +110,11 @@ def _arrays(said: Words) -> bool:
 def _close(said: Words) -> None:
     """Say as a greatest number of items that there can be none after some place."""
     prefix = said.get("prefixItems")
-    shapes: tuple[Shape, ...] = () if prefix is None else prefix.value
+    shapes: tuple[UnionShape, ...] = () if prefix is None else prefix.value
     for at, shape in enumerate(shapes):
         if shape.is_nothing:
             shapes = shapes[:at]
-            _at_most(said, at, cast("Said", prefix))
+            _at_most(said, at, cast("Constraint", prefix))
             said.pop("items", None)
             break
     rest = said.get("items")
@@ -131,10 +131,10 @@ def _close(said: Words) -> None:
             del said["prefixItems"]
 
 
-def _at_most(said: Words, count: int, because: Said) -> None:
+def _at_most(said: Words, count: int, because: Constraint) -> None:
     held = said.get("maxItems")
     if held is None or held.value > count:
-        said["maxItems"] = Said(count, because.path, because.keyword)
+        said["maxItems"] = Constraint(count, because.path, because.keyword)
 
 
 def _even_out(said: Words) -> None:
@@ -144,7 +144,7 @@ def _even_out(said: Words) -> None:
         return
     most = _number(said, "maxItems", None)
     ends = most is not None and most <= len(prefix.value)
-    places: tuple[Shape, ...] = prefix.value
+    places: tuple[UnionShape, ...] = prefix.value
     if rest is None and not ends:
         if all(shape.is_anything for shape in places):
             del said["prefixItems"]
@@ -152,13 +152,13 @@ def _even_out(said: Words) -> None:
     alike = {signature(shape) for shape in (*places, *(() if ends or rest is None else (rest.value,)))}
     if len(alike) == 1:
         del said["prefixItems"]
-        said["items"] = Said(places[0], prefix.path, prefix.keyword)
+        said["items"] = Constraint(places[0], prefix.path, prefix.keyword)
 
 
 def _objects(said: Words) -> bool:
-    members: dict[str, Shape] = _number(said, "properties", {})
+    members: dict[str, UnionShape] = _number(said, "properties", {})
     required: tuple[str, ...] = _number(said, "required", ())
-    rest: Shape | None = _number(said, "additionalProperties", None)
+    rest: UnionShape | None = _number(said, "additionalProperties", None)
     if any(_is_missing(name, members, rest) for name in required):
         return False
     if rest is not None and rest.is_nothing:
@@ -170,7 +170,7 @@ def _objects(said: Words) -> bool:
     return _counted(said, len(required), len(members) if rest is not None and rest.is_nothing else None)
 
 
-def _is_missing(name: str, members: dict[str, Shape], rest: Shape | None) -> bool:
+def _is_missing(name: str, members: dict[str, UnionShape], rest: UnionShape | None) -> bool:
     shape = members.get(name, rest)
     return shape is not None and shape.is_nothing
 

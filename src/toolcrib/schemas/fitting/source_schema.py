@@ -40,17 +40,17 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SchemaLocation:
     """A place of the original: what stands there, where that is, and which draft it is written in."""
 
     schema: Any
     path: str
     draft: int
 
-    def inside(self, schema: Any, *steps: str | int) -> "Spot":
+    def inside(self, schema: Any, *steps: str | int) -> "SchemaLocation":
         """A place further in."""
         path = "/".join([self.path, *(escape(str(step)) for step in steps)])
-        return Spot(schema, path, draft_of(schema, self.draft))
+        return SchemaLocation(schema, path, draft_of(schema, self.draft))
 
     def words(self) -> Schema:
         """The keywords that mean something here; none where the schema is only true or false."""
@@ -63,21 +63,21 @@ class Spot:
         return {keyword: value for keyword, value in self.schema.items() if keyword not in ignored}
 
 
-class Original:
+class SourceSchema:
     """One schema, asked for its places."""
 
     def __init__(self, schema: Schema) -> None:
-        self.root = Spot(schema, "#", draft_of(schema, DRAFT_2020))
-        self._anchors: dict[str, Spot] | None = None
+        self.root = SchemaLocation(schema, "#", draft_of(schema, DRAFT_2020))
+        self._anchors: dict[str, SchemaLocation] | None = None
 
-    def references(self, words: Schema) -> Iterator[tuple[str, Spot]]:
+    def references(self, words: Schema) -> Iterator[tuple[str, SchemaLocation]]:
         """List the references of a place, by keyword, and where each leads."""
         for keyword in _REFERENCES:
             target = self.find(words[keyword]) if keyword in words else None
             if target is not None:
                 yield keyword, target
 
-    def find(self, reference: str) -> Spot | None:
+    def find(self, reference: str) -> SchemaLocation | None:
         """Follow a reference; a schema that was let in has none that lead nowhere."""
         pointer = unquote(reference[1:])
         if pointer and not pointer.startswith("/"):
@@ -100,7 +100,7 @@ class Original:
         above, _, step = path.rpartition("/")
         return above, step.replace("~1", "/").replace("~0", "~")
 
-    def _named(self) -> dict[str, Spot]:
+    def _named(self) -> dict[str, SchemaLocation]:
         if self._anchors is None:
             self._anchors = dict(_anchors(self.root))
         return self._anchors
@@ -133,7 +133,7 @@ def _step(at: Any, step: str) -> tuple[Any, str] | None:
     return (listed[int(step)], step) if _INDEX.fullmatch(step) and int(step) < len(listed) else None
 
 
-def _anchors(root: Spot) -> Iterator[tuple[str, Spot]]:
+def _anchors(root: SchemaLocation) -> Iterator[tuple[str, SchemaLocation]]:
     waiting = [root]
     while waiting:
         spot = waiting.pop()

@@ -4,20 +4,20 @@ from typing import Any
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas.fitting.dialects import OPENAI, OPENAI_STRICT
-from toolcrib.schemas.fitting.fit import Fitted, fit
+from toolcrib.schemas.fitting.fit import FittedSchema, fit
 
 MOST_PROPERTIES = 5_000
 MOST_VALUES = 1_000
 """How many properties and values of enums a strict schema may hold."""
 
 
-def strictest(schema: JsonObject) -> tuple[Fitted, bool]:
+def strictest(schema: JsonObject) -> tuple[FittedSchema, bool]:
     """Fit a schema for a function, strict where possible; whether it is."""
     strict = strictly(schema)
     return (fit(schema, OPENAI), False) if strict is None else (strict, True)
 
 
-def strictly(schema: JsonObject) -> Fitted | None:
+def strictly(schema: JsonObject) -> FittedSchema | None:
     """Fit a schema for a strict function; None where that cannot say exactly what the schema accepts.
 
     That is so where a property may be left out. It could arrive as null, but not everybody who is told of a

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.schemas.fitting.shapes import Branch, Said, Shape, distinct, union
+from toolcrib.schemas.fitting.shapes import Branch, Constraint, UnionShape, distinct, union
 
 _WIDER: dict[str, Callable[[list[Any]], Any]] = {
     "minimum": min,
@@ -29,11 +29,11 @@ def folded(branches: Sequence[Branch]) -> Branch:
     another leaves the name open it could be anything, but nobody is helped by hearing so.
     """
     first = branches[0]
-    said: dict[str, Said] = {}
+    said: dict[str, Constraint] = {}
     for keyword, widest in _WIDER.items():
         held = _held(branches, keyword)
         if len(held) == len(branches):
-            said[keyword] = Said(widest([each.value for each in held]), *held[0].origin)
+            said[keyword] = Constraint(widest([each.value for each in held]), *held[0].origin)
     for keyword in _ALIKE:
         held = _held(branches, keyword)
         if len(held) == len(branches) and all(each.value == held[0].value for each in held):
@@ -46,7 +46,7 @@ def folded(branches: Sequence[Branch]) -> Branch:
     return Branch(first.kind, said, notes)
 
 
-def any_item(branch: Branch) -> Shape | None:
+def any_item(branch: Branch) -> UnionShape | None:
     """What an item may be, wherever it stands; None where nothing is said of that."""
     rest, places = branch.item, branch.places
     if not places:
@@ -58,41 +58,41 @@ def any_item(branch: Branch) -> Shape | None:
     return None if rest is None else union(places[0].path, (*places, rest), origin)
 
 
-def _held(branches: Iterable[Branch], keyword: str) -> list[Said]:
+def _held(branches: Iterable[Branch], keyword: str) -> list[Constraint]:
     return [each.said[keyword] for each in branches if keyword in each.said]
 
 
-def _members(branches: Sequence[Branch], said: dict[str, Said]) -> None:
+def _members(branches: Sequence[Branch], said: dict[str, Constraint]) -> None:
     required = _held(branches, "required")
     if len(required) == len(branches):
         others = [frozenset(other.value) for other in required]
         names = [each for each in required[0].value if all(each in other for other in others)]
         if names:
-            said["required"] = Said(tuple(names), *required[0].origin)
+            said["required"] = Constraint(tuple(names), *required[0].origin)
     named = _held(branches, "properties")
     if named:
         names = dict.fromkeys(name for each in named for name in each.value)
         members = {name: _member(name, branches) for name in names}
-        said["properties"] = Said(members, *named[0].origin)
+        said["properties"] = Constraint(members, *named[0].origin)
     rest = _held(branches, "additionalProperties")
     if len(rest) == len(branches):
-        said["additionalProperties"] = Said(_joined([each.value for each in rest]), *rest[0].origin)
+        said["additionalProperties"] = Constraint(_joined([each.value for each in rest]), *rest[0].origin)
 
 
-def _member(name: str, branches: Sequence[Branch]) -> Shape:
+def _member(name: str, branches: Sequence[Branch]) -> UnionShape:
     shapes = [each.members.get(name, each.others) for each in branches]
     return _joined([shape for shape in shapes if shape is not None])
 
 
-def _items(branches: Sequence[Branch], said: dict[str, Said]) -> None:
+def _items(branches: Sequence[Branch], said: dict[str, Constraint]) -> None:
     shapes = [any_item(each) for each in branches]
     told = [shape for shape in shapes if shape is not None]
     if len(told) == len(branches):
         held = [*_held(branches, "items"), *_held(branches, "prefixItems")]
-        said["items"] = Said(_joined(told), *held[0].origin)
+        said["items"] = Constraint(_joined(told), *held[0].origin)
 
 
-def _joined(shapes: Sequence[Shape]) -> Shape:
+def _joined(shapes: Sequence[UnionShape]) -> UnionShape:
     if len(shapes) == 1:
         return shapes[0]
     notes = next((shape.notes for shape in shapes if shape.notes), shapes[0].notes)

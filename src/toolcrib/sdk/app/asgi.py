@@ -24,14 +24,14 @@ Headers = dict[bytes, bytes]
 log = logging.getLogger(__name__)
 
 
-class Reply(NamedTuple):
+class AppResponse(NamedTuple):
     """An answer: JSON, written already."""
 
     status: int
     body: bytes
 
 
-Door = Callable[[Headers, bytes], Awaitable[Reply]]
+RouteHandler = Callable[[Headers, bytes], Awaitable[AppResponse]]
 """Answers a request whose body is whole."""
 
 
@@ -39,10 +39,10 @@ class _Gone(Exception):
     """The client left before its request was whole; there is nobody to answer."""
 
 
-class Doors:
+class AppRoutes:
     """Finds the door for a request, reads its body within bounds, and answers whatever happens."""
 
-    def __init__(self, doors: dict[tuple[str, str], Door]) -> None:
+    def __init__(self, doors: dict[tuple[str, str], RouteHandler]) -> None:
         self._doors = doors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,7 +59,7 @@ class Doors:
             reply = json_reply(failed("EXECUTION_ERROR", "the app failed; its log says how"), 500)
         await _send(send, reply)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+    async def _answer(self, scope: Scope, receive: Receive) -> AppResponse:
         door = self._doors.get((scope["method"], scope["path"]))
         if door is None:
             if any(path == scope["path"] for _, path in self._doors):
@@ -75,9 +75,9 @@ class Doors:
         return await door(headers, body)
 
 
-def json_reply(value: JsonObject, status: int = 200) -> Reply:
+def json_reply(value: JsonObject, status: int = 200) -> AppResponse:
     """Answer with a JSON value of ours."""
-    return Reply(status, orjson.dumps(value))
+    return AppResponse(status, orjson.dumps(value))
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes:
@@ -101,7 +101,7 @@ def _too_large() -> Refused:
     return Refused("PAYLOAD_TOO_LARGE", f"the body has more than {BODY_BYTES:,} bytes; send less")
 
 
-async def _send(send: Send, reply: Reply) -> None:
+async def _send(send: Send, reply: AppResponse) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(reply.body)),

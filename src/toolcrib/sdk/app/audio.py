@@ -8,14 +8,14 @@ import anyio
 from toolcrib.apps.parse import speech_url
 from toolcrib.model import JsonObject
 from toolcrib.sdk.app.connection import SessionEnded
-from toolcrib.sdk.app.outgoing_messages import Wire
+from toolcrib.sdk.app.outgoing_messages import OutgoingMessages
 
 SPEECH_SECONDS = 60.0
 """How long speaking may take before it counts as failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpeechResult:
     """What became of something that was to be said."""
 
     success: bool
@@ -25,11 +25,11 @@ class Spoken:
 class Audio:
     """Speaks through the user's device, or the phone it is connected to."""
 
-    def __init__(self, wire: Wire, gateway: str, *, seconds: float = SPEECH_SECONDS) -> None:
+    def __init__(self, wire: OutgoingMessages, gateway: str, *, seconds: float = SPEECH_SECONDS) -> None:
         self._wire, self._gateway, self._seconds = wire, gateway, seconds
         self._waiting: dict[str, _Wait] = {}
 
-    async def speak(self, text: str) -> Spoken:
+    async def speak(self, text: str) -> SpeechResult:
         """Say something, and wait until it is said or has failed; it raises nothing for that."""
         if not text:
             raise ValueError("there is nothing to say: give a text")
@@ -40,9 +40,11 @@ class Audio:
                 await self._wire.play(request, speech_url(self._gateway, text))
                 await wait.done.wait()
         except TimeoutError:
-            return Spoken(success=False, error=f"nobody said within {self._seconds:g} s that it was spoken")
+            return SpeechResult(
+                success=False, error=f"nobody said within {self._seconds:g} s that it was spoken"
+            )
         except SessionEnded as error:
-            return Spoken(success=False, error=str(error))
+            return SpeechResult(success=False, error=str(error))
         finally:
             del self._waiting[request]
         return wait.spoken
@@ -53,19 +55,19 @@ class Audio:
         if wait is not None:
             error = message.get("error")
             success = message.get("success") is True
-            wait.tell(Spoken(success, error if isinstance(error, str) else None))
+            wait.tell(SpeechResult(success, error if isinstance(error, str) else None))
 
     def end(self) -> None:
         """Let nobody wait any more."""
         for wait in self._waiting.values():
-            wait.tell(Spoken(success=False, error="the session has ended"))
+            wait.tell(SpeechResult(success=False, error="the session has ended"))
 
 
 @dataclass(slots=True)
 class _Wait:
     done: anyio.Event
-    spoken: Spoken = Spoken(success=False)
+    spoken: SpeechResult = SpeechResult(success=False)
 
-    def tell(self, spoken: Spoken) -> None:
+    def tell(self, spoken: SpeechResult) -> None:
         self.spoken = spoken
         self.done.set()

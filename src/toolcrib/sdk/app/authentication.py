@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
-from toolcrib.apps.signature import HEADER, KEY_HEADER, BadSignature, Signed, digest, signing, verify
+from toolcrib.apps.signature import (
+    HEADER,
+    KEY_HEADER,
+    InvalidSignature,
+    SignedRequest,
+    digest,
+    signing,
+    verify,
+)
 from toolcrib.errors import Refused
 
 Headers = Mapping[bytes, bytes]
@@ -17,7 +25,7 @@ _PORTS = {"ws": 80, "wss": 443}
 Origin = tuple[str, str, int]
 
 
-class Gate:
+class GatewayAuthentication:
     """Checks what came with a request against the app's own key, in constant time."""
 
     def __init__(self, key: str, *, gateway: str | None, signed: bool, clock: Callable[[], float]) -> None:
@@ -35,7 +43,7 @@ class Gate:
         """Whether requests must be signed."""
         return self._signed
 
-    def check(self, headers: Headers, body: bytes) -> Signed | None:
+    def check(self, headers: Headers, body: bytes) -> SignedRequest | None:
         """Return whom a request is signed for; None where signatures are not asked for."""
         if not compare_digest(headers.get(_KEY, b""), self._digest.encode()):
             raise _refusal(f"{KEY_HEADER} is not the sha256 of this app's key")
@@ -46,12 +54,12 @@ class Gate:
             raise _refusal(f"{HEADER} is missing; a gateway that does not sign needs signed=False")
         try:
             return verify(self._secret, header.decode("latin-1"), body=body, now=self._clock())
-        except BadSignature as error:
+        except InvalidSignature as error:
             raise _refusal(str(error)) from error
 
-    def match(self, signed: Signed | None, *, user: str, tool: str = "") -> None:
+    def match(self, signed: SignedRequest | None, *, user: str, tool: str = "") -> None:
         """Refuse a request that was signed for another user or another tool than its body names."""
-        if signed is not None and signed != Signed(user, tool):
+        if signed is not None and signed != SignedRequest(user, tool):
             raise _refusal(f"{HEADER} was made for another user or another tool")
 
     def leads_home(self, url: str) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from toolcrib.apps import messages
-from toolcrib.apps.errors import BadMessage
+from toolcrib.apps.errors import InvalidMessage
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Unreachable(ConnectionError):
     """No session could be opened with the gateway; the message says why."""
 
 
-class Denied(Unreachable):
+class AppDenied(Unreachable):
     """The gateway does not let this app in; asking again is of no use."""
 
 
@@ -38,7 +38,7 @@ class SessionEnded(ConnectionError):
     """The session is over, so there is nobody to show or say anything to."""
 
 
-class Link:
+class GatewayLink:
     """One app's connection for one user. Frames come in by `take`, which must not wait."""
 
     def __init__(
@@ -166,7 +166,7 @@ class Link:
                 return False
             try:
                 await self.open()
-            except Denied:
+            except AppDenied:
                 return False
             except Unreachable:
                 continue
@@ -195,7 +195,7 @@ async def _welcome(socket: "ClientConnection") -> JsonObject:
         if kind == messages.CONNECTION_ACK:
             return message
         if kind == messages.CONNECTION_ERROR:
-            raise Denied(f"the gateway does not let us in: {_short(message)}")
+            raise AppDenied(f"the gateway does not let us in: {_short(message)}")
 
 
 def _short(message: JsonObject) -> str:
@@ -207,5 +207,5 @@ def _message(frame: str | bytes) -> JsonObject | None:
     """Read a frame; a gateway may say more than we understand."""
     try:
         return messages.read(frame)
-    except BadMessage:
+    except InvalidMessage:
         return None

@@ -13,7 +13,7 @@ MOST_WAITING = 256
 log = logging.getLogger(__name__)
 
 
-class Errands:
+class HandlerQueue:
     """A queue of calls. Where code is too slow for what comes, the oldest are left out."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from toolcrib.apps import layouts
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.outgoing_messages import Wire
+from toolcrib.sdk.app.outgoing_messages import OutgoingMessages
 
 View = Literal["main", "dashboard"]
 
@@ -15,7 +15,7 @@ class Layouts:
     They raise SessionEnded where the session is over.
     """
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: OutgoingMessages) -> None:
         self._wire = wire
 
     async def show_text_wall(

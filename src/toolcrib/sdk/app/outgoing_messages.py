@@ -6,14 +6,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolcrib.apps import messages
 from toolcrib.model import JsonObject, Progress
-from toolcrib.sdk.app.connection import PAUSES, Link
+from toolcrib.sdk.app.connection import PAUSES, GatewayLink
 
 _SOCKET_PATH = "/app-ws"
 _WEB = {"ws": "http", "wss": "https"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SessionAddress:
     """Whose session it is, and where: what a gateway's request says."""
 
     user: str
@@ -31,20 +31,20 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Badge:
+class AppCredentials:
     """Who the app is."""
 
     package: str
     key: str = field(repr=False)
 
 
-class Wire:
+class OutgoingMessages:
     """Spells messages and sends them over the link of the session."""
 
     def __init__(
         self,
-        place: Place,
-        badge: Badge,
+        place: SessionAddress,
+        badge: AppCredentials,
         *,
         take: Callable[[JsonObject], None],
         clock: Callable[[], float],
@@ -52,7 +52,7 @@ class Wire:
     ) -> None:
         self._place, self._badge, self._clock = place, badge, clock
         self._names = (place.session, badge.package)
-        self.link = Link(place.url, self._hello, take=take, pauses=pauses)
+        self.link = GatewayLink(place.url, self._hello, take=take, pauses=pauses)
 
     async def display(self, layout: JsonObject, view: str, duration_ms: float | None) -> None:
         """Show something."""

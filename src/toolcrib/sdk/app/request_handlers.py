@@ -6,32 +6,38 @@ from functools import partial
 
 from toolcrib.errors import Refused
 from toolcrib.model import Progress, Report
-from toolcrib.sdk.app.asgi import Door, Headers, Reply, json_reply
-from toolcrib.sdk.app.authentication import Gate
+from toolcrib.sdk.app.asgi import AppResponse, Headers, RouteHandler, json_reply
+from toolcrib.sdk.app.authentication import GatewayAuthentication
 from toolcrib.sdk.app.connection import Unreachable
 from toolcrib.sdk.app.context import AppContext
-from toolcrib.sdk.app.outgoing_messages import Place
+from toolcrib.sdk.app.outgoing_messages import SessionAddress
 from toolcrib.sdk.app.requests import StopRequest, ToolRequest, read_settings, read_tool, read_webhook
 from toolcrib.sdk.app.session import AppSession
-from toolcrib.sdk.app.session_table import NotRunning, Sessions
+from toolcrib.sdk.app.session_table import NotRunning, SessionTable
 from toolcrib.sdk.app.tool_responses import answered
-from toolcrib.sdk.app.tool_table import Toolbox
+from toolcrib.sdk.app.tool_table import ToolTable
 
 log = logging.getLogger(__name__)
 
 _DONE = json_reply({"status": "success"})
 
 
-class Reception:
+class RequestHandlers:
     """Lets in what the gate lets in, and hands it on."""
 
     def __init__(
-        self, package: str, *, gate: Gate, toolbox: Toolbox, sessions: Sessions, clock: Callable[[], float]
+        self,
+        package: str,
+        *,
+        gate: GatewayAuthentication,
+        toolbox: ToolTable,
+        sessions: SessionTable,
+        clock: Callable[[], float],
     ) -> None:
         self._package, self._clock = package, clock
         self._gate, self._toolbox, self._sessions = gate, toolbox, sessions
 
-    def doors(self) -> dict[tuple[str, str], Door]:
+    def doors(self) -> dict[tuple[str, str], RouteHandler]:
         """Name every address."""
         return {
             ("POST", "/tool"): self._tool,
@@ -40,7 +46,7 @@ class Reception:
             ("GET", "/health"): self._health,
         }
 
-    async def _tool(self, headers: Headers, body: bytes) -> Reply:
+    async def _tool(self, headers: Headers, body: bytes) -> AppResponse:
         signed = self._gate.check(headers, body)
         request = read_tool(body)
         self._gate.match(signed, user=request.user, tool=request.name)
@@ -49,7 +55,7 @@ class Reception:
             raise Refused("TOOL_NOT_FOUND", f"this app has no tool {request.name[:200]!r}")
         session = await self._sessions.ready(request.user)
         context = self._context(request, session)
-        return Reply(200, await answered(partial(work, request.arguments, context), request.name))
+        return AppResponse(200, await answered(partial(work, request.arguments, context), request.name))
 
     def _context(self, request: ToolRequest, session: AppSession | None) -> AppContext:
         spoken = request.language or (session.language if session is not None else None)
@@ -64,7 +70,7 @@ class Reception:
             _tell=_report(session, request.call_id),
         )
 
-    async def _webhook(self, headers: Headers, body: bytes) -> Reply:
+    async def _webhook(self, headers: Headers, body: bytes) -> AppResponse:
         signed = self._gate.check(headers, body) if self._gate.signed else None
         try:
             asked = read_webhook(body)
@@ -78,7 +84,7 @@ class Reception:
             return _DONE
         return await self._begun(asked)
 
-    async def _begun(self, place: Place) -> Reply:
+    async def _begun(self, place: SessionAddress) -> AppResponse:
         if not self._gate.leads_home(place.url):
             return _trouble(400, "the WebSocket's address is not one of this app's gateway")
         try:
@@ -90,7 +96,7 @@ class Reception:
             return _trouble(500, "the app failed to begin a session; its log says how")
         return _DONE
 
-    async def _settings(self, headers: Headers, body: bytes) -> Reply:
+    async def _settings(self, headers: Headers, body: bytes) -> AppResponse:
         signed = self._gate.check(headers, body)
         asked = read_settings(body)
         self._gate.match(signed, user=asked.user)
@@ -99,7 +105,7 @@ class Reception:
             session.settings.take(asked.settings)
         return _DONE
 
-    async def _health(self, headers: Headers, body: bytes) -> Reply:
+    async def _health(self, headers: Headers, body: bytes) -> AppResponse:
         return json_reply({"status": "healthy", "app": self._package, "activeSessions": len(self._sessions)})
 
 
@@ -113,5 +119,5 @@ def _report(session: AppSession | None, call_id: str) -> Report | None:
     return tell
 
 
-def _trouble(status: int, message: str) -> Reply:
+def _trouble(status: int, message: str) -> AppResponse:
     return json_reply({"status": "error", "message": message}, status)

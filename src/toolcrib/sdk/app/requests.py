@@ -11,7 +11,7 @@ from toolcrib.errors import Refused
 from toolcrib.model import Json, JsonObject
 from toolcrib.schemas.bounds import DEPTH, too_deep
 from toolcrib.sdk.app.asgi import BODY_BYTES
-from toolcrib.sdk.app.outgoing_messages import Place
+from toolcrib.sdk.app.outgoing_messages import SessionAddress
 
 _ADDRESSES = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
 """The name it has, and the one it had before."""
@@ -66,7 +66,7 @@ def read_tool(body: bytes) -> ToolRequest:
     )
 
 
-def read_webhook(body: bytes) -> Place | StopRequest | None:
+def read_webhook(body: bytes) -> SessionAddress | StopRequest | None:
     """Read what a session is to do; None where that is nothing we know."""
     given = _object(body)
     kind = given.get("type")
@@ -74,7 +74,7 @@ def read_webhook(body: bytes) -> Place | StopRequest | None:
         url = next((given[name] for name in _ADDRESSES if given.get(name)), None)
         if not isinstance(url, str):
             raise _wrong(_ADDRESSES[0], "must be the address of a WebSocket")
-        return Place(user=_text(given, "userId"), session=_text(given, "sessionId"), url=url)
+        return SessionAddress(user=_text(given, "userId"), session=_text(given, "sessionId"), url=url)
     if kind == STOP_REQUEST:
         reason = _optional(given, "reason") or "unknown"
         return StopRequest(

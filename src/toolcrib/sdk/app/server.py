@@ -8,15 +8,15 @@ from typing import Any, ParamSpec, TypeVar, overload
 import anyio
 
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.asgi import Doors, Receive, Scope, Send
-from toolcrib.sdk.app.authentication import Gate
+from toolcrib.sdk.app.asgi import AppRoutes, Receive, Scope, Send
+from toolcrib.sdk.app.authentication import GatewayAuthentication
 from toolcrib.sdk.app.connection import PAUSES
-from toolcrib.sdk.app.outgoing_messages import Badge
-from toolcrib.sdk.app.request_handlers import Reception
+from toolcrib.sdk.app.outgoing_messages import AppCredentials
+from toolcrib.sdk.app.request_handlers import RequestHandlers
 from toolcrib.sdk.app.session import AppSession
-from toolcrib.sdk.app.session_table import Hooks, OnSession, OnStop, OnTranscription, Sessions
-from toolcrib.sdk.app.tool_table import Toolbox
-from toolcrib.sdk.app_tools import AppCategory, HandledTool, Phrases, extensions_of
+from toolcrib.sdk.app.session_table import Hooks, OnSession, OnStop, OnTranscription, SessionTable
+from toolcrib.sdk.app.tool_table import ToolTable
+from toolcrib.sdk.app_tools import AppCategory, AppToolDefinition, Phrases, extensions_of
 from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool
 from toolcrib.sdk.options import Options
 
@@ -25,7 +25,7 @@ HOST, PORT = "127.0.0.1", 7010
 P = ParamSpec("P")
 R = TypeVar("R")
 Hook = TypeVar("Hook", bound=Callable[..., Any])
-AnyToolOfAnApp = TypeVar("AnyToolOfAnApp", HandledTool, AnyTool)
+AnyToolOfAnApp = TypeVar("AnyToolOfAnApp", AppToolDefinition, AnyTool)
 
 
 class AppServer:
@@ -50,13 +50,15 @@ class AppServer:
                 "an app has a package and an API key: the gateway gives the key when it is added"
             )
         self.package = package
-        self._toolbox, self._hooks = Toolbox(), Hooks()
-        self._sessions = Sessions(
-            Badge(package=package, key=api_key), self._hooks, clock=clock, pauses=reconnect
+        self._toolbox, self._hooks = ToolTable(), Hooks()
+        self._sessions = SessionTable(
+            AppCredentials(package=package, key=api_key), self._hooks, clock=clock, pauses=reconnect
         )
-        gate = Gate(api_key, gateway=gateway, signed=signed, clock=clock)
-        reception = Reception(package, gate=gate, toolbox=self._toolbox, sessions=self._sessions, clock=clock)
-        self._doors = Doors(reception.doors())
+        gate = GatewayAuthentication(api_key, gateway=gateway, signed=signed, clock=clock)
+        reception = RequestHandlers(
+            package, gate=gate, toolbox=self._toolbox, sessions=self._sessions, clock=clock
+        )
+        self._doors = AppRoutes(reception.doors())
 
     def __repr__(self) -> str:
         return f"<AppServer {self.package}>"

@@ -13,12 +13,12 @@ from toolcrib.apps.hardware import device as device_of
 from toolcrib.model import Device, Json, JsonObject, Progress
 from toolcrib.sdk.app.audio import Audio
 from toolcrib.sdk.app.connection import PAUSES
-from toolcrib.sdk.app.handler_queue import Errands
+from toolcrib.sdk.app.handler_queue import HandlerQueue
 from toolcrib.sdk.app.layouts import Layouts
-from toolcrib.sdk.app.outgoing_messages import Badge, Place, Wire
+from toolcrib.sdk.app.outgoing_messages import AppCredentials, OutgoingMessages, SessionAddress
 from toolcrib.sdk.app.stored_texts import Storage
-from toolcrib.sdk.app.transcriptions import Events
-from toolcrib.sdk.app.user_settings import Settings
+from toolcrib.sdk.app.transcriptions import TranscriptionEvents
+from toolcrib.sdk.app.user_settings import UserSettings
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +28,15 @@ class AppSession:
 
     def __init__(
         self,
-        place: Place,
-        badge: Badge,
+        place: SessionAddress,
+        badge: AppCredentials,
         *,
         changed: Callable[["AppSession"], None],
         clock: Callable[[], float] = time,
         pauses: Sequence[float] = PAUSES,
     ) -> None:
-        self._wire = Wire(place, badge, take=self._take, clock=clock, pauses=pauses)
-        self._errands = Errands()
+        self._wire = OutgoingMessages(place, badge, take=self._take, clock=clock, pauses=pauses)
+        self._errands = HandlerQueue()
         self._changed = partial(changed, self)
         self._turn = anyio.Lock()
         self._subscribed: list[str] = []
@@ -48,8 +48,8 @@ class AppSession:
         """What the user wears; None where nothing is connected."""
         self.layouts = Layouts(self._wire)
         self.audio = Audio(self._wire, place.gateway)
-        self.events = Events(self._errands, self._changed)
-        self.settings = Settings(self._errands)
+        self.events = TranscriptionEvents(self._errands, self._changed)
+        self.settings = UserSettings(self._errands)
         self.storage = Storage(place, badge)
         self.starting = anyio.CancelScope()
         """What `on_session` does is done in here, and given up where the session ends before."""

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from toolcrib.sdk.app.connection import SessionEnded, Unreachable
 from toolcrib.sdk.app.handler_queue import finished
-from toolcrib.sdk.app.outgoing_messages import Badge, Place
+from toolcrib.sdk.app.outgoing_messages import AppCredentials, SessionAddress
 from toolcrib.sdk.app.session import AppSession
 from toolcrib.sdk.app.transcriptions import Transcription
 
@@ -42,11 +42,11 @@ class Hooks:
     )
 
 
-class Sessions:
+class SessionTable:
     """Keeps each session in a task of its own, for as long as `running` is open."""
 
     def __init__(
-        self, badge: Badge, hooks: Hooks, *, clock: Callable[[], float], pauses: Sequence[float]
+        self, badge: AppCredentials, hooks: Hooks, *, clock: Callable[[], float], pauses: Sequence[float]
     ) -> None:
         self._badge, self._hooks, self._clock, self._pauses = badge, hooks, clock, pauses
         self._by_user: dict[str, AppSession] = {}
@@ -81,7 +81,7 @@ class Sessions:
                 await session.started.wait()
         return session
 
-    async def begin(self, place: Place) -> None:
+    async def begin(self, place: SessionAddress) -> None:
         """Open a session in the place of the user's last one, and have the app get ready for it.
 
         Raises Unreachable where the gateway cannot be reached, and what `on_session` raises.
@@ -121,7 +121,7 @@ class Sessions:
         """Sessions of one user begin one after the other."""
         return self._turns.setdefault(user, anyio.Lock())
 
-    async def _connected(self, place: Place) -> AppSession:
+    async def _connected(self, place: SessionAddress) -> AppSession:
         tasks = self._tasks
         if tasks is None:
             said = "the app is not running: serve it with app.run, or where ASGI's lifespan is spoken"

@@ -7,7 +7,7 @@ import anyio
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.outgoing_messages import Badge, Place
+from toolcrib.sdk.app.outgoing_messages import AppCredentials, SessionAddress
 
 if TYPE_CHECKING:
     from toolcrib.egress.client import Client
@@ -26,7 +26,7 @@ class StorageError(Exception):
 class Storage:
     """Every call asks the gateway, so that what several processes of an app keep is one."""
 
-    def __init__(self, place: Place, badge: Badge) -> None:
+    def __init__(self, place: SessionAddress, badge: AppCredentials) -> None:
         self._address = f"{place.gateway}{_PATH}{quote(place.user, safe='')}"
         self._authority = f"Bearer {badge.package}:{badge.key}"
         self._client: Client | None = None
@@ -66,7 +66,7 @@ class Storage:
         # Late, because only apps that keep something need them.
         from yarl import URL
 
-        from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+        from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 
         url = URL(self._address + path, encoded=True)
         said = None if body is None else orjson.dumps(body)
@@ -75,7 +75,7 @@ class Storage:
                 status, answer = await self._sent(method, url, said)
         except TimeoutError:
             raise StorageError(f"the gateway did not answer within {_SECONDS:g} s") from None
-        except (NoConnection, HungUp, NotHttp) as error:
+        except (NoConnection, ConnectionClosed, NotHttp) as error:
             raise StorageError(f"the gateway cannot be asked: {error}") from error
         if status >= 300:
             raise StorageError(f"the gateway refused: {_reason(answer)} (status {status})")

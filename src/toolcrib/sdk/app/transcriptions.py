@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from toolcrib.apps.messages import TRANSCRIPTION
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.handler_queue import Errands
+from toolcrib.sdk.app.handler_queue import HandlerQueue
 
 _UNKNOWN = "auto"
 """What a gateway says that was not told the language."""
@@ -31,10 +31,10 @@ class Transcription:
 Hearer = Callable[[Transcription], Any]
 
 
-class Events:
+class TranscriptionEvents:
     """Who wants to hear what. Handlers are called one after the other, sync or async."""
 
-    def __init__(self, errands: Errands, changed: Callable[[], None]) -> None:
+    def __init__(self, errands: HandlerQueue, changed: Callable[[], None]) -> None:
         self._errands, self._changed = errands, changed
         self._hearers: list[tuple[Hearer, str | None]] = []
 

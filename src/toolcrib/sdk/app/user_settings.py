@@ -6,16 +6,16 @@ from typing import Any, cast
 
 from toolcrib.apps.messages import settings_of
 from toolcrib.model import Json
-from toolcrib.sdk.app.handler_queue import Errands
+from toolcrib.sdk.app.handler_queue import HandlerQueue
 
 Watcher = Callable[[dict[str, Any]], Any]
 """Told what has changed: the new values by key; None for what is not set any more."""
 
 
-class Settings:
+class UserSettings:
     """The settings as they are now. The gateway tells when they change."""
 
-    def __init__(self, errands: Errands) -> None:
+    def __init__(self, errands: HandlerQueue) -> None:
         self._errands = errands
         self._values: dict[str, Any] = {}
         self._watchers: list[Watcher] = []

@@ -11,11 +11,11 @@ import orjson
 
 from toolcrib import hints
 from toolcrib.apps.error_text import complaint, part, words
-from toolcrib.egress.json_post import Forbidden, Reply, TooLarge
+from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge, UrlForbidden
 from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable, problem
 from toolcrib.model import Hints, Json, JsonObject, Problem, Result, Tool, Voice
-from toolcrib.schemas.json_parsing import BadJson, parse
+from toolcrib.schemas.json_parsing import InvalidJson, parse
 
 MOST_FOLLOW_UPS = 32
 
@@ -28,7 +28,7 @@ _SAFE = "it is safe to try again"
 _BLANK = Result()
 
 
-def result_of(reply: Reply, tool: Tool) -> Result:
+def result_of(reply: PostResponse, tool: Tool) -> Result:
     """Read the answer to a call; raise what keeps it from being one."""
     if reply.status >= 300:
         raise _status(reply, tool)
@@ -46,14 +46,14 @@ def result_of(reply: Reply, tool: Tool) -> Result:
 
 def error_of(error: Exception, tool: Tool) -> ToolcribError:
     """Say what a fault on the way means for the call it spoiled."""
-    if isinstance(error, Forbidden):
+    if isinstance(error, UrlForbidden):
         message = (
             f"{tool.source} is registered at an address that may not be used; it needs another publicUrl"
         )
         return Unavailable("APP_NOT_AVAILABLE", message, stage="webhook", retryable=False)
     if isinstance(error, NoConnection):
         return Unavailable("NETWORK_ERROR", f"{tool.source} cannot be reached: {error}; nothing was sent")
-    if isinstance(error, TooLarge):
+    if isinstance(error, PostResponseTooLarge):
         return Broken("RESULT_TOO_LARGE", f"{tool.name}: {error}; ask for less")
     if _is_safe(tool):
         return Lost("NETWORK_ERROR", f"{tool.source} broke off during the call; {_SAFE}")
@@ -63,12 +63,12 @@ def error_of(error: Exception, tool: Tool) -> ToolcribError:
 # Answers
 
 
-def _object(reply: Reply, tool: Tool) -> JsonObject:
+def _object(reply: PostResponse, tool: Tool) -> JsonObject:
     if not reply.body.strip():
         raise _broken(tool, "it is empty")
     try:
         value = parse(reply.body)
-    except BadJson as fault:
+    except InvalidJson as fault:
         is_page = reply.content_type == "text/html" or reply.body.lstrip().startswith(b"<")
         raise _broken(tool, "it is a page of HTML, not JSON" if is_page else f"it {fault}") from None
     if type(value) is not dict:
@@ -79,25 +79,25 @@ def _object(reply: Reply, tool: Tool) -> JsonObject:
 def _succeeded(said: JsonObject) -> Result:
     """The data is what a program reads, the content what a model reads; most apps give one of them."""
     content, data, message = said.get("content"), said.get("data"), words(said.get("message"))
-    blank = _BLANK.but(message=message, voice=_voice(said), hints=_hints(said))
+    blank = _BLANK.replace(message=message, voice=_voice(said), hints=_hints(said))
     if content is None:
         content, data = (data, None) if data is not None else (message, None)
     if data is None or data == content:
-        return blank.but(data=content, structured=type(content) is not str)
+        return blank.replace(data=content, structured=type(content) is not str)
     text = content if isinstance(content, str) else orjson.dumps(content).decode()
-    return blank.but(data=data, content=({"type": "text", "text": text},) if text else ())
+    return blank.replace(data=data, content=({"type": "text", "text": text},) if text else ())
 
 
 def _replied(reply: Json) -> Result:
     if isinstance(reply, str) and reply in _IN_CHARGE:
-        return _BLANK.but(data=_IT_ANSWERS, structured=False, voice=Voice(suppress=True))
+        return _BLANK.replace(data=_IT_ANSWERS, structured=False, voice=Voice(suppress=True))
     if reply is None:
-        return _BLANK.but(data="", structured=False)
-    return _BLANK.but(data=reply, structured=type(reply) is not str)
+        return _BLANK.replace(data="", structured=False)
+    return _BLANK.replace(data=reply, structured=type(reply) is not str)
 
 
 def _failed(said: JsonObject) -> Result:
-    return _BLANK.but(problem=_problem(said), voice=_voice(said), hints=_hints(said))
+    return _BLANK.replace(problem=_problem(said), voice=_voice(said), hints=_hints(said))
 
 
 def _problem(said: JsonObject) -> Problem:
@@ -131,14 +131,14 @@ def _hints(said: JsonObject) -> Hints | None:
 # Errors
 
 
-def _status(reply: Reply, tool: Tool) -> ToolcribError:
+def _status(reply: PostResponse, tool: Tool) -> ToolcribError:
     status = reply.status
     if status < 400:
         why = "it redirects elsewhere, and redirects are not followed; its publicUrl must be where it is"
         return Unavailable("HTTP_ERROR", f"{tool.source}: {why} (HTTP {status})", retryable=False)
     try:
         value = parse(reply.body)
-    except BadJson:
+    except InvalidJson:
         value = None
     why, code = complaint(cast("JsonObject", value)) if type(value) is dict else ("", None)
     message = f"{tool.source}: {why or 'the app did not answer properly'} (HTTP {status})"

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import anyio
 
 from toolcrib.apps.definition import tool_faults, tool_of
-from toolcrib.egress.json_post import Post, Reply, TooLarge
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp
+from toolcrib.egress.json_post import JsonPoster, PostResponse, PostResponseTooLarge
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
-from toolcrib.interfaces import Link, Offer, Withheld
+from toolcrib.interfaces import Offer, SourceLink, Withheld
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import APPS, Call, Family, Result, Tool
 from toolcrib.sources.apps.call_results import error_of, result_of
@@ -23,7 +23,7 @@ _ALONE = "tools[0]"
 _MASK = b"[redacted]"
 
 
-class Following(Protocol):
+class ProgressRelay(Protocol):
     """Who hears what apps say over their sockets."""
 
     def following(self, call: Call) -> AbstractContextManager[object]:
@@ -51,8 +51,8 @@ class AppSource:
     def __init__(
         self,
         read: Callable[[], Awaitable[Sequence[AppRecord]]],
-        sessions: Following,
-        post: Post,
+        sessions: ProgressRelay,
+        post: JsonPoster,
         *,
         timeout: float = 30.0,
         most_bytes: int = _MOST_BYTES,
@@ -62,12 +62,12 @@ class AppSource:
         self._read, self._sessions, self._post = read, sessions, post
         self._most_bytes, self._clock = most_bytes, clock
         self._apps: dict[str, _App] = {}
-        self._link: Link | None = None
+        self._link: SourceLink | None = None
         self._turn = anyio.Lock()
         self._asked = self._served = 0
         """How often anybody wanted the apps read again, and up to which wish they have been."""
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         """Offer the tools of all apps, then wait to be cancelled."""
         self._link = link
         try:
@@ -109,7 +109,7 @@ class AppSource:
                 reply = await self._post.send(
                     app.url, body, headers, most_bytes=self._most_bytes, giver=app.record.url_giver
                 )
-            except (NoConnection, HungUp, NotHttp, TooLarge) as error:
+            except (NoConnection, ConnectionClosed, NotHttp, PostResponseTooLarge) as error:
                 raise error_of(error, call.tool) from error
         return result_of(_discreet(reply, app.record.digest), call.tool)
 
@@ -168,7 +168,7 @@ def _is_sound(tool: Tool) -> bool:
     return all(isinstance(value, kind) for value, kind in given)
 
 
-def _discreet(reply: Reply, digest: str | None) -> Reply:
+def _discreet(reply: PostResponse, digest: str | None) -> PostResponse:
     """Take out of an answer what an app was shown: whoever has it can ask the app for anybody."""
     if digest is None or (shown := digest.encode()) not in reply.body:
         return reply

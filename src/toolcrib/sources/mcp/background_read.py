@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection_tasks import Background
-from toolcrib.sources.mcp.errors import Cut, Fault, Unsent
-from toolcrib.sources.mcp.server_messages import Hearing
+from toolcrib.sources.mcp.connection_tasks import ConnectionTasks
+from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
+from toolcrib.sources.mcp.server_messages import RequestMessages
 
 MOST_READ = 256
 """How many answers may be read at once."""
@@ -16,12 +16,14 @@ MOST_READ = 256
 Read = Callable[[], Awaitable[JsonObject]]
 
 
-async def aside(jobs: Background, read: Read, hearing: Hearing, over: Callable[[], None]) -> JsonObject:
+async def aside(
+    jobs: ConnectionTasks, read: Read, hearing: RequestMessages, over: Callable[[], None]
+) -> JsonObject:
     """Return what `read` does; pass on what comes for this request until then. `over` closes the hearing."""
     answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
     scope = anyio.CancelScope()
     if not jobs.start(_read, read, answer, scope, over, most=MOST_READ):
-        raise Unsent("too many requests are under way already")
+        raise NotSent("too many requests are under way already")
     try:
         return await hearing.listen(answer)
     finally:
@@ -33,15 +35,15 @@ async def aside(jobs: Background, read: Read, hearing: Hearing, over: Callable[[
 async def _read(
     read: Read, answer: "asyncio.Future[JsonObject]", scope: anyio.CancelScope, over: Callable[[], None]
 ) -> None:
-    found: JsonObject | Fault = Cut("the connection to the server was closed")
+    found: JsonObject | ServerError = ConnectionLost("the connection to the server was closed")
     try:
         with scope:
             found = await read()
-    except Fault as fault:
+    except ServerError as fault:
         found = fault
     finally:
         if not answer.done():
-            if isinstance(found, Fault):
+            if isinstance(found, ServerError):
                 answer.set_exception(found)
             else:
                 answer.set_result(found)

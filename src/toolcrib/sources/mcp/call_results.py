@@ -7,7 +7,15 @@ import orjson
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
 from toolcrib.model import Ask, Json, JsonObject, Result, Tool
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    ResponseTooLarge,
+    ServerError,
+)
 from toolcrib.sources.mcp.jsonrpc import parse
 from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION, unfit
 from toolcrib.sources.mcp.request_callbacks import redacted
@@ -39,13 +47,13 @@ def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = 
         return asked
     blocks = _blocks(answer, tool)
     said, data = answer.get("_meta"), answer.get("structuredContent")
-    blank = _BLANK if said is None else _BLANK.but(meta=answered(said), hints=hinted(said))
+    blank = _BLANK if said is None else _BLANK.replace(meta=answered(said), hints=hinted(said))
     if answer.get("isError"):
         fault = problem("TOOL_FAILED", _complaint(blocks))
-        return blank.but(problem=fault, data=data, content=blocks)
+        return blank.replace(problem=fault, data=data, content=blocks)
     if data is not None:
-        return blank.but(data=data, content=blocks)
-    return blank.but(data=_data(blocks), content=blocks, structured=False)
+        return blank.replace(data=data, content=blocks)
+    return blank.replace(data=_data(blocks), content=blocks, structured=False)
 
 
 def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
@@ -54,7 +62,7 @@ def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = Non
     if asked is not None:
         return asked
     kept = {key: value for key, value in answer.items() if key not in _PROTOCOLS}
-    return _BLANK.but(data=carried(kept))
+    return _BLANK.replace(data=carried(kept))
 
 
 def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
@@ -73,7 +81,7 @@ def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> R
     if len(questions) > MOST_QUESTIONS or len(state) > LARGEST_STATE:
         raise _broken(tool, f"it asks more than {MOST_QUESTIONS} things, or has us keep too much for it")
     found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
-    return _BLANK.but(ask=Ask(questions=found, state=state), meta=answered(answer.get("_meta")))
+    return _BLANK.replace(ask=Ask(questions=found, state=state), meta=answered(answer.get("_meta")))
 
 
 def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
@@ -126,7 +134,7 @@ def _spoken(text: str) -> Json:
         return text
     try:
         return parse(text.encode())
-    except Garbled:
+    except InvalidResponse:
         return text
 
 
@@ -144,23 +152,23 @@ def _broken(tool: Tool, how: str) -> Broken:
     return Broken("CONTRACT_VIOLATION", f"the answer of {tool.name} cannot be used: {how}")
 
 
-def error_of(fault: Fault, tool: Tool, redact: Callable[[str], str] = str) -> ToolcribError:
+def error_of(fault: ServerError, tool: Tool, redact: Callable[[str], str] = str) -> ToolcribError:
     """Say what a fault on the way means for the call it spoiled."""
-    if isinstance(fault, Cut):
+    if isinstance(fault, ConnectionLost):
         return _cut(tool)
     said = f"{tool.source}: {shortened(redact(str(fault)))}"
-    if isinstance(fault, Refusal):
+    if isinstance(fault, JsonRpcError):
         return _refused(fault, redact)
-    if isinstance(fault, Unsent):
+    if isinstance(fault, NotSent):
         return Unavailable("NETWORK_ERROR", said)
-    if isinstance(fault, Status):
+    if isinstance(fault, HttpStatusError):
         return _status(fault.status, tool, said)
-    if isinstance(fault, TooLarge):
+    if isinstance(fault, ResponseTooLarge):
         return Broken("RESULT_TOO_LARGE", said)
     return Broken("CONTRACT_VIOLATION", said)
 
 
-def _refused(refusal: Refusal, redact: Callable[[str], str]) -> Failed:
+def _refused(refusal: JsonRpcError, redact: Callable[[str], str]) -> Failed:
     """Keep all that a server said, so that a caller who speaks its language can be told the same."""
     message = shortened(redact(str(refusal))) or _SILENT
     details: dict[str, Any] = {"code": refusal.code, "message": message}

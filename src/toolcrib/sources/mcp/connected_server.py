@@ -7,20 +7,20 @@ from typing import Any
 
 import anyio
 
-from toolcrib.catalog import DOORS, FOLLOW, GET, GET_COMPLETE, READ, READ_COMPLETE, Examined, examine
+from toolcrib.catalog import DOORS, FOLLOW, GET, GET_COMPLETE, READ, READ_COMPLETE, ExaminedTool, examine
 from toolcrib.errors import Refused, ToolcribError
-from toolcrib.interfaces import Link, Offer
+from toolcrib.interfaces import Offer, SourceLink
 from toolcrib.model import Call, Result, Tool
 from toolcrib.sources.mcp.call_results import error_of
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.cooperative import Turns
-from toolcrib.sources.mcp.discovery import Listing, listing
+from toolcrib.sources.mcp.cooperative import CooperativeWork
+from toolcrib.sources.mcp.discovery import DiscoveredList, listing
 from toolcrib.sources.mcp.envelope import Prepared, prepared, prepared_raw
-from toolcrib.sources.mcp.errors import Fault
-from toolcrib.sources.mcp.handshake import Greeting
-from toolcrib.sources.mcp.resource_lists import PARTS, Holdings, Part
+from toolcrib.sources.mcp.errors import ServerError
+from toolcrib.sources.mcp.handshake import ServerIntroduction
+from toolcrib.sources.mcp.resource_lists import PARTS, Part, ResourceLists
 from toolcrib.sources.mcp.server_settings import McpSettings
-from toolcrib.sources.mcp.subscriptions import Following
+from toolcrib.sources.mcp.subscriptions import ServerSubscriptions
 from toolcrib.sources.mcp.tool_validation import offer
 
 log = logging.getLogger(__name__)
@@ -36,31 +36,31 @@ _METHODS = {
 }
 
 
-class Life:
+class ConnectedServer:
     """A connected server and what it has, as of the last lists. `before` is the run before this one."""
 
     def __init__(
         self,
         settings: McpSettings,
         connection: Connection,
-        greeting: Greeting,
-        link: Link,
-        before: "Life | None" = None,
+        greeting: ServerIntroduction,
+        link: SourceLink,
+        before: "ConnectedServer | None" = None,
     ) -> None:
         self.connection, self.greeting = connection, greeting
         self.calls: dict[str, Prepared] = {}
         """By canonical name: of tools, and of the doors to all else."""
-        self.following = Following(connection, greeting.era, link.updated)
+        self.following = ServerSubscriptions(connection, greeting.era, link.updated)
         self.behind: tuple[Part, ...] = ()
         """What could not be listed yet."""
         self._settings, self._link = settings, link
-        self.besides = Holdings(settings, connection, greeting, before and before.besides.materials)
+        self.besides = ResourceLists(settings, connection, greeting, before and before.besides.materials)
         self._doors = {
             f"{settings.id}:{local}": prepared_raw(self._door(local), method, greeting.era, settings.gateway)
             for local, method in _METHODS.items()
         }
         self._offer: Offer | None = None
-        self._examined: dict[str, Examined] = {}
+        self._examined: dict[str, ExaminedTool] = {}
         self._seal: bytes | None = None
         self._cut: str | None = None
         self._discovered, self._withheld = 0, 0
@@ -102,7 +102,7 @@ class Life:
     def _show(self, offered: Offer) -> None:
         self._link.up(replace(offered, materials=self.besides.materials))
 
-    async def _taken(self, found: Listing) -> tuple[Offer, dict[str, Prepared]]:
+    async def _taken(self, found: DiscoveredList) -> tuple[Offer, dict[str, Prepared]]:
         era, raw = self.greeting.era, found.entries
         greeting, own = self.greeting, self._settings.gateway
         judged = offer(
@@ -115,8 +115,8 @@ class Life:
         self._discovered, self._withheld = len(raw), len(judged.withheld)
         self._report(judged, found.cut)
         calls: dict[str, Prepared] = dict(self._doors)
-        examined: dict[str, Examined] = {}
-        turns = Turns()
+        examined: dict[str, ExaminedTool] = {}
+        turns = CooperativeWork()
         for tool in judged.tools:
             calls[tool.name] = prepared(tool, era, own)
             examined[tool.name] = examine(tool, self._examined.get(tool.name))
@@ -146,7 +146,7 @@ class Life:
             raise Refused("TOOL_NOT_FOUND", f"{tool.source} does not offer {tool.local} any more")
         try:
             await self.following.add(call.arguments["uri"])
-        except Fault as fault:
+        except ServerError as fault:
             raise error_of(fault, tool, self._settings.redact) from fault
         return Result(data={})
 

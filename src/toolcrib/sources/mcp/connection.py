@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 Era = Literal["modern", "legacy"]
 """`modern`: every request stands alone (2026-07-28). `legacy`: a handshake first (up to 2025-11-25)."""
@@ -42,7 +42,7 @@ class Connection(Protocol):
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: Ear | None = None,
+        ear: RequestCallbacks | None = None,
     ) -> JsonObject:
         """Send a request whose parameters are a JSON object already encoded; return its result.
 

@@ -10,18 +10,18 @@ from toolcrib.slots import DEFAULT_SHARE, part
 
 if TYPE_CHECKING:
     from toolcrib.model import Caller
-    from toolcrib.sources.mcp.owner_connection import Lane
+    from toolcrib.sources.mcp.owner_connection import OwnerConnection
 
 MAX_COPIES = 32
 """How many processes all servers together may have for such callers, unless the config says otherwise."""
 
 
-class LaneQuota:
+class ConnectionQuota:
     """The lanes that share one total. One caller may use half of it, and all of one key their share."""
 
     def __init__(self, total: int = MAX_COPIES, share: float = DEFAULT_SHARE) -> None:
         self.total, self.share = total, share
-        self._lanes: list[Lane] = []
+        self._lanes: list[OwnerConnection] = []
         self._changed = anyio.Event()
 
     def __len__(self) -> int:
@@ -39,11 +39,11 @@ class LaneQuota:
         of_key = sum(each.principal == caller.principal for each in busy)
         return own >= max(1, self.total // 2) or of_key >= part(self.total, self.share)
 
-    def add(self, lane: Lane) -> None:
+    def add(self, lane: OwnerConnection) -> None:
         """Count a lane, from the wish for it on."""
         self._lanes.append(lane)
 
-    def remove(self, lane: Lane) -> None:
+    def remove(self, lane: OwnerConnection) -> None:
         """Count it no more: nothing of it is left."""
         self._lanes.remove(lane)
         self.tell()

@@ -11,7 +11,7 @@ from toolcrib.background_tasks import background_tasks
 Args = TypeVarTuple("Args")
 
 
-class Background:
+class ConnectionTasks:
     """The jobs that are running. A job sees to its own faults; what it raises ends the connection."""
 
     def __init__(self, tasks: TaskGroup) -> None:
@@ -40,10 +40,10 @@ class Background:
 
 
 @asynccontextmanager
-async def background() -> AsyncGenerator[Background]:
+async def background() -> AsyncGenerator[ConnectionTasks]:
     """Run jobs for as long as the block lasts; what the block raises leaves as it is, not in a group."""
     async with background_tasks() as tasks:
-        jobs = Background(tasks)
+        jobs = ConnectionTasks(tasks)
         try:
             yield jobs
         finally:

@@ -8,7 +8,7 @@ TURN = 0.002
 """How long one piece of work may go on, in seconds."""
 
 
-class Turns:
+class CooperativeWork:
     """The time one piece of work has had."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ import orjson
 from toolcrib.model import Json
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.envelope import page
-from toolcrib.sources.mcp.errors import Garbled, Refusal
-from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError
+from toolcrib.sources.mcp.handshake import ServerIntroduction
 
 MOST_PAGES = 100
 MOST_LISTED = 2_000
@@ -21,7 +21,7 @@ _UNKNOWN_METHOD = -32601
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ListKind:
     """One list a server may have."""
 
     name: str
@@ -31,14 +31,14 @@ class Kind:
     """What the list is called in a page of it."""
 
 
-TOOLS = Kind("tools", "tools/list", "tools")
-RESOURCES = Kind("resources", "resources/list", "resources")
-TEMPLATES = Kind("resource templates", "resources/templates/list", "resourceTemplates")
-PROMPTS = Kind("prompts", "prompts/list", "prompts")
+TOOLS = ListKind("tools", "tools/list", "tools")
+RESOURCES = ListKind("resources", "resources/list", "resources")
+TEMPLATES = ListKind("resource templates", "resources/templates/list", "resourceTemplates")
+PROMPTS = ListKind("prompts", "prompts/list", "prompts")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DiscoveredList:
     """All a server listed, as it spelled it."""
 
     entries: tuple[Json, ...]
@@ -48,7 +48,9 @@ class Listing:
     """Why the list was not followed to its end, where it was not."""
 
 
-async def listing(connection: Connection, greeting: Greeting, kind: Kind = TOOLS) -> Listing:
+async def listing(
+    connection: Connection, greeting: ServerIntroduction, kind: ListKind = TOOLS
+) -> DiscoveredList:
     """Follow a list from page to page."""
     entries: list[Json] = []
     seal, size, cursor, cut = sha256(), 0, None, None
@@ -66,15 +68,15 @@ async def listing(connection: Connection, greeting: Greeting, kind: Kind = TOOLS
         seen.add(cursor)
     if len(entries) > MOST_LISTED:
         cut = f"it holds more than {MOST_LISTED:,} {kind.name}"
-    return Listing(tuple(entries[:MOST_LISTED]), seal.digest(), cut)
+    return DiscoveredList(tuple(entries[:MOST_LISTED]), seal.digest(), cut)
 
 
-async def first_page(connection: Connection, greeting: Greeting) -> None:
+async def first_page(connection: Connection, greeting: ServerIntroduction) -> None:
     """Ask for something real, and cheap."""
     await _page(connection, greeting, TOOLS, None)
 
 
-def _excess(kind: Kind, pages: int, entries: int, size: int, *, again: bool) -> str | None:
+def _excess(kind: ListKind, pages: int, entries: int, size: int, *, again: bool) -> str | None:
     if again:
         return "it leads back to a page that was read before"
     if pages >= MOST_PAGES:
@@ -85,16 +87,16 @@ def _excess(kind: Kind, pages: int, entries: int, size: int, *, again: bool) -> 
 
 
 async def _page(
-    connection: Connection, greeting: Greeting, kind: Kind, cursor: str | None
+    connection: Connection, greeting: ServerIntroduction, kind: ListKind, cursor: str | None
 ) -> tuple[list[Json], str | None]:
     try:
         answer = await connection.request(kind.method, page(greeting.era, cursor))
-    except Refusal as refusal:
+    except JsonRpcError as refusal:
         # Many a server that has resources knows nothing of templates, and says so in this way.
         if refusal.code == _UNKNOWN_METHOD and not (kind is TOOLS and greeting.has_tools):
             return [], None
         raise
     entries, after = answer.get(kind.key), answer.get("nextCursor")
     if not isinstance(entries, list):
-        raise Garbled(f"the server's list of {kind.name} is not a list")
+        raise InvalidResponse(f"the server's list of {kind.name} is not a list")
     return cast("list[Json]", entries), after if isinstance(after, str) and after else None

@@ -3,19 +3,19 @@
 from typing import Any
 
 
-class Fault(Exception):
+class ServerError(Exception):
     """Something went wrong on the way to a server or back. The message is fit for callers."""
 
 
-class Unsent(Fault):
+class NotSent(ServerError):
     """Nothing reached the server: it may be tried again, whatever the tool does."""
 
 
-class Cut(Fault):
+class ConnectionLost(ServerError):
     """The request was sent and its answer cannot come any more."""
 
 
-class Refusal(Fault):
+class JsonRpcError(ServerError):
     """The server answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -23,7 +23,7 @@ class Refusal(Fault):
         self.code, self.data = code, data
 
 
-class Status(Fault):
+class HttpStatusError(ServerError):
     """The server answered with an HTTP status that is no answer."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -31,9 +31,9 @@ class Status(Fault):
         self.status = status
 
 
-class TooLarge(Fault):
+class ResponseTooLarge(ServerError):
     """The answer is over the cap; the rest of it was not read."""
 
 
-class Garbled(Fault):
+class InvalidResponse(ServerError):
     """The answer is not what the protocol allows: not JSON, too deep, of the wrong shape."""

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from toolcrib.sources.mcp.connection import LARGEST
-from toolcrib.sources.mcp.errors import TooLarge
+from toolcrib.sources.mcp.errors import ResponseTooLarge
 from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
 
 _LONGEST_ID = 512
@@ -14,14 +14,14 @@ _END = (b"\n", b"\r")
 _BOM = b"\xef\xbb\xbf"
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One event: its type and its data. Data that came in several lines are joined by newlines."""
 
     type: str
     data: bytes
 
 
-class Events:
+class EventStreamParser:
     """One event stream, as the HTML standard defines it.
 
     `last_id` and `retry` are what the stream said last: where to go on after a break, and how many seconds
@@ -45,7 +45,7 @@ class Events:
         self._after_return = False
         self._first = True
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
         """Take the next bytes; return the events that are complete now. Raises TooLarge."""
         if self._after_return and data.startswith(b"\n"):
             data = data[1:]
@@ -55,7 +55,7 @@ class Events:
         self._after_return = data.endswith(b"\r")
         lines = data.splitlines()
         rest = b"" if data.endswith(_END) else lines.pop()
-        events: list[Event] = []
+        events: list[ServerSentEvent] = []
         for line in lines:
             self._grow(len(line))
             if self._line:
@@ -89,7 +89,7 @@ class Events:
     def _grow(self, size: int) -> None:
         self._size += size
         if self._size > self._largest:
-            raise TooLarge(f"the server sent an event of more than {self._largest >> 20} MiB")
+            raise ResponseTooLarge(f"the server sent an event of more than {self._largest >> 20} MiB")
 
     def _field(self, line: bytes) -> None:
         if self._first:
@@ -112,8 +112,8 @@ class Events:
         elif name == b"retry" and value.isdigit():
             self.retry = min(int(value[:9]) / 1000, _LONGEST_RETRY)
 
-    def _dispatched(self) -> Event | None:
+    def _dispatched(self) -> ServerSentEvent | None:
         data, kind = self._data, self._type
         self.idle += (self._size - len(data)) // BYTES_PER_MESSAGE
         self._data, self._type, self._size, self._fields, self._first = bytearray(), "", 0, 0, False
-        return Event(kind or "message", bytes(data[:-1])) if data else None
+        return ServerSentEvent(kind or "message", bytes(data[:-1])) if data else None

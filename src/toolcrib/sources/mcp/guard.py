@@ -35,7 +35,7 @@ _OUT_OF_MEMORY = b"12"
 """ENOMEM, ready to be written when there is no memory left to spell it."""
 
 
-class Guard:
+class ProcessGuard:
     """One server and everything that came out of it."""
 
     def __init__(self, control: int, wake: int, server: int, *, grace: float, adopts: bool) -> None:
@@ -277,7 +277,7 @@ def main(control: str, grace: str, locale: str, limits: str, program: str, *argu
         return 127
     _let_go()
     tell(end, f"pid {server}")
-    return Guard(end, wake, server, grace=float(grace), adopts=adopts).watch()
+    return ProcessGuard(end, wake, server, grace=float(grace), adopts=adopts).watch()
 
 
 if __name__ == "__main__":

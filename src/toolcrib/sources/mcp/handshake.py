@@ -10,7 +10,7 @@ from toolcrib.model import Json, JsonObject
 from toolcrib.model.gateways import gateway_id
 from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection, Era
 from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, RESERVED, initialize
-from toolcrib.sources.mcp.errors import Cut, Fault, Refusal, Status, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent, ServerError
 from toolcrib.sources.mcp.sanitize import visible
 
 PATIENCE = 3.0
@@ -21,7 +21,7 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Greeting:
+class ServerIntroduction:
     """How a server speaks, and what it said of itself."""
 
     era: Era
@@ -48,7 +48,7 @@ class Greeting:
     """Whether it says that it can be told which log messages are wanted."""
 
 
-class Greeter:
+class Handshake:
     """Greets one server, run after run. `only`: the one era its transport can carry."""
 
     def __init__(self, only: Era | None = None) -> None:
@@ -56,12 +56,12 @@ class Greeter:
         self._known: Era | None = only
         self._first: Era | None = only
 
-    async def greet(self, connection: Connection) -> Greeting:
+    async def greet(self, connection: Connection) -> ServerIntroduction:
         """Agree on an era and a revision; the connection speaks it from then on."""
         modern = self._first != "legacy"
         try:
             greeting = await (self._as_modern(connection) if modern else self._as_legacy(connection))
-        except Cut:
+        except ConnectionLost:
             # It may have died of a question it did not know, so the next run asks another one first.
             other: Era | None = "legacy" if modern else None
             self._first, self._known = self._known or other, self._only
@@ -69,14 +69,14 @@ class Greeter:
         self._known = self._first = greeting.era
         return greeting
 
-    async def _as_modern(self, connection: Connection) -> Greeting:
+    async def _as_modern(self, connection: Connection) -> ServerIntroduction:
         greeting = await _discover(connection, PATIENCE if self._known is None else None)
         return greeting or await self._as_legacy(connection)
 
-    async def _as_legacy(self, connection: Connection) -> Greeting:
+    async def _as_legacy(self, connection: Connection) -> ServerIntroduction:
         try:
             return await shake_hands(connection, initialize())
-        except (Refusal, Status):
+        except (JsonRpcError, HttpStatusError):
             # A modern server that was slow to start may have taken the question we gave up on for a choice.
             greeting = None if self._only == "legacy" else await _discover(connection, None)
             if greeting is None:
@@ -84,15 +84,15 @@ class Greeter:
             return greeting
 
 
-async def _discover(connection: Connection, within: float | None) -> Greeting | None:
+async def _discover(connection: Connection, within: float | None) -> ServerIntroduction | None:
     """Ask the modern way; None where the server does not speak so."""
     connection.speak("modern", MODERN)
     try:
         with anyio.fail_after(within):
             answer = await connection.request("server/discover", DISCOVER)
-    except (Unsent, Cut):
+    except (NotSent, ConnectionLost):
         raise
-    except (Fault, TimeoutError):
+    except (ServerError, TimeoutError):
         return None
     versions = answer.get("supportedVersions")
     if not isinstance(versions, list) or MODERN not in versions:
@@ -101,7 +101,7 @@ async def _discover(connection: Connection, within: float | None) -> Greeting | 
     return _greeting("modern", MODERN, answer, stamp)
 
 
-async def shake_hands(connection: Connection, params: bytes) -> Greeting:
+async def shake_hands(connection: Connection, params: bytes) -> ServerIntroduction:
     """Greet the legacy way, and say who we are and what we can be asked."""
     connection.speak("legacy", LEGACY)
     answer = await connection.request("initialize", params)
@@ -116,12 +116,12 @@ async def shake_hands(connection: Connection, params: bytes) -> Greeting:
     return _greeting("legacy", revision, answer, answer.get("serverInfo"))
 
 
-def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> Greeting:
+def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> ServerIntroduction:
     capabilities, server = _object(answer.get("capabilities")), _object(info)
     tools, resources, prompts = (
         _object(capabilities.get(name)) for name in ("tools", "resources", "prompts")
     )
-    return Greeting(
+    return ServerIntroduction(
         era=era,
         revision=revision,
         name=_text(server.get("name")),

@@ -12,16 +12,24 @@ from yarl import URL
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.lookup import Look
-from toolcrib.egress.response import HungUp, NoConnection, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.formats.mirrored_headers import header_value
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LARGEST
-from toolcrib.sources.mcp.cooperative import Turns
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Refusal, Status, TooLarge, Unsent
-from toolcrib.sources.mcp.event_stream import Event, Events
+from toolcrib.sources.mcp.cooperative import CooperativeWork
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    ResponseTooLarge,
+    ServerError,
+)
+from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
 from toolcrib.sources.mcp.jsonrpc import parse
 from toolcrib.sources.mcp.message_parsing import refusal
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
 from toolcrib.version import VERSION
 
 CONNECT_SECONDS = 3.0
@@ -55,7 +63,7 @@ async def session(
 ) -> AsyncGenerator[Client]:
     """Open a session for one server: no cookies, no proxies, no redirects; only connecting is timed."""
     if reason := egress.refusal(url):
-        raise Unsent(f"the server's URL is refused: {reason}")
+        raise NotSent(f"the server's URL is refused: {reason}")
     async with Client(
         URL(url), _merged(headers), egress, content_type=JSON, connect_seconds=CONNECT_SECONDS, look=look
     ) as opened:
@@ -84,33 +92,33 @@ async def send(
     try:
         return await session.send(method, url, headers, body)
     except NoConnection as error:
-        raise Unsent(f"the server cannot be reached: {error}") from error
+        raise NotSent(f"the server cannot be reached: {error}") from error
     except NotHttp as error:
-        raise Garbled("the server's answer is not HTTP") from error
+        raise InvalidResponse("the server's answer is not HTTP") from error
     except ValueError as error:
-        raise Unsent(
+        raise NotSent(
             "the request cannot be sent: a header or the URL holds what HTTP does not allow"
         ) from error
-    except HungUp as error:
-        raise Cut("the server closed the connection before it answered") from error
+    except ConnectionClosed as error:
+        raise ConnectionLost("the server closed the connection before it answered") from error
 
 
 async def piece(response: Response) -> bytes:
     """The next bytes of a body, or none at its end."""
     try:
         return await response.read()
-    except HungUp as error:
-        raise Cut("the server closed the connection in the middle of its answer") from error
+    except ConnectionClosed as error:
+        raise ConnectionLost("the server closed the connection in the middle of its answer") from error
     except NotHttp as error:
-        raise Garbled("the server's answer is not HTTP") from error
+        raise InvalidResponse("the server's answer is not HTTP") from error
 
 
-class Slices:
+class BodySlices:
     """A body in slices so small that no number of events in one can hold others up for long."""
 
     def __init__(self, response: Response) -> None:
         self._response, self._data, self._at = response, b"", 0
-        self._turns = Turns()
+        self._turns = CooperativeWork()
 
     async def next(self) -> bytes:
         """The next bytes, or none at the end; what was given before counts as taken."""
@@ -121,7 +129,9 @@ class Slices:
         return self._data[begin : self._at]
 
 
-def messages(found: Sequence[Event], events: Events, limit: UnaskedLimit) -> list[bytes]:
+def messages(
+    found: Sequence[ServerSentEvent], events: EventStreamParser, limit: NotificationLimit
+) -> list[bytes]:
     """Return the messages among events; comments and events of no use count as what is said unasked."""
     if events.idle:
         limit.charge(events.idle)
@@ -154,17 +164,17 @@ def check_coding(response: Response) -> None:
     """Refuse a compressed answer: we did not ask for one, and it may be a bomb."""
     coding = response.headers.get("Content-Encoding").strip().lower()
     if coding not in {"", "identity"}:
-        raise Garbled("the server compressed its answer though it was asked not to")
+        raise InvalidResponse("the server compressed its answer though it was asked not to")
 
 
-def status_fault(response: Response) -> Status:
+def status_fault(response: Response) -> HttpStatusError:
     """Say what an HTTP status that is no answer means."""
     status = response.status
     if 300 <= status < 400:
         message = "the server redirects elsewhere, and redirects are not followed; give the URL it leads to"
     else:
         message = _STATUS.get(status, "the server did not answer properly")
-    return Status(status, f"{message} (HTTP {status})")
+    return HttpStatusError(status, f"{message} (HTTP {status})")
 
 
 def _merged(headers: Mapping[str, str]) -> dict[str, str]:
@@ -174,8 +184,8 @@ def _merged(headers: Mapping[str, str]) -> dict[str, str]:
     return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **given, **_OURS}
 
 
-def _too_large(most: int) -> Fault:
-    return TooLarge(f"the server's answer is larger than {most >> 20} MiB")
+def _too_large(most: int) -> ServerError:
+    return ResponseTooLarge(f"the server's answer is larger than {most >> 20} MiB")
 
 
 async def drain(response: Response) -> None:
@@ -185,17 +195,17 @@ async def drain(response: Response) -> None:
         left -= len(data)
 
 
-def refusal_in(text: bytes) -> Refusal | None:
+def refusal_in(text: bytes) -> JsonRpcError | None:
     """The JSON-RPC error that an error page is, where it is one."""
     try:
         value = parse(text)
-    except Garbled:
+    except InvalidResponse:
         return None
     found = refusal(cast("JsonObject", value).get("error")) if type(value) is dict else None
-    return found if isinstance(found, Refusal) else None
+    return found if isinstance(found, JsonRpcError) else None
 
 
-def ends_session(status: int, text: bytes, said: Refusal | None) -> bool:
+def ends_session(status: int, text: bytes, said: JsonRpcError | None) -> bool:
     """Whether an error page says that the server does not know our session any more."""
     if status == 404:
         return True

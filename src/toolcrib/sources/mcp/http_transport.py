@@ -18,14 +18,14 @@ from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.background_read import aside
 from toolcrib.sources.mcp.connection import MODERN, Connection, Era, Heard
-from toolcrib.sources.mcp.connection_tasks import Background, background
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Unsent
-from toolcrib.sources.mcp.event_stream import Events
+from toolcrib.sources.mcp.connection_tasks import ConnectionTasks, background
+from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ServerError
+from toolcrib.sources.mcp.event_stream import EventStreamParser
 from toolcrib.sources.mcp.http_session import (
     ERROR_BYTES,
     JSON,
     STREAM,
-    Slices,
+    BodySlices,
     check_coding,
     drain,
     ends_session,
@@ -37,11 +37,11 @@ from toolcrib.sources.mcp.http_session import (
     status_fault,
     whole,
 )
-from toolcrib.sources.mcp.incoming_messages import Asked, Inbox, Outcome
+from toolcrib.sources.mcp.incoming_messages import IncomingMessages, Outcome, PendingRequest
 from toolcrib.sources.mcp.jsonrpc import encode_notification, encode_request, with_token
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
-from toolcrib.sources.mcp.request_callbacks import Ear
-from toolcrib.sources.mcp.server_messages import NOBODYS, Hearings
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.server_messages import NOBODYS, MessageRouter
 
 COURTESY_SECONDS = 2.0
 """How long a server may take over what we tell it only for its own sake: that we leave, that nobody waits."""
@@ -56,7 +56,7 @@ _PASSING = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Http:
+class HttpTransport:
     """A server behind a URL. `headers` are the operator's, sent with everything."""
 
     url: str
@@ -76,11 +76,11 @@ class Http:
 
 
 class _Connection:
-    def __init__(self, url: URL, opened: Client, heard: Heard, jobs: Background) -> None:
+    def __init__(self, url: URL, opened: Client, heard: Heard, jobs: ConnectionTasks) -> None:
         self._url, self._opened, self._jobs = url, opened, jobs
-        self._hearings = Hearings(self._answer, self._post)
-        self._limit = UnaskedLimit(self._lose)
-        self._inbox = Inbox(heard, self._hearings, self._limit)
+        self._hearings = MessageRouter(self._answer, self._post)
+        self._limit = NotificationLimit(self._lose)
+        self._inbox = IncomingMessages(heard, self._hearings, self._limit)
         self._era: Era = "modern"
         self._revision = MODERN
         self._session: str | None = None
@@ -102,10 +102,10 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: Ear | None = None,
+        ear: RequestCallbacks | None = None,
     ) -> JsonObject:
         self._last += 1
-        asked = Asked(self._last, method, self._era, ear)
+        asked = PendingRequest(self._last, method, self._era, ear)
         if method not in NOBODYS:
             self._limit.allow_for_call()
         if ear is not None and ear.report is not None:
@@ -125,7 +125,7 @@ class _Connection:
     async def notify(self, method: str, params: bytes) -> None:
         with self._open():
             return await self._post(encode_notification(method, params), method)
-        raise Cut(self._why)
+        raise ConnectionLost(self._why)
 
     async def hear(self) -> None:
         if self._era == "legacy" and not self._why:
@@ -151,25 +151,27 @@ class _Connection:
         self._opened.hang_up()
         if not kept:
             return
-        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
             (await send(self._opened, "DELETE", self._url, self._head(""))).close()
 
     # What goes out
 
-    async def _fetched(self, asked: Asked, head: Mapping[str, str], body: bytes) -> JsonObject:
+    async def _fetched(self, asked: PendingRequest, head: Mapping[str, str], body: bytes) -> JsonObject:
         """Send a request and read its answer, in this very task; `end` hangs up on it."""
         if self._why:
-            raise Unsent(self._why)
+            raise NotSent(self._why)
         try:
             response = await send(self._opened, "POST", self._url, head, body)
             return await self._answered(response, asked)
         except anyio.get_cancelled_exc_class():
             self._abandon(asked)
             raise
-        except Cut as cut:
-            raise (Cut(self._why) if self._why else cut) from cut.__cause__
+        except ConnectionLost as cut:
+            raise (ConnectionLost(self._why) if self._why else cut) from cut.__cause__
 
-    async def _listened(self, asked: Asked, ear: Ear, head: Mapping[str, str], body: bytes) -> JsonObject:
+    async def _listened(
+        self, asked: PendingRequest, ear: RequestCallbacks, head: Mapping[str, str], body: bytes
+    ) -> JsonObject:
         """The same, for a caller who is to hear what a legacy server says elsewhere than in its answer."""
         hearing, over = self._hearings.begin(asked.id, ear), partial(self._hearings.close, asked.id)
         try:
@@ -186,7 +188,7 @@ class _Connection:
     def _open(self) -> Generator[None]:
         """Go on for as long as the connection is not ended; where it is, the block is left early."""
         if self._why:
-            raise Unsent(self._why)
+            raise NotSent(self._why)
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
@@ -218,10 +220,10 @@ class _Connection:
 
     async def _tell(self, body: bytes) -> None:
         """Send a message that has no answer, for the server's sake only."""
-        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
             await self._post(body)
 
-    def _abandon(self, asked: Asked) -> None:
+    def _abandon(self, asked: PendingRequest) -> None:
         """Tell a legacy server that nobody waits any more; a modern one sees it, as the answer is closed."""
         if asked.era == "modern" or asked.method == "initialize" or self._why:
             return
@@ -234,7 +236,7 @@ class _Connection:
 
     # What comes back
 
-    async def _answered(self, response: Response, asked: Asked) -> JsonObject:
+    async def _answered(self, response: Response, asked: PendingRequest) -> JsonObject:
         try:
             await self._check(response)
             self._welcome(response, asked)
@@ -245,7 +247,7 @@ class _Connection:
             response.close()
             raise
         if found is None:
-            raise Garbled("the server's answer is not for the request it was sent")
+            raise InvalidResponse("the server's answer is not for the request it was sent")
         return _result(found)
 
     async def _check(self, response: Response) -> None:
@@ -254,9 +256,9 @@ class _Connection:
             raise await self._fault(response)
         check_coding(response)
         if response.content_type not in {JSON, STREAM}:
-            raise Garbled(f"the server answered with neither {JSON} nor {STREAM}")
+            raise InvalidResponse(f"the server answered with neither {JSON} nor {STREAM}")
 
-    def _welcome(self, response: Response, asked: Asked) -> None:
+    def _welcome(self, response: Response, asked: PendingRequest) -> None:
         """Keep the session that a handshake's answer may begin."""
         if asked.method != "initialize" or asked.era == "modern":
             return
@@ -265,21 +267,21 @@ class _Connection:
             return
         given = response.headers.get(_SESSION)
         if not _SESSION_ID.match(given):
-            raise Garbled("the server gave a session id that the protocol does not allow")
+            raise InvalidResponse("the server gave a session id that the protocol does not allow")
         self._session = given
 
-    async def _fault(self, response: Response) -> Fault:
+    async def _fault(self, response: Response) -> ServerError:
         """What an answer with an HTTP error means; where our session is gone, so is the connection."""
         if response.status < 400:
             return status_fault(response)
         text = b""
-        with suppress(Fault):
+        with suppress(ServerError):
             check_coding(response)
             text = await whole(response, ERROR_BYTES)
         said = refusal_in(text)
         if self._session is not None and ends_session(response.status, text, said):
             self._lose("the server ended our session")
-            return Unsent(self._why)
+            return NotSent(self._why)
         return said or status_fault(response)
 
     def _lose(self, why: str) -> None:
@@ -287,15 +289,15 @@ class _Connection:
         self._hearings.shut()
         self._gone.set()
 
-    async def _streamed(self, response: Response, asked: Asked) -> JsonObject:
+    async def _streamed(self, response: Response, asked: PendingRequest) -> JsonObject:
         """Read events until the answer is among them; a legacy server may break off and go on elsewhere."""
-        events, tries = Events(), 0
+        events, tries = EventStreamParser(), 0
         while True:
             reached = events.last_id
             try:
                 found = await self._read(response, events, asked)
-                ended = Cut("the server ended its answer before it gave a result")
-            except Cut as cut:
+                ended = ConnectionLost("the server ended its answer before it gave a result")
+            except ConnectionLost as cut:
                 found, ended = None, cut
             except BaseException:
                 response.close()
@@ -309,7 +311,7 @@ class _Connection:
                 raise ended
             response = await self._resumed(events, ended)
 
-    async def _resumed(self, events: Events, ended: Cut) -> Response:
+    async def _resumed(self, events: EventStreamParser, ended: ConnectionLost) -> Response:
         try:
             with self._open():
                 await anyio.sleep(events.pause(_PAUSE))
@@ -317,12 +319,12 @@ class _Connection:
                 if response.status == 200 and response.content_type == STREAM:
                     return response
                 response.close()
-        except Fault as fault:
+        except ServerError as fault:
             raise ended from fault
         raise ended
 
     async def _hear(self) -> None:
-        events, pause = Events(), _PAUSE
+        events, pause = EventStreamParser(), _PAUSE
         while not self._why:
             opened, reached = anyio.current_time(), events.last_id
             if not await self._listen(events):
@@ -332,11 +334,11 @@ class _Connection:
             await anyio.sleep(events.pause(pause, pause - _PAUSE))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _listen(self, events: Events) -> bool:
+    async def _listen(self, events: EventStreamParser) -> bool:
         """Hear one stream to its end; whether it makes sense to open another."""
         try:
             response = await self._get(events)
-        except Fault:
+        except ServerError:
             return True
         try:
             if response.status >= 400:
@@ -345,13 +347,13 @@ class _Connection:
             if response.status >= 300 or response.content_type != STREAM:
                 return False
             await self._read(response, events, None)
-        except Fault:
+        except ServerError:
             return True
         finally:
             response.close()
         return True
 
-    async def _get(self, events: Events) -> Response:
+    async def _get(self, events: EventStreamParser) -> Response:
         events.restart()
         head = {**self._head(""), "Accept": STREAM}
         if events.last_id:
@@ -359,13 +361,15 @@ class _Connection:
         response = await send(self._opened, "GET", self._url, head)
         try:
             check_coding(response)
-        except Garbled:
+        except InvalidResponse:
             response.close()
             raise
         return response
 
-    async def _read(self, response: Response, events: Events, asked: Asked | None) -> Outcome:
-        slices = Slices(response)
+    async def _read(
+        self, response: Response, events: EventStreamParser, asked: PendingRequest | None
+    ) -> Outcome:
+        slices = BodySlices(response)
         while data := await slices.next():
             for message in messages(events.feed(data), events, self._limit):
                 found = await self._inbox.take(message, asked)
@@ -374,7 +378,7 @@ class _Connection:
             if self._limit.over:
                 await self._limit.throttle()
                 if self._why:
-                    raise Cut(self._why)
+                    raise ConnectionLost(self._why)
         return None
 
     def _let_go(self, response: Response) -> None:
@@ -385,13 +389,13 @@ class _Connection:
 
 async def _finish(response: Response) -> None:
     try:
-        with anyio.move_on_after(COURTESY_SECONDS), suppress(Fault):
+        with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
             await drain(response)
     finally:
         response.close()
 
 
-def _result(found: JsonObject | Fault) -> JsonObject:
-    if isinstance(found, Fault):
+def _result(found: JsonObject | ServerError) -> JsonObject:
+    if isinstance(found, ServerError):
         raise found
     return found

@@ -5,26 +5,26 @@ from typing import cast
 
 from toolcrib.model import Json, JsonObject
 from toolcrib.sources.mcp.connection import Era, Heard
-from toolcrib.sources.mcp.errors import Fault, Garbled, Refusal
+from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError, ServerError
 from toolcrib.sources.mcp.jsonrpc import ENDS, guess_id, parse
 from toolcrib.sources.mcp.message_parsing import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
-from toolcrib.sources.mcp.request_callbacks import Ear, News
-from toolcrib.sources.mcp.server_messages import LARGEST_LOG, Hearing, Hearings
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp.request_callbacks import News, RequestCallbacks
+from toolcrib.sources.mcp.server_messages import LARGEST_LOG, MessageRouter, RequestMessages
 
-Outcome = JsonObject | Fault | None
+Outcome = JsonObject | ServerError | None
 """The result of a request, or the fault it ended with; None while neither has come."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A request whose answer is awaited."""
 
     id: int
     method: str
     era: Era
-    ear: Ear | None = None
-    hearing: Hearing | None = None
+    ear: RequestCallbacks | None = None
+    hearing: RequestMessages | None = None
     """Where its caller's task does not read the answer itself, so that it can be asked meanwhile."""
 
     async def hear(self, news: News) -> None:
@@ -35,21 +35,21 @@ class Asked:
             await self.ear.hear(news)
 
 
-class Inbox:
+class IncomingMessages:
     """Takes messages one by one. `hearings` know who is to hear what belongs to no answer being read."""
 
-    def __init__(self, heard: Heard, hearings: Hearings, limit: UnaskedLimit) -> None:
+    def __init__(self, heard: Heard, hearings: MessageRouter, limit: NotificationLimit) -> None:
         self._heard, self._hearings, self._limit = heard, hearings, limit
         self.running = 0
         """How many requests there are."""
         self.unclaimed = 0
         """How many messages nobody could use: wrong ids, answers too late, questions too many."""
 
-    async def take(self, data: bytes, asked: Asked | None) -> Outcome:
+    async def take(self, data: bytes, asked: PendingRequest | None) -> Outcome:
         """Take a message; return the outcome where it is the answer to what was asked."""
         try:
             value = parse(data)
-        except Garbled as fault:
+        except InvalidResponse as fault:
             about = guess_id(data[:ENDS], data[-ENDS:])
             if asked is not None and about in {None, asked.id}:
                 return fault
@@ -64,7 +64,7 @@ class Inbox:
             found = found if mine is None else mine
         return found
 
-    async def _sorted(self, message: Json, size: int, asked: Asked | None) -> Outcome:
+    async def _sorted(self, message: Json, size: int, asked: PendingRequest | None) -> Outcome:
         if type(message) is not dict:
             self._useless(size)
             return None
@@ -83,19 +83,19 @@ class Inbox:
         self.unclaimed += 1
         self._limit.admit("", size)
 
-    def _claimed(self, fields: JsonObject, size: int, asked: Asked | None) -> Outcome:
+    def _claimed(self, fields: JsonObject, size: int, asked: PendingRequest | None) -> Outcome:
         found, whose = outcome(fields), fields.get("id")
         if found is not None and asked is not None:
             # True and 1.0 are equal to 1, and are no ids.
             if type(whose) is int and whose == asked.id:
                 return found
             # A server that could not read a request cannot say which one it was.
-            if whose is None and isinstance(found, Refusal):
+            if whose is None and isinstance(found, JsonRpcError):
                 return found
         self._useless(size)
         return None
 
-    async def _told(self, method: str, params: JsonObject, size: int, asked: Asked | None) -> None:
+    async def _told(self, method: str, params: JsonObject, size: int, asked: PendingRequest | None) -> None:
         ear = asked.ear if asked is not None else None
         if method == PROGRESS:
             mine = asked is not None and params.get("progressToken") == asked.id
@@ -108,7 +108,7 @@ class Inbox:
         elif method != MESSAGE or size > LARGEST_LOG or not await self._logged(params, asked):
             self._heard(method, params)
 
-    async def _logged(self, params: JsonObject, asked: Asked | None) -> bool:
+    async def _logged(self, params: JsonObject, asked: PendingRequest | None) -> bool:
         if asked is None:
             return self._hearings.log(params, self.running - len(self._hearings.open))
         if asked.ear is None or asked.ear.channel is None:

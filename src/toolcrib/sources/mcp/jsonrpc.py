@@ -7,7 +7,7 @@ import orjson
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import json_parsing
-from toolcrib.sources.mcp.errors import Garbled
+from toolcrib.sources.mcp.errors import InvalidResponse
 
 ENDS = 256
 """How much of both ends of a message `guess_id` wants to see."""
@@ -55,15 +55,15 @@ def parse(data: bytes) -> Any:
     """Return the JSON value of a message that we can walk without fear; raise Garbled for any other."""
     try:
         return json_parsing.parse(data)
-    except json_parsing.BadJson as fault:
-        raise Garbled(f"the message {fault}") from None
+    except json_parsing.InvalidJson as fault:
+        raise InvalidResponse(f"the message {fault}") from None
 
 
 def decode(data: bytes) -> JsonObject:
     """Return the one JSON object that a message is; raise Garbled where it is anything else."""
     value = parse(data)
     if type(value) is not dict:
-        raise Garbled("the message is not an object")
+        raise InvalidResponse("the message is not an object")
     return cast("JsonObject", value)
 
 

@@ -10,7 +10,7 @@ ENDLESS = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Overlong:
+class OverlongLine:
     """A line over the cap, of which both ends were kept. Told twice: when it is over, and at its end."""
 
     head: bytes
@@ -21,7 +21,7 @@ class EndlessLine(Exception):
     """The line goes on and on."""
 
 
-class Lines:
+class LineSplitter:
     """Takes chunks, gives whole lines without their newline; empty ones are left out, and counted."""
 
     def __init__(self, largest: int = LARGEST, endless: int = ENDLESS) -> None:
@@ -33,9 +33,9 @@ class Lines:
         self.blank = 0
         """How many empty lines came since this was last set to nothing."""
 
-    def feed(self, chunk: bytes) -> list[bytes | Overlong]:
+    def feed(self, chunk: bytes) -> list[bytes | OverlongLine]:
         """Return the lines that end in this chunk; raise EndlessLine."""
-        found: list[bytes | Overlong] = []
+        found: list[bytes | OverlongLine] = []
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             if self._begun or self._head is not None or len(end) > self._largest:
@@ -49,23 +49,23 @@ class Lines:
             self._add(rest, found)
         return found
 
-    def _add(self, part: bytes, found: list[bytes | Overlong]) -> None:
+    def _add(self, part: bytes, found: list[bytes | OverlongLine]) -> None:
         self._begun += part
         if self._head is None:
             if len(self._begun) <= self._largest:
                 return
             self._head = bytes(self._begun[:ENDS])
-            found.append(Overlong(self._head))
+            found.append(OverlongLine(self._head))
         self._skipped += len(self._begun)
         self._begun = self._begun[-ENDS:]
         self._skipped -= len(self._begun)
         if self._skipped > self._endless:
             raise EndlessLine
 
-    def _finish(self, found: list[bytes | Overlong]) -> None:
+    def _finish(self, found: list[bytes | OverlongLine]) -> None:
         line = bytes(self._begun)
         if self._head is not None:
-            found.append(Overlong(self._head, line))
+            found.append(OverlongLine(self._head, line))
         elif line and line != b"\r":
             found.append(line)
         else:

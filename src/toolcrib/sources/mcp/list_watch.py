@@ -12,11 +12,11 @@ from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.discovery import first_page
 from toolcrib.sources.mcp.envelope import listen
-from toolcrib.sources.mcp.errors import Fault, Refusal
-from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.errors import JsonRpcError, ServerError
+from toolcrib.sources.mcp.handshake import ServerIntroduction
 from toolcrib.sources.mcp.resource_lists import PARTS, Part
 from toolcrib.sources.mcp.server_settings import McpSettings
-from toolcrib.sources.mcp.subscriptions import Following
+from toolcrib.sources.mcp.subscriptions import ServerSubscriptions
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _UPDATED = "notifications/resources/updated"
 _LISTENED = "notifications/subscriptions/acknowledged"
 
 
-class Kept(Protocol):
+class WatchedServer(Protocol):
     """What is kept up to date: the life of a server."""
 
     @property
@@ -52,7 +52,7 @@ class Kept(Protocol):
         ...
 
     @property
-    def following(self) -> Following:
+    def following(self) -> ServerSubscriptions:
         """The resources it tells of."""
         ...
 
@@ -65,7 +65,7 @@ class Kept(Protocol):
         ...
 
 
-class Watch:
+class ServerWatch:
     """The watch over one connection, from before it is opened, so that nothing is missed."""
 
     def __init__(self, settings: McpSettings) -> None:
@@ -76,7 +76,7 @@ class Watch:
         self._hears = False
         """Whether what the server tells reaches us, as far as we know."""
         self._misses, self._failures = 0, 0
-        self._following: Following | None = None
+        self._following: ServerSubscriptions | None = None
 
     def heard(self, method: str, params: JsonObject) -> None:
         """Take note of what the server says unasked."""
@@ -93,7 +93,7 @@ class Watch:
         """Have a look at once whether the server is still there."""
         self._doubted.set()
 
-    async def keep(self, connection: Connection, greeting: Greeting, life: Kept) -> None:
+    async def keep(self, connection: Connection, greeting: ServerIntroduction, life: WatchedServer) -> None:
         """Refresh what may have changed; raise ConnectionError when the server is lost."""
         # The stream a web server may tell by breaks and fails without a sign, so we do not rely on it.
         self._hears = greeting.era == "legacy" and self._settings.transport != "http"
@@ -135,7 +135,7 @@ class Watch:
     async def _hear(self, connection: Connection) -> None:
         try:
             await connection.hear()
-        except Fault as fault:
+        except ServerError as fault:
             self._log("cannot tell us of changes any more", fault)
 
     async def _listen(self, connection: Connection, params: bytes) -> None:
@@ -145,10 +145,10 @@ class Watch:
             begun = anyio.current_time()
             try:
                 await connection.request("subscriptions/listen", params)
-            except Refusal as refusal:
+            except JsonRpcError as refusal:
                 self._log("has no subscriptions, so it is asked for changes", refusal)
                 return
-            except Fault as fault:
+            except ServerError as fault:
                 self._log("ended our subscription", fault)
                 self.doubt()
             finally:
@@ -167,7 +167,7 @@ class Watch:
             unsure: list[Part] = [part for part in PARTS if part not in sure]
             self._stir(*unsure)
 
-    async def _probe(self, connection: Connection, greeting: Greeting) -> None:
+    async def _probe(self, connection: Connection, greeting: ServerIntroduction) -> None:
         """Find out whether a server is there at all; a refusal is a sign of life."""
         while True:
             await self._doubted.wait()
@@ -175,26 +175,26 @@ class Watch:
             try:
                 with anyio.fail_after(PROBE):
                     await first_page(connection, greeting)
-            except Refusal as refusal:
+            except JsonRpcError as refusal:
                 self._log("does not list its tools", refusal)
-            except Fault as fault:
+            except ServerError as fault:
                 raise ConnectionError(f"the server cannot be reached: {fault}") from fault
             except TimeoutError:
                 raise ConnectionError(f"the server did not answer within {PROBE:g} s") from None
             await anyio.sleep(PAUSE)
 
-    async def _list_tools(self, life: Kept) -> float:
+    async def _list_tools(self, life: WatchedServer) -> float:
         try:
             with anyio.fail_after(self._settings.start_timeout):
                 await life.refresh()
-        except Fault as fault:
+        except ServerError as fault:
             return self._missed(str(fault))
         except TimeoutError:
             return self._missed(f"no answer within {self._settings.start_timeout:g} s")
         self._misses = 0
         return inf
 
-    async def _list_besides(self, life: Kept) -> float:
+    async def _list_besides(self, life: WatchedServer) -> float:
         """Whatever goes wrong here, the server is there as long as its tools are."""
         due, self._due = self._due, set()
         failed: Collection[Part] = due
@@ -265,7 +265,7 @@ _Tells = dict[str, str]
 """Names of lists, and of what tells of them."""
 
 
-def _tells(greeting: Greeting) -> _Tells:
+def _tells(greeting: ServerIntroduction) -> _Tells:
     """Return the lists whose changes a server says it tells, and how a subscription names these."""
     said = {
         "tools": greeting.tells,

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from toolcrib.model import Json, JsonObject, Progress
-from toolcrib.sources.mcp.errors import Fault, Garbled, Refusal
+from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError, ServerError
 from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
 
 PROGRESS, MESSAGE, CANCELLED = "notifications/progress", "notifications/message", "notifications/cancelled"
@@ -24,7 +24,7 @@ def params_of(fields: JsonObject) -> JsonObject:
     return cast("JsonObject", params) if type(params) is dict else {}
 
 
-def outcome(fields: JsonObject) -> JsonObject | Fault | None:
+def outcome(fields: JsonObject) -> JsonObject | ServerError | None:
     """What an answer says: its result, or the fault it is; None where the message is no answer."""
     error = fields.get("error")
     if error is not None:
@@ -33,20 +33,20 @@ def outcome(fields: JsonObject) -> JsonObject | Fault | None:
     if type(result) is dict:
         return cast("JsonObject", result)
     if "result" in fields or (fields.get("jsonrpc") == "2.0" and "id" in fields):
-        return Garbled("the answer has no result that is an object")
+        return InvalidResponse("the answer has no result that is an object")
     return None
 
 
-def refusal(error: Json) -> Fault:
+def refusal(error: Json) -> ServerError:
     """The fault that the error of an answer is."""
     if type(error) is not dict:
-        return Garbled("the error of the answer is not an object")
+        return InvalidResponse("the error of the answer is not an object")
     fields = cast("JsonObject", error)
     code, message = fields.get("code"), fields.get("message")
     if type(code) is not int:
-        return Garbled("the error of the answer has no code")
+        return InvalidResponse("the error of the answer has no code")
     said = message[:_LONGEST_REASON] if isinstance(message, str) else "the server gave no reason"
-    return Refusal(code, said, fields.get("data"))
+    return JsonRpcError(code, said, fields.get("data"))
 
 
 def reply(id: Json, method: str) -> bytes | None:

@@ -32,7 +32,7 @@ KEPT = frozenset(
 _WINDOW = 1.0
 
 
-class UnaskedLimit:
+class NotificationLimit:
     """The limit of one connection. `cut` closes it, and is told why."""
 
     __slots__ = ("_allowance", "_clock", "_cut", "_ends", "_floods", "_seen", "dropped", "flooded")

@@ -9,14 +9,14 @@ import orjson
 from toolcrib.model import Caller
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.envelope import LEVELS
-from toolcrib.sources.mcp.errors import Fault
-from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.errors import ServerError
+from toolcrib.sources.mcp.handshake import ServerIntroduction
 
 Key = tuple[str, bytes]
 """Whose it is, and what that one can be asked."""
 
 
-class Lane:
+class OwnerConnection:
     """One connection, from the wish for it to its end."""
 
     def __init__(self, key: Key, caller: Caller) -> None:
@@ -35,7 +35,7 @@ class Lane:
         self._logs = False
         self._level: str | None = None
 
-    def opened(self, connection: Connection, greeting: Greeting, idle: float) -> None:
+    def opened(self, connection: Connection, greeting: ServerIntroduction, idle: float) -> None:
         """Take note that it can be used."""
         self.connection, self._logs = connection, greeting.logs
         self.scope.deadline = inf if self.users else anyio.current_time() + idle
@@ -81,5 +81,5 @@ class Lane:
         if self.connection is None or not self._logs or level in (None, self._level) or level not in LEVELS:
             return
         self._level = level
-        with suppress(Fault):
+        with suppress(ServerError):
             await self.connection.request("logging/setLevel", orjson.dumps({"level": level}))

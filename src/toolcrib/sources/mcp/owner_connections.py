@@ -11,12 +11,12 @@ import orjson
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.model import Caller, Channel, JsonObject
 from toolcrib.sources.mcp.connection import Connection, Dial, dropped
-from toolcrib.sources.mcp.connection_quota import LaneQuota
-from toolcrib.sources.mcp.connection_tasks import Background
+from toolcrib.sources.mcp.connection_quota import ConnectionQuota
+from toolcrib.sources.mcp.connection_tasks import ConnectionTasks
 from toolcrib.sources.mcp.envelope import initialize
-from toolcrib.sources.mcp.errors import Fault
+from toolcrib.sources.mcp.errors import ServerError
 from toolcrib.sources.mcp.handshake import shake_hands
-from toolcrib.sources.mcp.owner_connection import Key, Lane
+from toolcrib.sources.mcp.owner_connection import Key, OwnerConnection
 from toolcrib.sources.mcp.server_settings import McpSettings
 
 log = logging.getLogger(__name__)
@@ -24,18 +24,20 @@ log = logging.getLogger(__name__)
 _SHORTLY = 1.0
 
 
-class Lanes:
+class OwnerConnections:
     """All such connections of one run of a server. Their tasks are `jobs`, and end with these.
 
     `shared` counts them together with those of other servers.
     """
 
-    def __init__(self, settings: McpSettings, dial: Dial, jobs: Background, shared: LaneQuota) -> None:
+    def __init__(
+        self, settings: McpSettings, dial: Dial, jobs: ConnectionTasks, shared: ConnectionQuota
+    ) -> None:
         self._settings, self._dial, self._jobs = settings, dial, jobs
-        self._lanes: list[Lane] = []
+        self._lanes: list[OwnerConnection] = []
         self._shared = shared
         self._dropped = 0
-        self._quotas = LaneQuota(settings.most_lanes, shared.share), shared
+        self._quotas = ConnectionQuota(settings.most_lanes, shared.share), shared
 
     def __len__(self) -> int:
         return len(self._lanes)
@@ -71,16 +73,16 @@ class Lanes:
             if lane.key[0] == owner:
                 lane.retire()
 
-    def _leave(self, lane: Lane) -> None:
+    def _leave(self, lane: OwnerConnection) -> None:
         lane.leave(self._settings.lane_idle)
         if not lane.users:
             self._shared.tell()
 
     async def _entered(
         self, channel: Channel, capabilities: JsonObject, caller: Caller, until: float
-    ) -> Lane:
+    ) -> OwnerConnection:
         key = channel.owner, orjson.dumps(capabilities, option=orjson.OPT_SORT_KEYS)
-        lane: Lane | None = None
+        lane: OwnerConnection | None = None
         with anyio.CancelScope(deadline=until):
             lane = await self._given(key, caller, capabilities, alone=channel.alone)
         if lane is None:
@@ -100,7 +102,9 @@ class Lanes:
             raise Unavailable("SOURCE_DOWN", f"{message}, try again shortly", retry_after=_SHORTLY)
         return lane
 
-    async def _given(self, key: Key, caller: Caller, capabilities: JsonObject, *, alone: bool) -> Lane:
+    async def _given(
+        self, key: Key, caller: Caller, capabilities: JsonObject, *, alone: bool
+    ) -> OwnerConnection:
         """Find a lane or open one, as soon as there may be another; it is entered already."""
         while True:
             lane = self._found(key, alone=alone)
@@ -115,17 +119,17 @@ class Lanes:
                 return lane
             await self._shared.changed()
 
-    def _found(self, key: Key, *, alone: bool) -> Lane | None:
+    def _found(self, key: Key, *, alone: bool) -> OwnerConnection | None:
         return next((lane for lane in self._lanes if lane.takes(key, alone=alone)), None)
 
-    def _open_one(self, lane: Lane) -> Connection:
+    def _open_one(self, lane: OwnerConnection) -> Connection:
         if lane.connection is None:
             message = f"{self._settings.id} could not be reached by a connection for this caller: {lane.why}"
             raise Unavailable("SOURCE_DOWN", message)
         return lane.connection
 
-    def _open(self, key: Key, caller: Caller, capabilities: JsonObject) -> Lane:
-        lane = Lane(key, caller)
+    def _open(self, key: Key, caller: Caller, capabilities: JsonObject) -> OwnerConnection:
+        lane = OwnerConnection(key, caller)
         if not self._jobs.start(self._keep, lane, capabilities, most=2 * self._settings.most_lanes):
             raise Unavailable("SOURCE_DOWN", f"{self._settings.id} is being stopped; nothing was done")
         self._lanes.append(lane)
@@ -133,7 +137,7 @@ class Lanes:
             quota.add(lane)
         return lane
 
-    async def _keep(self, lane: Lane, capabilities: JsonObject) -> None:
+    async def _keep(self, lane: OwnerConnection, capabilities: JsonObject) -> None:
         """Open a lane and keep it until it is lost or idle; what goes wrong costs its calls alone."""
         limit = self._settings.start_timeout
         try:
@@ -152,7 +156,7 @@ class Lanes:
             for quota in self._quotas:
                 quota.remove(lane)
 
-    async def _run(self, lane: Lane, capabilities: JsonObject) -> None:
+    async def _run(self, lane: OwnerConnection, capabilities: JsonObject) -> None:
         async with self._dial(_unheard) as connection:
             connection.relay(capabilities)
             greeting = await shake_hands(connection, initialize(capabilities))
@@ -164,17 +168,17 @@ class Lanes:
                 tasks.cancel_scope.cancel()
 
     async def _hear(self, connection: Connection) -> None:
-        with suppress(Fault):
+        with suppress(ServerError):
             await connection.hear()
 
-    def _failed(self, lane: Lane, why: str) -> None:
+    def _failed(self, lane: OwnerConnection, why: str) -> None:
         lane.why = why
         log.warning("%s: a connection for a caller that can be asked failed: %s", self._settings.id, why)
 
     def _reason(self, error: Exception) -> str:
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
-        if isinstance(error, Fault | ConnectionError):
+        if isinstance(error, ServerError | ConnectionError):
             return self._settings.redact(str(error))
         return type(error).__name__
 

@@ -8,9 +8,9 @@ from typing import cast
 
 import anyio
 
-from toolcrib.sources.mcp.errors import Unsent
-from toolcrib.sources.mcp.lines import EndlessLine, Lines, Overlong
-from toolcrib.sources.mcp.stderr import Tail
+from toolcrib.sources.mcp.errors import NotSent
+from toolcrib.sources.mcp.lines import EndlessLine, LineSplitter, OverlongLine
+from toolcrib.sources.mcp.stderr import StderrTail
 
 _SLICE = 256
 """How many messages are taken before others get their turn: about a millisecond."""
@@ -21,7 +21,7 @@ _ERRORS_PAUSE = 0.25
 """So long a server that writes nothing but errors is not listened to: it shall not fill our time."""
 
 
-class Input(asyncio.BaseProtocol):
+class ProcessInput(asyncio.BaseProtocol):
     """Where we write. Says when there is no room because the server does not read."""
 
     def __init__(self, lost: Callable[[], None]) -> None:
@@ -60,7 +60,7 @@ class Input(asyncio.BaseProtocol):
     def write(self, data: bytes) -> None:
         """Write without waiting; raise Unsent where the server no longer reads."""
         if self._transport is None or self._transport.is_closing():
-            raise Unsent("its standard input is closed")
+            raise NotSent("its standard input is closed")
         self._transport.write(data)
 
     def give_up(self) -> None:
@@ -114,12 +114,12 @@ class _Reading(asyncio.Protocol):
             await self._closed.wait()
 
 
-class Output(_Reading):
+class ProcessOutput(_Reading):
     """Where messages come from. A flood of them is taken in slices, and makes the server wait."""
 
     def __init__(
         self,
-        take: Callable[[bytes | Overlong], None],
+        take: Callable[[bytes | OverlongLine], None],
         ended: Callable[[], None],
         endless: Callable[[], None],
         throttle: Callable[[], float] = float,
@@ -130,8 +130,8 @@ class Output(_Reading):
         self._throttle, self._charge = throttle, charge
         """How long not to listen now, in seconds; and who is told how many lines were empty."""
         self._resting = False
-        self._lines = Lines()
-        self._waiting: deque[bytes | Overlong] = deque()
+        self._lines = LineSplitter()
+        self._waiting: deque[bytes | OverlongLine] = deque()
         self.ended = False
         """Whether all there ever was is taken."""
 
@@ -187,10 +187,10 @@ class Output(_Reading):
             self._ended()
 
 
-class Errors(_Reading):
+class ProcessErrors(_Reading):
     """The standard error, of which only the tail counts."""
 
-    def __init__(self, tail: Tail) -> None:
+    def __init__(self, tail: StderrTail) -> None:
         super().__init__()
         self._tail = tail
         self._read = 0

@@ -4,8 +4,8 @@ from toolcrib.egress.probe import Probe
 from toolcrib.egress.response import NoConnection
 from toolcrib.interfaces import ServerUnreachable
 from toolcrib.sources.mcp.connection import Dial
-from toolcrib.sources.mcp.connection_quota import LaneQuota
-from toolcrib.sources.mcp.errors import Cut, Status
+from toolcrib.sources.mcp.connection_quota import ConnectionQuota
+from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 
@@ -17,7 +17,7 @@ class RemoteMcpSource(McpSource):
     """A source whose server has a URL. `probe` finds out whether it accepts connections."""
 
     def __init__(
-        self, settings: McpSettings, dial: Dial, probe: Probe, connections: LaneQuota | None = None
+        self, settings: McpSettings, dial: Dial, probe: Probe, connections: ConnectionQuota | None = None
     ) -> None:
         super().__init__(settings, dial, connections)
         self._probe = probe
@@ -31,5 +31,7 @@ class RemoteMcpSource(McpSource):
 
     def _error(self, error: Exception, message: str) -> ConnectionError:
         # A proxy accepts connections for a server that is away, and hangs up or says so.
-        away = isinstance(error, Cut) or (isinstance(error, Status) and error.status in _AWAY_STATUSES)
+        away = isinstance(error, ConnectionLost) or (
+            isinstance(error, HttpStatusError) and error.status in _AWAY_STATUSES
+        )
         return ServerUnreachable(message) if away else super()._error(error, message)

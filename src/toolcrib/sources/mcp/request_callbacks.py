@@ -11,7 +11,7 @@ News = Progress | JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
+class RequestCallbacks:
     """The way to one caller. Progress goes to `report`, all else through the `channel`."""
 
     report: Report | None = None

@@ -9,7 +9,7 @@ import orjson
 
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Heard
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ServerError
 from toolcrib.sources.mcp.jsonrpc import (
     ENDS,
     encode_notification,
@@ -19,9 +19,9 @@ from toolcrib.sources.mcp.jsonrpc import (
     with_token,
 )
 from toolcrib.sources.mcp.message_parsing import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
-from toolcrib.sources.mcp.request_callbacks import Ear
-from toolcrib.sources.mcp.server_messages import LARGEST_LOG, NOBODYS, Answer, Hearings
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.server_messages import LARGEST_LOG, NOBODYS, Answer, MessageRouter
 
 Send = Callable[[bytes], None]
 """Takes one message, without a newline. Must not wait; raises Unsent where nothing can be sent."""
@@ -29,7 +29,7 @@ Send = Callable[[bytes], None]
 _LISTEN = "subscriptions/listen"
 
 
-class Exchange:
+class RequestMultiplexer:
     """One conversation with a server. Used from any task of one event loop; knows nothing of the transport.
 
     `reply` sends what may be left out where the server does not read: our own answers to its requests, and
@@ -43,17 +43,17 @@ class Exchange:
         *,
         answer: Answer,
         reply: Send | None = None,
-        limit: UnaskedLimit | None = None,
+        limit: NotificationLimit | None = None,
     ) -> None:
         self._send, self._heard = send, heard
-        self._limit = UnaskedLimit(self._flooded) if limit is None else limit
+        self._limit = NotificationLimit(self._flooded) if limit is None else limit
         self._reply = reply or send
         # Futures, not anyio events: one is all that a call costs here.
         self._pending: dict[int, asyncio.Future[JsonObject]] = {}
-        self._hearings = Hearings(self._say, answer)
+        self._hearings = MessageRouter(self._say, answer)
         self._standing: set[int] = set()
         self._last = 0
-        self._ended: Fault | None = None
+        self._ended: ServerError | None = None
         self.unclaimed = 0
         """How many answers and reports came for which nobody waits: wrong ids, and answers too late."""
 
@@ -61,10 +61,10 @@ class Exchange:
         """Put what the server asks to whoever has a call under way, within these capabilities."""
         self._hearings.relay(capabilities)
 
-    async def request(self, method: str, params: bytes, *, ear: Ear | None = None) -> JsonObject:
+    async def request(self, method: str, params: bytes, *, ear: RequestCallbacks | None = None) -> JsonObject:
         """Send a request and return its result; raise what `faults` lists."""
         if self._ended is not None:
-            raise Unsent(str(self._ended))
+            raise NotSent(str(self._ended))
         self._last = number = self._last + 1
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
@@ -90,7 +90,7 @@ class Exchange:
     def notify(self, method: str, params: bytes) -> None:
         """Send a notification."""
         if self._ended is not None:
-            raise Unsent(str(self._ended))
+            raise NotSent(str(self._ended))
         self._send(encode_notification(method, params))
 
     def feed(self, data: bytes) -> None:
@@ -101,17 +101,17 @@ class Exchange:
                 self._take_each(cast("list[Any]", value), len(data))
             else:
                 self._take(value, len(data))
-        except Garbled as fault:
+        except InvalidResponse as fault:
             self._limit.admit("", len(data))
             number = guess_id(data[:ENDS], data[-ENDS:])
             if number is None or not self.spoil(number, fault):
                 raise
 
-    def spoil(self, id: int, fault: Fault) -> bool:
+    def spoil(self, id: int, fault: ServerError) -> bool:
         """End one request with a fault; whether somebody waited for it."""
         return self._settle(id, fault)
 
-    def close(self, fault: Fault) -> None:
+    def close(self, fault: ServerError) -> None:
         """End the conversation: all who wait get this fault, and nothing is sent any more."""
         if self._ended is None:
             self._ended = fault
@@ -125,19 +125,19 @@ class Exchange:
         for message in messages:
             try:
                 self._take(message, each_size)
-            except Garbled:
+            except InvalidResponse:
                 self.unclaimed += 1
                 self._limit.admit("", each_size)
 
     def _take(self, message: Any, size: int) -> None:
         if type(message) is not dict:
-            raise Garbled("the message is not an object")
+            raise InvalidResponse("the message is not an object")
         fields = cast("dict[str, Any]", message)
         method = fields.get("method")
         if method is None:
             self._answered(fields, size)
         elif type(method) is not str:
-            raise Garbled("the method of the message is not text")
+            raise InvalidResponse("the method of the message is not text")
         else:
             self._unasked(method, fields, size)
 
@@ -151,23 +151,23 @@ class Exchange:
             self._told(method, params_of(fields), size)
 
     def _flooded(self, why: str) -> None:
-        self.close(Cut(why))
+        self.close(ConnectionLost(why))
 
     def _answered(self, fields: dict[str, Any], size: int) -> None:
         found = outcome(fields)
         if found is None:
-            raise Garbled("the message is neither a request nor an answer")
+            raise InvalidResponse("the message is neither a request nor an answer")
         number = fields.get("id")
         # True and 1.0 would find the request number 1.
         if type(number) is not int or not self._settle(number, found):
             self.unclaimed += 1
             self._limit.admit("", size)
 
-    def _settle(self, number: int, found: JsonObject | Fault) -> bool:
+    def _settle(self, number: int, found: JsonObject | ServerError) -> bool:
         answer = self._pending.pop(number, None)
         if answer is None or answer.done():
             return False
-        if isinstance(found, Fault):
+        if isinstance(found, ServerError):
             answer.set_exception(found)
         else:
             answer.set_result(found)
@@ -192,7 +192,9 @@ class Exchange:
         self._standing &= self._pending.keys()
         return len(self._pending) - len(self._hearings.open) - len(self._standing)
 
-    async def _listened(self, id: int, answer: "asyncio.Future[JsonObject]", ear: Ear) -> JsonObject:
+    async def _listened(
+        self, id: int, answer: "asyncio.Future[JsonObject]", ear: RequestCallbacks
+    ) -> JsonObject:
         hearing = self._hearings.begin(id, ear)
         try:
             return await hearing.listen(answer)
@@ -211,6 +213,6 @@ class Exchange:
             self._say(encode_notification("notifications/cancelled", params))
 
     def _say(self, data: bytes) -> bool:
-        with suppress(Unsent):  # a courtesy: without a way to the server there is nobody to be polite to
+        with suppress(NotSent):  # a courtesy: without a way to the server there is nobody to be polite to
             self._reply(data)
         return True

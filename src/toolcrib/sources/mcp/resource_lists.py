@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from toolcrib.catalog import GET, READ
-from toolcrib.interfaces import Materials
+from toolcrib.interfaces import SourceResources
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.discovery import PROMPTS, RESOURCES, TEMPLATES, Kind, listing
-from toolcrib.sources.mcp.errors import Fault
+from toolcrib.sources.mcp.discovery import PROMPTS, RESOURCES, TEMPLATES, ListKind, listing
+from toolcrib.sources.mcp.errors import ServerError
 from toolcrib.sources.mcp.gateway_loops import passed_on
-from toolcrib.sources.mcp.handshake import Greeting
+from toolcrib.sources.mcp.handshake import ServerIntroduction
 from toolcrib.sources.mcp.resource_validation import prompts, resources, templates
 from toolcrib.sources.mcp.server_settings import McpSettings
 
@@ -21,15 +21,19 @@ log = logging.getLogger(__name__)
 Part = Literal["resources", "prompts"]
 PARTS: tuple[Part, ...] = ("resources", "prompts")
 
-_LISTS: Mapping[Part, tuple[Kind, ...]] = {"resources": (RESOURCES, TEMPLATES), "prompts": (PROMPTS,)}
+_LISTS: Mapping[Part, tuple[ListKind, ...]] = {"resources": (RESOURCES, TEMPLATES), "prompts": (PROMPTS,)}
 _MOST_REASONS = 3
 
 
-class Holdings:
+class ResourceLists:
     """The lists of one server that is connected; `before` is what it had when it was last."""
 
     def __init__(
-        self, settings: McpSettings, connection: Connection, greeting: Greeting, before: Materials | None
+        self,
+        settings: McpSettings,
+        connection: Connection,
+        greeting: ServerIntroduction,
+        before: SourceResources | None,
     ) -> None:
         self._settings, self._connection, self._greeting = settings, connection, greeting
         self._seals: dict[str, bytes] = {}
@@ -38,8 +42,8 @@ class Holdings:
         # Where the operator says which tools are served, nothing else is unless it is named like one.
         reads, prompting = (not settings.tools or door in settings.tools for door in (READ, GET))
         reads, prompting = reads and greeting.has_resources, prompting and greeting.has_prompts
-        known = before or Materials()
-        self.materials = Materials(
+        known = before or SourceResources()
+        self.materials = SourceResources(
             resources=known.resources if reads else (),
             templates=known.templates if reads else (),
             prompts=known.prompts if prompting else (),
@@ -63,10 +67,10 @@ class Holdings:
                 failed.append(part)
         return tuple(failed)
 
-    async def _list(self, kind: Kind) -> bool:
+    async def _list(self, kind: ListKind) -> bool:
         try:
             found = await listing(self._connection, self._greeting, kind)
-        except Fault as fault:
+        except ServerError as fault:
             self._say(kind, f"could not be asked for its {kind.name}: {self._settings.redact(str(fault))}")
             return False
         if found.cut is not None:
@@ -76,7 +80,7 @@ class Holdings:
             self._seals[kind.key] = found.seal
         return True
 
-    def _take(self, kind: Kind, raw: tuple[Any, ...]) -> None:
+    def _take(self, kind: ListKind, raw: tuple[Any, ...]) -> None:
         if kind is PROMPTS:
             fit, unfit = prompts(self._settings.id, raw)
             self.materials = replace(self.materials, prompts=self._passed_on(fit))
@@ -95,7 +99,7 @@ class Holdings:
     def _passed_on(self, fit: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         return passed_on(fit, self._settings.gateway, self._greeting.gateway)
 
-    def _say(self, kind: Kind, said: str) -> None:
+    def _say(self, kind: ListKind, said: str) -> None:
         """Tell the operator, but not at every list again."""
         if self._said.get(kind.key) != said:
             self._said[kind.key] = said

@@ -9,7 +9,7 @@ from math import inf
 import anyio
 
 from toolcrib.model import JsonObject, Unanswered
-from toolcrib.sources.mcp.errors import Cut, Refusal, Status, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent
 from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
 from toolcrib.sources.mcp.message_parsing import params_of, reply
 from toolcrib.sources.mcp.relayed_requests import (
@@ -19,7 +19,7 @@ from toolcrib.sources.mcp.relayed_requests import (
     NO_ANSWER,
     unfit,
 )
-from toolcrib.sources.mcp.request_callbacks import Ear, News
+from toolcrib.sources.mcp.request_callbacks import News, RequestCallbacks
 from toolcrib.sources.mcp.request_meta import carried
 
 MOST_NEWS = 64
@@ -55,24 +55,24 @@ Answer = Callable[[bytes], Awaitable[None]]
 """Delivers a caller's answer; raises a fault where that cannot be done."""
 
 
-class Question:
+class PendingQuestion:
     """One that was not answered yet, and whose it is to answer."""
 
     __slots__ = ("id", "method", "params", "scope", "size", "whose")
 
     def __init__(self, id: int | str, method: str, params: JsonObject, size: int) -> None:
         self.id, self.method, self.params, self.size = id, method, params, size
-        self.whose: Hearing | None = None
+        self.whose: RequestMessages | None = None
         self.scope: anyio.CancelScope | None = None
         """While it is being put."""
 
 
-class Hearing:
+class RequestMessages:
     """What has come for one request, passed on in the task of its caller: a slow one slows only itself."""
 
-    def __init__(self, ear: Ear, hearings: "Hearings") -> None:
+    def __init__(self, ear: RequestCallbacks, hearings: "MessageRouter") -> None:
         self.ear = ear
-        self.questions: deque[Question] = deque()
+        self.questions: deque[PendingQuestion] = deque()
         self._news: deque[News] = deque(maxlen=MOST_NEWS)
         self._hearings = hearings
         self._delivering: anyio.CancelScope | None = None
@@ -86,7 +86,7 @@ class Hearing:
             self._news.append(news)
             self._stir()
 
-    def ask(self, question: Question) -> bool:
+    def ask(self, question: PendingQuestion) -> bool:
         """Keep a question to be put; whether there was room."""
         if self._over or not _has_room(self.questions, question):
             return False
@@ -115,7 +115,7 @@ class Hearing:
         while self._news:
             await self.ear.hear(self._news.popleft())
 
-    async def _put(self, question: Question) -> None:
+    async def _put(self, question: PendingQuestion) -> None:
         question.scope = anyio.CancelScope(deadline=anyio.current_time() + LINGER if self._over else inf)
         with question.scope:
             said = await self._said(question)
@@ -124,7 +124,7 @@ class Hearing:
                 await self._hearings.deliver(said)
         self._delivering = question.scope = None
 
-    async def _said(self, question: Question) -> bytes:
+    async def _said(self, question: PendingQuestion) -> bytes:
         channel = self.ear.channel
         if channel is None:
             return encode_error(question.id, NO_ANSWER, "nobody is there to be asked")
@@ -145,7 +145,7 @@ class Hearing:
             self._wake.set_result(None)
 
 
-class Hearings:
+class MessageRouter:
     """All who listen on one connection. Nobody is asked anything on one that does not relay."""
 
     def __init__(self, say: Say, answer: Answer) -> None:
@@ -156,10 +156,10 @@ class Hearings:
         """Set where a caller's request is made on whose behalf nobody listens."""
         self._last, self._last_at, self._others_at = "", -inf, -inf
         """Whose request began or ended last and when; and when the last of anybody else did."""
-        self.open: dict[int, Hearing] = {}
+        self.open: dict[int, RequestMessages] = {}
         """By the number of the request."""
-        self._waiting: dict[int | str, Question] = {}
-        self._held: list[Question] | None = []
+        self._waiting: dict[int | str, PendingQuestion] = {}
+        self._held: list[PendingQuestion] | None = []
         """Asked right after the greeting, before the first request that could take it; None from then on."""
 
     @property
@@ -171,9 +171,9 @@ class Hearings:
         """Put to callers, from now on, what can be asked of those with these capabilities."""
         self._relayed = capabilities
 
-    def begin(self, number: int, ear: Ear) -> Hearing:
+    def begin(self, number: int, ear: RequestCallbacks) -> RequestMessages:
         """Listen on behalf of a request; what was asked before the first of them is asked now."""
-        hearing = self.open[number] = Hearing(ear, self)
+        hearing = self.open[number] = RequestMessages(ear, self)
         self._note(hearing)
         for question in self._held or ():
             hearing.ask(question)
@@ -192,7 +192,7 @@ class Hearings:
         """Take note that the connection is gone, and nothing can be asked or answered any more."""
         self._shut = True
 
-    def refuse(self, hearing: Hearing, *, lasting: bool = False) -> None:
+    def refuse(self, hearing: RequestMessages, *, lasting: bool = False) -> None:
         """Tell the server that nobody answers what was asked in a call; but what lasts may last a little."""
         for question in [each for each in self._waiting.values() if each.whose is hearing]:
             if lasting and question.method == LASTING:
@@ -202,7 +202,7 @@ class Hearings:
             self._drop(question)
             self._refuse(question, NO_ANSWER, "the call this was asked in is over")
 
-    def of(self, number: object) -> Hearing | None:
+    def of(self, number: object) -> RequestMessages | None:
         """Return who listens on behalf of a request."""
         return self.open.get(number) if type(number) is int else None
 
@@ -222,14 +222,14 @@ class Hearings:
         newest.add(params)
         return True
 
-    def _note(self, hearing: Hearing | None) -> None:
+    def _note(self, hearing: RequestMessages | None) -> None:
         channel = None if hearing is None else hearing.ear.channel
         owner, now = "" if channel is None else channel.owner, anyio.current_time()
         if owner != self._last:
             self._last, self._others_at = owner, self._last_at
         self._last_at = now
 
-    def _was_anothers(self, hearing: Hearing) -> bool:
+    def _was_anothers(self, hearing: RequestMessages) -> bool:
         """Whether the connection was somebody else's a moment ago, of whose call a message may be."""
         if self.unheard:
             self.unheard = False
@@ -238,7 +238,7 @@ class Hearings:
         other = self._others_at if owner == self._last else self._last_at
         return anyio.current_time() - other < AFTERWARDS
 
-    def ask(self, fields: JsonObject, size: int, whose: Hearing | None = None) -> bool:
+    def ask(self, fields: JsonObject, size: int, whose: RequestMessages | None = None) -> bool:
         """Take a question of the server; False where it has no id to answer by, or nothing can be said."""
         name, method = fields["id"], fields["method"]
         stock = reply(name, method)
@@ -250,7 +250,7 @@ class Hearings:
         wrong = unfit(method, params, self._relayed)
         if size > LARGEST_QUESTION:
             wrong = INVALID_PARAMS, f"a question may have {LARGEST_QUESTION:,} bytes, and this one has more"
-        question = self._waiting[name] = Question(name, method, carried(params), size)
+        question = self._waiting[name] = PendingQuestion(name, method, carried(params), size)
         if wrong is not None:
             return self._refuse(question, *wrong)
         if not self._take(question, whose or self._newest()):
@@ -264,7 +264,7 @@ class Hearings:
         if question is not None:
             self._drop(question)
 
-    def settled(self, question: Question) -> bool:
+    def settled(self, question: PendingQuestion) -> bool:
         """Take note that a question has its answer; whether the server still waits for it."""
         if self._waiting.get(question.id) is not question:
             return False
@@ -275,12 +275,12 @@ class Hearings:
         """Give the server an answer. One it does not want is its own affair; one it never got is ours."""
         try:
             await self._answer(said)
-        except (Refusal, Status):
+        except (JsonRpcError, HttpStatusError):
             return
-        except Unsent as fault:
-            raise Cut(str(fault)) from fault
+        except NotSent as fault:
+            raise ConnectionLost(str(fault)) from fault
 
-    def _drop(self, question: Question) -> None:
+    def _drop(self, question: PendingQuestion) -> None:
         """Ask it no longer, or not at all."""
         if question.scope is not None:
             question.scope.cancel()
@@ -289,13 +289,13 @@ class Hearings:
         with suppress(ValueError):  # its turn is over already
             queue.remove(question)
 
-    def _newest(self) -> Hearing | None:
+    def _newest(self) -> RequestMessages | None:
         for hearing in reversed(self.open.values()):
             if hearing.ear.channel is not None:
                 return hearing
         return None
 
-    def _take(self, question: Question, whose: Hearing | None) -> bool:
+    def _take(self, question: PendingQuestion, whose: RequestMessages | None) -> bool:
         if whose is not None:
             return whose.ask(question)
         if self._held is None or not _has_room(self._held, question):
@@ -303,11 +303,11 @@ class Hearings:
         self._held.append(question)
         return True
 
-    def _refuse(self, question: Question, code: int, why: str) -> bool:
+    def _refuse(self, question: PendingQuestion, code: int, why: str) -> bool:
         self._waiting.pop(question.id, None)
         return self._say(encode_error(question.id, code, why))
 
 
-def _has_room(waiting: Collection[Question], question: Question) -> bool:
+def _has_room(waiting: Collection[PendingQuestion], question: PendingQuestion) -> bool:
     size = sum(each.size for each in waiting)
     return len(waiting) < MOST_QUESTIONS and size + question.size <= LARGEST_QUESTION

@@ -18,7 +18,7 @@ import anyio
 from toolcrib.descriptors import original_soft_limit
 from toolcrib.pipe_end import PipeEnd, open_pipe
 from toolcrib.sources.mcp import guard
-from toolcrib.sources.mcp.errors import Unsent
+from toolcrib.sources.mcp.errors import NotSent
 from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits, unenforced
 
 _INHERITED = (
@@ -46,25 +46,25 @@ def environment(configured: Mapping[str, str]) -> dict[str, str]:
 def find(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> str:
     """Return the path of a command's program; raise Unsent, which says what to do, where there is none."""
     if sys.platform == "win32":
-        raise Unsent("servers over stdio need a POSIX system; reach this one over HTTP")
+        raise NotSent("servers over stdio need a POSIX system; reach this one over HTTP")
     if not command:
-        raise Unsent("its command is empty; give a program and its arguments")
+        raise NotSent("its command is empty; give a program and its arguments")
     if cwd is not None and not cwd.is_dir():
-        raise Unsent(f"its working directory {cwd} does not exist; create it or give another `cwd`")
+        raise NotSent(f"its working directory {cwd} does not exist; create it or give another `cwd`")
     name = command[0]
     if os.sep in name:
         return _at(Path(cwd or "", name).absolute())
     found = shutil.which(name, path=env.get("PATH", os.defpath))
     if found is None:
-        raise Unsent(f"there is no program named {name!r} on the PATH; install it or give its full path")
+        raise NotSent(f"there is no program named {name!r} on the PATH; install it or give its full path")
     return str(Path(found).absolute())
 
 
 def _at(path: Path) -> str:
     if not path.is_file():
-        raise Unsent(f"there is no program at {path}; install it or correct the path")
+        raise NotSent(f"there is no program at {path}; install it or correct the path")
     if not os.access(path, os.X_OK):
-        raise Unsent(f"{path} is not executable; make it so, or start it by the program that runs it")
+        raise NotSent(f"{path} is not executable; make it so, or start it by the program that runs it")
     return str(path)
 
 
@@ -111,9 +111,9 @@ class Process:
         await self._settled.wait()
         if self._failure is not None:
             why = os.strerror(self._failure) + self._limits.ended_by(self._failure)
-            raise Unsent(f"it could not be started: {why}")
+            raise NotSent(f"it could not be started: {why}")
         if self.pid is None:
-            raise Unsent("it could not be started: its guard did not come up")
+            raise NotSent("it could not be started: its guard did not come up")
 
     async def stop(self, patience: float) -> None:
         """End the server, first politely: its standard input is closed by now. Leaves nothing behind."""
@@ -219,7 +219,7 @@ def launch(
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise Unsent(f"it could not be started: {why}") from None
+            raise NotSent(f"it could not be started: {why}") from None
         ours.pop_all()
     return Process(child, control, Streams(to_server, from_server, from_errors), ended, limits)
 
@@ -228,7 +228,7 @@ def _check_limits(limits: ProcessLimits) -> None:
     """Refuse limits that would not hold: who set one relies on it."""
     for name in limits.given():
         if why := unenforced(name):
-            raise Unsent(f"its limit {name} {why}")
+            raise NotSent(f"its limit {name} {why}")
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[PipeEnd, PipeEnd]:

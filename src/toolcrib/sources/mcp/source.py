@@ -8,22 +8,22 @@ import anyio
 
 from toolcrib.errors import ToolcribError, Unavailable
 from toolcrib.formats.mirrored_headers import mirrored
-from toolcrib.interfaces import Link, Offer, ServerMisbehaved
+from toolcrib.interfaces import Offer, ServerMisbehaved, SourceLink
 from toolcrib.model import Call, Family, Json, JsonObject, Result
 from toolcrib.sources.mcp.call_results import error_of, raw_of, result_of
-from toolcrib.sources.mcp.connected_server import Life
+from toolcrib.sources.mcp.connected_server import ConnectedServer
 from toolcrib.sources.mcp.connection import Connection, Dial, dropped
-from toolcrib.sources.mcp.connection_quota import LaneQuota
-from toolcrib.sources.mcp.connection_tasks import Background, background
+from toolcrib.sources.mcp.connection_quota import ConnectionQuota
+from toolcrib.sources.mcp.connection_tasks import ConnectionTasks, background
 from toolcrib.sources.mcp.discovery import first_page
 from toolcrib.sources.mcp.envelope import Prepared, introduction
-from toolcrib.sources.mcp.errors import Cut, Fault, Status, Unsent
+from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, NotSent, ServerError
 from toolcrib.sources.mcp.gateway_loops import OwnGateway
-from toolcrib.sources.mcp.handshake import Greeter
-from toolcrib.sources.mcp.list_watch import PROBE, Watch
-from toolcrib.sources.mcp.owner_connections import Lanes
+from toolcrib.sources.mcp.handshake import Handshake
+from toolcrib.sources.mcp.list_watch import PROBE, ServerWatch
+from toolcrib.sources.mcp.owner_connections import OwnerConnections
 from toolcrib.sources.mcp.relayed_requests import relayed
-from toolcrib.sources.mcp.request_callbacks import Ear
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.tool_validation import offer
 
@@ -40,16 +40,16 @@ class McpSource:
     mortal = True
     family: Family = "mcp"
 
-    def __init__(self, settings: McpSettings, dial: Dial, copies: LaneQuota | None = None) -> None:
+    def __init__(self, settings: McpSettings, dial: Dial, copies: ConnectionQuota | None = None) -> None:
         self.id, self.timeout = settings.id, settings.timeout
         self._settings, self._dial = settings, dial
         self._relays = settings.relays
-        self._lanes: Lanes | None = None
-        self._copies = LaneQuota(settings.most_lanes) if copies is None else copies
-        self._greeter = Greeter("legacy" if settings.transport == "sse" else None)
-        self._watch = Watch(settings)
-        self._life: Life | None = None
-        self._last: Life | None = None
+        self._lanes: OwnerConnections | None = None
+        self._copies = ConnectionQuota(settings.most_lanes) if copies is None else copies
+        self._greeter = Handshake("legacy" if settings.transport == "sse" else None)
+        self._watch = ServerWatch(settings)
+        self._life: ConnectedServer | None = None
+        self._last: ConnectedServer | None = None
         self._connection: Connection | None = None
         self._doing = ""
         self.is_own_gateway = False
@@ -62,20 +62,20 @@ class McpSource:
         """Judge definitions that were remembered, as if the server had just listed them."""
         return offer(self._settings, raw)
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: SourceLink) -> None:
         """Connect, greet, list, then watch the server until it is lost."""
         limit = self._settings.start_timeout
-        self._watch, self._doing = Watch(self._settings), "start"
+        self._watch, self._doing = ServerWatch(self._settings), "start"
         # One scope for all, which has no end once the server is up: what `dial` opens must close inside.
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as start:
             try:
                 await self._connected(link, start)
-            except (Fault, ConnectionError, ExceptionGroup) as error:
+            except (ServerError, ConnectionError, ExceptionGroup) as error:
                 raise self._plain(error) from error
         if start.cancelled_caught:
             raise TimeoutError(f"the server did not {self._doing} within {limit:g} s")
 
-    async def _connected(self, link: Link, start: anyio.CancelScope) -> None:
+    async def _connected(self, link: SourceLink, start: anyio.CancelScope) -> None:
         async with self._dial(self._watch.heard) as connection:
             self._connection, self._doing, self._talking = connection, "answer our greeting", True
             try:
@@ -84,16 +84,20 @@ class McpSource:
                 if self.is_own_gateway:
                     raise OwnGateway(self.id)
                 self._doing = "list its tools"
-                life = self._life = self._last = Life(self._settings, connection, greeting, link, self._last)
+                life = self._life = self._last = ConnectedServer(
+                    self._settings, connection, greeting, link, self._last
+                )
                 async with background() as jobs:
                     await self._kept(life, link, jobs, start)
             finally:
                 self._dropped += dropped(connection)
                 self._talking = False
 
-    async def _kept(self, life: Life, link: Link, jobs: Background, start: anyio.CancelScope) -> None:
+    async def _kept(
+        self, life: ConnectedServer, link: SourceLink, jobs: ConnectionTasks, start: anyio.CancelScope
+    ) -> None:
         """List what the server has, then watch it until it is lost."""
-        lanes = self._lanes = Lanes(self._settings, self._dial, jobs, self._copies)
+        lanes = self._lanes = OwnerConnections(self._settings, self._dial, jobs, self._copies)
         try:
             await life.refresh()
             start.deadline = inf
@@ -114,7 +118,7 @@ class McpSource:
         """Find the one error inside, and say it so that it may be shown."""
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
-        if isinstance(error, Fault | ConnectionError):
+        if isinstance(error, ServerError | ConnectionError):
             return self._error(error, self._settings.redact(str(error)) + self._last_words())
         return error
 
@@ -155,7 +159,7 @@ class McpSource:
     ) -> Result:
         tool, channel, ear, said = call.tool, call.channel, None, None
         if channel is not None or call.report is not None:
-            ear = Ear(call.report, channel, self._settings.redact)
+            ear = RequestCallbacks(call.report, channel, self._settings.redact)
         if channel is not None and ready.era == "modern":
             # A client with a session that names no level leaves it to the server, and this one wants a name.
             said = introduction(known, channel.level or (None if channel.alone else _LEAST))
@@ -169,8 +173,8 @@ class McpSource:
                 headers=headers,
                 ear=ear,
             )
-        except Fault as fault:
-            if isinstance(fault, Unsent | Cut | Status):
+        except ServerError as fault:
+            if isinstance(fault, NotSent | ConnectionLost | HttpStatusError):
                 self._watch.doubt()
             raise error_of(fault, tool, self._settings.redact) from fault
         read = raw_of if ready.raw else result_of
@@ -183,7 +187,7 @@ class McpSource:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
         try:
             return await life.follow(uris)
-        except Fault as fault:
+        except ServerError as fault:
             raise self._plain(fault) from fault
 
     def release(self, owner: str) -> None:
@@ -199,19 +203,19 @@ class McpSource:
         try:
             with anyio.fail_after(PROBE):
                 await first_page(life.connection, life.greeting)
-        except Fault as fault:
+        except ServerError as fault:
             raise self._plain(fault) from fault
         except TimeoutError:
             raise TimeoutError(f"{self.id} did not answer within {PROBE:g} s") from None
         await self._refreshed(life)
 
-    async def _refreshed(self, life: Life) -> None:
+    async def _refreshed(self, life: ConnectedServer) -> None:
         """List all tools again, so that whoever tests a server sees what is served from then on."""
         limit = self._settings.start_timeout
         try:
             with anyio.fail_after(limit):
                 await life.refresh()
-        except Fault as fault:
+        except ServerError as fault:
             raise self._plain(fault) from fault
         except TimeoutError:
             raise TimeoutError(f"{self.id} did not list its tools within {limit:g} s") from None

@@ -15,12 +15,18 @@ from toolcrib.egress.response import Response
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, Era, Heard
-from toolcrib.sources.mcp.connection_tasks import Background, background
-from toolcrib.sources.mcp.errors import Cut, Fault, Garbled, TooLarge, Unsent
-from toolcrib.sources.mcp.event_stream import Event, Events
+from toolcrib.sources.mcp.connection_tasks import ConnectionTasks, background
+from toolcrib.sources.mcp.errors import (
+    ConnectionLost,
+    InvalidResponse,
+    NotSent,
+    ResponseTooLarge,
+    ServerError,
+)
+from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
 from toolcrib.sources.mcp.http_session import (
     STREAM,
-    Slices,
+    BodySlices,
     check_coding,
     drain,
     messages,
@@ -29,9 +35,9 @@ from toolcrib.sources.mcp.http_session import (
     status_fault,
 )
 from toolcrib.sources.mcp.jsonrpc import ENDS, decode, encode_notification, guess_id
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
-from toolcrib.sources.mcp.request_callbacks import Ear
-from toolcrib.sources.mcp.request_multiplexer import Exchange
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +49,7 @@ _MOST_MESSAGES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sse:
+class SseTransport:
     """A server behind the URL of its event stream. `headers` are the operator's, sent with everything."""
 
     url: str
@@ -64,18 +70,20 @@ class Sse:
                 try:
                     yield connection
                 finally:
-                    connection.lose(Cut("the connection to the server was closed"))
+                    connection.lose(ConnectionLost("the connection to the server was closed"))
             finally:
                 response.close()
 
 
 class _Connection:
-    def __init__(self, opened: Client, response: Response, heard: Heard, jobs: Background) -> None:
+    def __init__(self, opened: Client, response: Response, heard: Heard, jobs: ConnectionTasks) -> None:
         self._opened, self._response, self._jobs = opened, response, jobs
-        self._limit = limit = UnaskedLimit(self._flooded)
-        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
-        self._events, self._slices = Events(), Slices(response)
-        self._waiting: list[Event] = []
+        self._limit = limit = NotificationLimit(self._flooded)
+        self._exchange = RequestMultiplexer(
+            self._send, heard, answer=self._answer, reply=self._reply, limit=limit
+        )
+        self._events, self._slices = EventStreamParser(), BodySlices(response)
+        self._waiting: list[ServerSentEvent] = []
         """Events that came together with the address, before anybody was there to take them."""
         self._post_url = URL()
         self._garbled = 0
@@ -94,8 +102,8 @@ class _Connection:
             self._limit.charge(len(messages(events, self._events, self._limit)))
             await self._limit.throttle()
             if self._why:
-                raise Cut(self._why)
-        raise Garbled("the server ended its event stream before it said where to post to")
+                raise ConnectionLost(self._why)
+        raise InvalidResponse("the server ended its event stream before it said where to post to")
 
     async def run(self) -> None:
         """Take messages until the stream ends, and every request that still waits with it."""
@@ -104,19 +112,19 @@ class _Connection:
             while not self._why and (data := await self._slices.next()):
                 self._take(self._events.feed(data))
                 await self._limit.throttle()
-            self.lose(Cut("the server ended its event stream"))
-        except TooLarge as fault:
+            self.lose(ConnectionLost("the server ended its event stream"))
+        except ResponseTooLarge as fault:
             head = self._events.head(ENDS)
             whose = guess_id(head, head)
             if whose is not None:
                 self._exchange.spoil(whose, fault)
-            self.lose(Cut(f"the event stream was closed: {fault}"))
-        except Fault as fault:
+            self.lose(ConnectionLost(f"the event stream was closed: {fault}"))
+        except ServerError as fault:
             self.lose(fault)
         finally:
             self._response.close()
 
-    def lose(self, fault: Fault) -> None:
+    def lose(self, fault: ServerError) -> None:
         """Be gone for good: whoever waits gets the fault."""
         self._why = self._why or str(fault)
         self._exchange.close(fault)
@@ -135,13 +143,13 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: Ear | None = None,
+        ear: RequestCallbacks | None = None,
     ) -> JsonObject:
         return await self._exchange.request(method, params, ear=ear)
 
     async def notify(self, method: str, params: bytes) -> None:
         if self._why:
-            raise Unsent(self._why)
+            raise NotSent(self._why)
         await self._post(encode_notification(method, params))
 
     async def hear(self) -> None:
@@ -158,19 +166,19 @@ class _Connection:
         return {"unclaimed": self._exchange.unclaimed, "garbled": self._garbled, **dropped}
 
     def _flooded(self, why: str) -> None:
-        self.lose(Cut(why))
+        self.lose(ConnectionLost(why))
 
-    def _take(self, events: list[Event]) -> None:
+    def _take(self, events: list[ServerSentEvent]) -> None:
         for message in messages(events, self._events, self._limit):
             try:
                 self._exchange.feed(message)
-            except Garbled as fault:
+            except InvalidResponse as fault:
                 self._garbled += 1
                 log.debug("a message was skipped: %s", fault)
 
     def _send(self, data: bytes) -> None:
         if not self._jobs.start(self._deliver, data, most=_MOST_MESSAGES):
-            raise Unsent("the server does not accept messages: too many wait already")
+            raise NotSent("the server does not accept messages: too many wait already")
 
     def _reply(self, data: bytes) -> None:
         self._jobs.start(self._deliver, data)
@@ -181,12 +189,14 @@ class _Connection:
 
     async def _deliver(self, data: bytes) -> None:
         """Post a message; where that fails, whoever waits for its answer is told."""
-        fault: Fault = Cut(f"the server did not accept the request within {POST_SECONDS:g} s")
+        fault: ServerError = ConnectionLost(
+            f"the server did not accept the request within {POST_SECONDS:g} s"
+        )
         with anyio.move_on_after(POST_SECONDS):
             try:
                 await self._post(data)
                 return
-            except Fault as found:
+            except ServerError as found:
                 fault = found
         message = decode(data)
         if "method" in message and "id" in message:
@@ -207,7 +217,7 @@ def _check(response: Response) -> None:
         raise status_fault(response)
     check_coding(response)
     if response.content_type != STREAM:
-        raise Garbled(f"the server answered with no {STREAM}; check its URL and its transport")
+        raise InvalidResponse(f"the server answered with no {STREAM}; check its URL and its transport")
 
 
 def _endpoint(url: URL, data: bytes) -> URL:
@@ -216,7 +226,7 @@ def _endpoint(url: URL, data: bytes) -> URL:
         given = url.join(URL(data.decode("ascii")))
         same = given.origin() == url.origin() and given.raw_user is None and given.raw_password is None
     except ValueError as error:
-        raise Garbled("the server gave no proper address to post to") from error
+        raise InvalidResponse("the server gave no proper address to post to") from error
     if not same:
-        raise Garbled("the server gave an address to post to that is not its own, which is refused")
+        raise InvalidResponse("the server gave an address to post to that is not its own, which is refused")
     return given

@@ -33,7 +33,7 @@ def shown(line: bytes, redact: Redact) -> str:
     return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"
 
 
-class Rationed:
+class RateLimitedLog:
     """A log for lines nobody asked for: some of them, then a count of those left out."""
 
     def __init__(
@@ -77,14 +77,14 @@ class Rationed:
         log.info(message, self._server, text, extra={"server": self._server})
 
 
-class Tail:
+class StderrTail:
     """The standard error of a server: takes chunks, keeps the last lines."""
 
     def __init__(self, redact: Redact, server: str, clock: Callable[[], float] = monotonic) -> None:
         self._redact = redact
         self._begun = b""
         self._last: deque[bytes] = deque(maxlen=LINES)
-        self._log = Rationed("%s wrote to its standard error: %s", redact, server, clock)
+        self._log = RateLimitedLog("%s wrote to its standard error: %s", redact, server, clock)
 
     def feed(self, chunk: bytes) -> None:
         """Take what the server wrote."""

@@ -13,16 +13,16 @@ import anyio.lowlevel
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import LARGEST, Connection, Era, Heard
-from toolcrib.sources.mcp.errors import Cut, Garbled, TooLarge
+from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, ResponseTooLarge
 from toolcrib.sources.mcp.jsonrpc import guess_id
-from toolcrib.sources.mcp.lines import ENDLESS, Overlong
-from toolcrib.sources.mcp.notification_limit import UnaskedLimit
-from toolcrib.sources.mcp.process_streams import Errors, Input, Output
-from toolcrib.sources.mcp.request_callbacks import Ear
-from toolcrib.sources.mcp.request_multiplexer import Exchange
+from toolcrib.sources.mcp.lines import ENDLESS, OverlongLine
+from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp.process_streams import ProcessErrors, ProcessInput, ProcessOutput
+from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
 from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
 from toolcrib.sources.mcp.server_process import Process, environment, find, launch
-from toolcrib.sources.mcp.stderr import Rationed, Redact, Tail
+from toolcrib.sources.mcp.stderr import RateLimitedLog, Redact, StderrTail
 
 MOST_UNREAD = 1 << 20
 """How many bytes may wait for a server that does not read, before we stop being polite to it."""
@@ -54,7 +54,7 @@ def _launch_lock() -> anyio.Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stdio:
+class StdioTransport:
     """How to start a server and talk to it; `dial` does. Every dial starts a process of its own."""
 
     command: tuple[str, ...]
@@ -98,13 +98,17 @@ class _Connection:
     """One running server. Reading happens in callbacks of the event loop: no task, and none to lose."""
 
     def __init__(self, heard: Heard, *, redact: Redact, server: str) -> None:
-        self._limit = limit = UnaskedLimit(self._end)
-        self._exchange = Exchange(self._send, heard, answer=self._answer, reply=self._reply, limit=limit)
-        self._input = Input(self._input_ended)
-        self._output = Output(self._take, self._output_ended, self._endless, limit.pause, limit.charge)
-        self._tail = Tail(redact, server)
-        self._errors = Errors(self._tail)
-        self._stray_log = Rationed("%s wrote to its standard output what is no message: %s", redact, server)
+        self._limit = limit = NotificationLimit(self._end)
+        self._exchange = RequestMultiplexer(
+            self._send, heard, answer=self._answer, reply=self._reply, limit=limit
+        )
+        self._input = ProcessInput(self._input_ended)
+        self._output = ProcessOutput(self._take, self._output_ended, self._endless, limit.pause, limit.charge)
+        self._tail = StderrTail(redact, server)
+        self._errors = ProcessErrors(self._tail)
+        self._stray_log = RateLimitedLog(
+            "%s wrote to its standard output what is no message: %s", redact, server
+        )
         self._stray = self._unanswered = 0
         self._pid: int | None = None
         self._exit = self._sign = ""
@@ -126,7 +130,7 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: Ear | None = None,
+        ear: RequestCallbacks | None = None,
     ) -> JsonObject:
         if self._input.full:
             await self._input.room()
@@ -198,22 +202,22 @@ class _Connection:
             await self._input.room()
         self._send(data)
 
-    def _take(self, line: bytes | Overlong) -> None:
+    def _take(self, line: bytes | OverlongLine) -> None:
         if self._why is not None:
             return
         self._spoke = True
-        if isinstance(line, Overlong):
+        if isinstance(line, OverlongLine):
             self._skipped(line)
             return
         try:
             self._exchange.feed(line)
-        except Garbled:
+        except InvalidResponse:
             self._strayed(line)
 
-    def _skipped(self, line: Overlong) -> None:
+    def _skipped(self, line: OverlongLine) -> None:
         request = guess_id(line.head, line.tail)
         if request is not None:
-            self._exchange.spoil(request, TooLarge(f"the answer is over {LARGEST >> 20} MiB"))
+            self._exchange.spoil(request, ResponseTooLarge(f"the answer is over {LARGEST >> 20} MiB"))
         elif line.tail:
             self._strayed(line.head)
 
@@ -254,6 +258,6 @@ class _Connection:
             self._last_words.cancel()
         if self._why is None:
             self._why = why
-            self._exchange.close(Cut(why))
+            self._exchange.close(ConnectionLost(why))
             self._input.give_up()
             self._gone.set()

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, Era
 from toolcrib.sources.mcp.envelope import listen
-from toolcrib.sources.mcp.errors import Fault, Refusal
+from toolcrib.sources.mcp.errors import JsonRpcError, ServerError
 
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """How long to wait before a stream that broke is opened again, in seconds."""
@@ -18,7 +18,7 @@ PAUSE, LONGEST_PAUSE = 1.0, 30.0
 _UNFIT = -32602
 _SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
-Faults = Mapping[str, Fault]
+Faults = Mapping[str, ServerError]
 """By resource: why the server does not tell of it."""
 
 
@@ -36,7 +36,7 @@ class _Way(Protocol):
         ...
 
 
-class Following:
+class ServerSubscriptions:
     """What one server tells us of while it is connected. `updated` hears what may have changed unseen."""
 
     def __init__(self, connection: Connection, era: Era, updated: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ class Following:
                 raise faults[uri]
             self._now |= {uri}
 
-    async def follow(self, uris: frozenset[str]) -> Mapping[str, Fault]:
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, ServerError]:
         """Have these told and no others; what is told again after a while may have changed meanwhile."""
         async with self._lock:
             faults = await self._way.change(uris)
@@ -93,18 +93,18 @@ class _OneByOne:
         self._now: set[str] = set()
 
     async def change(self, uris: frozenset[str]) -> Faults:
-        faults: dict[str, Fault] = {}
+        faults: dict[str, ServerError] = {}
         for uri in sorted(uris - self._now):
             try:
                 await self._connection.request(_SUBSCRIBE, orjson.dumps({"uri": uri}))
                 self._now.add(uri)
-            except Refusal as refusal:
+            except JsonRpcError as refusal:
                 faults[uri] = refusal
         for uri in sorted(self._now - uris):
             self._now.discard(uri)
             try:
                 await self._connection.request(_UNSUBSCRIBE, orjson.dumps({"uri": uri}))
-            except Refusal:
+            except JsonRpcError:
                 continue  # what it tells all the same, nobody hears
         return faults
 
@@ -125,7 +125,7 @@ class _OneStream:
         self._stream = anyio.CancelScope()
         self._uris: frozenset[str] = frozenset()
         self._honoured: frozenset[str] = frozenset()
-        self._refusal: Refusal | None = None
+        self._refusal: JsonRpcError | None = None
         self._due = 0
         """How often the server has still to agree: once for every stream, however often it says so."""
 
@@ -139,9 +139,9 @@ class _OneStream:
             return dict.fromkeys(uris - self._uris, refusal)
         before, self._stream, self._uris = self._stream, stream, uris & self._honoured
         before.cancel()
-        return dict.fromkeys(uris - self._honoured, Refusal(_UNFIT, "the server does not tell of it"))
+        return dict.fromkeys(uris - self._honoured, JsonRpcError(_UNFIT, "the server does not tell of it"))
 
-    async def _opened(self, uris: frozenset[str], stream: anyio.CancelScope) -> Refusal | None:
+    async def _opened(self, uris: frozenset[str], stream: anyio.CancelScope) -> JsonRpcError | None:
         """Open a stream; return when the server has agreed to it, or with what it says otherwise."""
         self._settled, self._refusal = anyio.Event(), None
         cast("TaskGroup", self._tasks).start_soon(self._keep, uris, stream)
@@ -176,10 +176,10 @@ class _OneStream:
                 self._due += 1
                 try:
                     await self._connection.request("subscriptions/listen", params)
-                except Refusal as refusal:
+                except JsonRpcError as refusal:
                     self._refusal = refusal
                     self._settled.set()
                     return
-                except Fault:
+                except ServerError:
                     pause = min(2 * pause, LONGEST_PAUSE)
                 await anyio.sleep(pause)

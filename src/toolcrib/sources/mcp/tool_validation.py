@@ -7,7 +7,7 @@ import orjson
 
 from toolcrib.catalog import DOORS
 from toolcrib.errors import Refused
-from toolcrib.formats.mirrored_headers import BadMirror, mirrors_of
+from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, mirrors_of
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Json, JsonObject, Speech, Tool
 from toolcrib.names import canonical
@@ -73,7 +73,7 @@ class _Judge:
             name = canonical(source, local)
             repairs: list[str] = []
             tool = self._tool(name, raw, repairs)
-        except (_Unfit, BadMirror, Refused) as error:
+        except (_Unfit, InvalidMirroredHeader, Refused) as error:
             self.withheld.append(Withheld(name, source, str(error)))
             return
         self.tools.append(tool)

@@ -3,20 +3,20 @@
 import logging
 from collections.abc import Callable
 
-from toolcrib.interfaces import Change
+from toolcrib.interfaces import ChangeSignal
 
-Hear = Callable[[Change], None]
+Hear = Callable[[ChangeSignal], None]
 
 _log = logging.getLogger(__name__)
 
 
-class Signals:
+class ChangeSignals:
     """Who listens to what."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[object, Hear]] = {}
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: ChangeSignal) -> None:
         """Tell every listener of the topic; one that fails is logged and stops nobody."""
         for hear in tuple(self._listeners.get(change.topic, {}).values()):
             try:

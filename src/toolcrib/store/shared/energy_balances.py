@@ -3,13 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Callable
 
-from toolcrib.interfaces import Purse
+from toolcrib.interfaces import EnergyAllowance
 
 MOST = 100_000
 """So many callers are remembered; whoever is forgotten has all of it again."""
 
 
-class Energies:
+class EnergyBalances:
     """Only those who have spent something are remembered: the others have all of it."""
 
     def __init__(self, clock: Callable[[], float], *, most: int = MOST) -> None:
@@ -17,7 +17,7 @@ class Energies:
         # A plain dict would look for its oldest past all that have gone before.
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def left(self, key: str, purse: Purse) -> float:
+    def left(self, key: str, purse: EnergyAllowance) -> float:
         """Return what a caller has now."""
         known = self._known.get(key)
         if known is None:
@@ -25,7 +25,7 @@ class Energies:
         level, at = known
         return min(purse.start, level + (self._clock() - at) * purse.recover)
 
-    def spend(self, key: str, cost: float, purse: Purse) -> float:
+    def spend(self, key: str, cost: float, purse: EnergyAllowance) -> float:
         """Take something, down to the floor; return what is left."""
         level = max(purse.floor, self.left(key, purse) - cost)
         self._known.pop(key, None)

@@ -3,36 +3,36 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from toolcrib.interfaces import Change, Demand, Purse
+from toolcrib.interfaces import ChangeSignal, EnergyAllowance, RateDemand
 from toolcrib.model import Result
-from toolcrib.store.shared.change_signals import Signals
-from toolcrib.store.shared.energy_balances import Energies
+from toolcrib.store.shared.change_signals import ChangeSignals
+from toolcrib.store.shared.energy_balances import EnergyBalances
 from toolcrib.store.shared.presence import Presence
-from toolcrib.store.shared.rate_limits import Rates
-from toolcrib.store.shared.result_cache import Results
-from toolcrib.store.shared.single_flight import Flights
+from toolcrib.store.shared.rate_limits import RateLimits
+from toolcrib.store.shared.result_cache import ResultCache
+from toolcrib.store.shared.single_flight import SingleFlight
 
 
 class MemoryShared:
     """The `Shared` of a gateway that runs alone. `clock` may be any that only goes forward, in seconds."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rates = Rates(clock)
-        self._energies = Energies(clock)
-        self._results = Results(clock)
-        self._flights = Flights()
-        self._signals = Signals()
+        self._rates = RateLimits(clock)
+        self._energies = EnergyBalances(clock)
+        self._results = ResultCache(clock)
+        self._flights = SingleFlight()
+        self._signals = ChangeSignals()
         self._presence = Presence(clock)
 
-    async def take(self, demands: Sequence[Demand]) -> float:
+    async def take(self, demands: Sequence[RateDemand]) -> float:
         """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
         return self._rates.take(demands)
 
-    def left(self, key: str, purse: Purse) -> float:
+    def left(self, key: str, purse: EnergyAllowance) -> float:
         """What a caller has left to spend."""
         return self._energies.left(key, purse)
 
-    async def spend(self, key: str, cost: float, purse: Purse) -> float:
+    async def spend(self, key: str, cost: float, purse: EnergyAllowance) -> float:
         """Take from what a caller has; what is left then."""
         return self._energies.spend(key, cost, purse)
 
@@ -52,11 +52,11 @@ class MemoryShared:
         """Run `make` unless it is already running under this key; its result, and whether another made it."""
         return await self._flights.once(key, make)
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: ChangeSignal) -> None:
         """Tell every listener. Does not wait."""
         self._signals.publish(change)
 
-    def listen(self, topic: str, hear: Callable[[Change], None]) -> Callable[[], None]:
+    def listen(self, topic: str, hear: Callable[[ChangeSignal], None]) -> Callable[[], None]:
         """Hear of changes of a topic, also one's own; call the answer to stop."""
         return self._signals.listen(topic, hear)
 

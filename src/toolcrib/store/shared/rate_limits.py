@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
-from toolcrib.interfaces import Demand
+from toolcrib.interfaces import RateDemand
 
 SLACK = 1e-6
 """Seconds forgiven, so that whoever waits exactly as long as told is not refused over a rounding error."""
@@ -15,7 +15,7 @@ FEW = 1_024
 """Keys below which tidying up is not worth it."""
 
 
-class Rates:
+class RateLimits:
     """When each key will be whole again. A key that is whole already need not be remembered."""
 
     def __init__(self, clock: Callable[[], float], *, keys: int = KEYS) -> None:
@@ -27,7 +27,7 @@ class Rates:
     def __len__(self) -> int:
         return len(self._whole_at)
 
-    def take(self, demands: Sequence[Demand]) -> float:
+    def take(self, demands: Sequence[RateDemand]) -> float:
         """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
         now = self._clock()
         whole_at = self._whole_at
@@ -56,7 +56,7 @@ class Rates:
             self._tidy(now)
         return 0.0
 
-    def _fit(self, key: str, over: float, *, now: float, demand: Demand) -> float:
+    def _fit(self, key: str, over: float, *, now: float, demand: RateDemand) -> float:
         """Cut a debt down to a window that has become shorter since: nobody owes more than a whole one."""
         step = demand.window / demand.calls
         if over > step + SLACK:

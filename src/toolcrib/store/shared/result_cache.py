@@ -14,7 +14,7 @@ LARGEST = 1024 * 1024
 """Bytes above which a result is not kept at all: it would push out too many others."""
 
 
-class Kept(NamedTuple):
+class CachedResult(NamedTuple):
     """A result, until when it is fresh, and how much it weighs."""
 
     result: Result
@@ -22,14 +22,14 @@ class Kept(NamedTuple):
     weight: int
 
 
-class Results:
+class ResultCache:
     """A cache with a time limit per entry, bounded in number and in weight."""
 
     def __init__(self, clock: Callable[[], float], *, entries: int = ENTRIES, size: int = BYTES) -> None:
         self._clock = clock
         self._entries = entries
         self._size = size
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, CachedResult] = OrderedDict()
         self._weight = 0
 
     def recall(self, key: str) -> Result | None:
@@ -49,7 +49,7 @@ class Results:
         weight = weigh(result)
         if ttl <= 0 or weight > LARGEST:
             return
-        self._kept[key] = Kept(result, self._clock() + ttl, weight)
+        self._kept[key] = CachedResult(result, self._clock() + ttl, weight)
         self._weight += weight
         while len(self._kept) > self._entries or self._weight > self._size:
             _, gone = self._kept.popitem(last=False)

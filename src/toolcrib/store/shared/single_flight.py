@@ -8,7 +8,7 @@ from anyio import Event
 from toolcrib.model import Result
 
 
-class Flight:
+class SingleFlightCall:
     """A call under way: how it ended, once it has, and what those wait for who joined it."""
 
     __slots__ = ("error", "landed", "result", "traceback")
@@ -21,11 +21,11 @@ class Flight:
         """Made by the first who waits: most flights have nobody waiting."""
 
 
-class Flights:
+class SingleFlight:
     """The calls under way in this process."""
 
     def __init__(self) -> None:
-        self._flights: dict[str, Flight] = {}
+        self._flights: dict[str, SingleFlightCall] = {}
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -47,7 +47,7 @@ class Flights:
         return await self._lead(key, make), False
 
     async def _lead(self, key: str, make: Callable[[], Awaitable[Result]]) -> Result:
-        flight = self._flights[key] = Flight()
+        flight = self._flights[key] = SingleFlightCall()
         try:
             flight.result = await make()
         except Exception as error:  # a boundary: those who wait must hear of it, whatever it is

@@ -6,11 +6,11 @@ from operator import attrgetter
 
 from sqlalchemy import bindparam, delete, select
 
-from toolcrib.interfaces import Definition
+from toolcrib.interfaces import StoredDefinition
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import definitions as table
 
-FIELDS = tuple(each.name for each in fields(Definition))
+FIELDS = tuple(each.name for each in fields(StoredDefinition))
 AT_ONCE = 500
 """Rows per transaction: a definition may be large, and others are waiting for their turn to write."""
 
@@ -21,13 +21,13 @@ class SqlDefinitions:
 
     database: Database
 
-    async def all(self) -> Sequence[Definition]:
+    async def all(self) -> Sequence[StoredDefinition]:
         """Every definition, by name."""
         async with self.database.read() as connection:
             rows = await connection.execute(select(table).order_by(table.c.name))
-            return [Definition(**row) for row in rows.mappings()]
+            return [StoredDefinition(**row) for row in rows.mappings()]
 
-    async def put(self, definitions: Sequence[Definition]) -> None:
+    async def put(self, definitions: Sequence[StoredDefinition]) -> None:
         """Add or replace, by name."""
         insert = self.database.insert(table)
         new = {table.c[name]: insert.excluded[name] for name in FIELDS if name != "name"}

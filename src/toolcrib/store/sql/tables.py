@@ -34,7 +34,7 @@ def storable(text: str) -> str:
     return text.replace("\0", "�").encode("utf-8", "replace").decode()
 
 
-class Words(TypeDecorator[str]):
+class StorableText(TypeDecorator[str]):
     """Text that both engines take and sort alike, whatever came in: one bad name must not sink a batch."""
 
     impl = Text
@@ -67,7 +67,7 @@ class NameSet(TypeDecorator[frozenset[str]]):
         return None if value is None else _names(value)
 
 
-class Document(TypeDecorator[Json]):
+class JsonText(TypeDecorator[Json]):
     """JSON kept letter by letter: the engines' own JSON types reorder or refuse some of it."""
 
     impl = Text
@@ -85,20 +85,20 @@ metadata = MetaData()
 keys = Table(
     "toolcrib_keys",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("digest", Words, nullable=False),
+    Column("name", StorableText, primary_key=True),
+    Column("digest", StorableText, nullable=False),
     Column("permissions", NameSet, nullable=False),
     Column("contexts", NameSet),
-    Column("home", Words, nullable=False),
+    Column("home", StorableText, nullable=False),
     Column("act_as", Boolean, nullable=False),
-    Column("user", Words),
+    Column("user", StorableText),
     Column("created", Double, nullable=False),
     Column("rotated", Double),
     Column("revoked", Double),
-    Column("created_by", Words),
+    Column("created_by", StorableText),
     Column("last_used", Double),
     Column("expires", Double),
-    Column("previous_digest", Words),
+    Column("previous_digest", StorableText),
     Column("previous_until", Double),
     # The number of the last change of the row, so that others read what has changed and nothing else.
     Column("changed", BigInteger, nullable=False, server_default="0"),
@@ -112,17 +112,17 @@ overlay = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("version", BigInteger, nullable=False),
-    Column("document", Document, nullable=False),
+    Column("document", JsonText, nullable=False),
 )
 
 data_keys = Table(
     "toolcrib_data_keys",
     metadata,
-    Column("id", Words, primary_key=True),
-    Column("wrapped_by", Words, nullable=False),
-    Column("salt", Words, nullable=False),
-    Column("check", Words, nullable=False),
-    Column("wrapped", Words, nullable=False),
+    Column("id", StorableText, primary_key=True),
+    Column("wrapped_by", StorableText, nullable=False),
+    Column("salt", StorableText, nullable=False),
+    Column("check", StorableText, nullable=False),
+    Column("wrapped", StorableText, nullable=False),
     Column("created", Double, nullable=False),
 )
 """What encrypts secrets in other tables, itself encrypted; the newest is the one in use."""
@@ -130,17 +130,17 @@ data_keys = Table(
 claims = Table(
     "toolcrib_claims",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("owner", Words, nullable=False),
+    Column("name", StorableText, primary_key=True),
+    Column("owner", StorableText, nullable=False),
 )
 
 definitions = Table(
     "toolcrib_definitions",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("definition", Document, nullable=False),
-    Column("seal", Words, nullable=False),
-    Column("trusted", Words, nullable=False),
+    Column("name", StorableText, primary_key=True),
+    Column("definition", JsonText, nullable=False),
+    Column("seal", StorableText, nullable=False),
+    Column("trusted", StorableText, nullable=False),
     Column("seen", Double, nullable=False),
 )
 
@@ -149,18 +149,18 @@ calls = Table(
     metadata,
     # Our own number, since ids come from outside and a repeated one must not sink its batch.
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("id", Words, nullable=False),
+    Column("id", StorableText, nullable=False),
     Column("at", Double, nullable=False),
-    Column("tool", Words, nullable=False),
-    Column("caller", Words, nullable=False),
-    Column("user", Words),
-    Column("context", Words, nullable=False),
-    Column("face", Words, nullable=False),
-    Column("outcome", Words, nullable=False),
-    Column("code", Words),
+    Column("tool", StorableText, nullable=False),
+    Column("caller", StorableText, nullable=False),
+    Column("user", StorableText),
+    Column("context", StorableText, nullable=False),
+    Column("face", StorableText, nullable=False),
+    Column("outcome", StorableText, nullable=False),
+    Column("code", StorableText),
     Column("milliseconds", Double, nullable=False),
     Column("cached", Boolean, nullable=False),
-    Column("trace", Words, nullable=False),
+    Column("trace", StorableText, nullable=False),
     Column("mutation", Boolean, nullable=False, server_default=false()),
     Index("toolcrib_calls_newest", "at", "number"),
     Index("toolcrib_calls_kept", "mutation", "at", "number"),
@@ -169,14 +169,14 @@ calls = Table(
 replays = Table(
     "toolcrib_replays",
     metadata,
-    Column("key", Words, primary_key=True),
-    Column("call", Words, nullable=False),
-    Column("body", Words, nullable=False),
-    Column("holder", Words, nullable=False),
+    Column("key", StorableText, primary_key=True),
+    Column("call", StorableText, nullable=False),
+    Column("body", StorableText, nullable=False),
+    Column("holder", StorableText, nullable=False),
     Column("at", Double, nullable=False),
     Column("until", Double, nullable=False),
     Column("answer", Text),
-    Column("owner", Words, nullable=False, server_default=""),
+    Column("owner", StorableText, nullable=False, server_default=""),
     Column("bytes", BigInteger, nullable=False, server_default="0"),
     Index("toolcrib_replays_oldest", "at"),
     # With the sizes, so that nobody reads through answers to add them up.
@@ -189,9 +189,9 @@ BUCKETS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
 usage = Table(
     "toolcrib_usage",
     metadata,
-    Column("day", Words, primary_key=True),
-    Column("tool", Words, primary_key=True),
-    Column("caller", Words, primary_key=True),
+    Column("day", StorableText, primary_key=True),
+    Column("tool", StorableText, primary_key=True),
+    Column("caller", StorableText, primary_key=True),
     Column("calls", BigInteger, nullable=False),
     Column("errors", BigInteger, nullable=False),
     Column("cached", BigInteger, nullable=False),
@@ -203,16 +203,16 @@ usage = Table(
 apps = Table(
     "toolcrib_apps",
     metadata,
-    Column("package", Words, primary_key=True),
-    Column("name", Words, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("public_url", Words),
-    Column("url_giver", Words),
-    Column("app_type", Words, nullable=False),
-    Column("hardware", Document, nullable=False),
-    Column("permissions", Document, nullable=False),
-    Column("digest", Words),
-    Column("signing", Words),
+    Column("package", StorableText, primary_key=True),
+    Column("name", StorableText, nullable=False),
+    Column("owner", StorableText, nullable=False),
+    Column("public_url", StorableText),
+    Column("url_giver", StorableText),
+    Column("app_type", StorableText, nullable=False),
+    Column("hardware", JsonText, nullable=False),
+    Column("permissions", JsonText, nullable=False),
+    Column("digest", StorableText),
+    Column("signing", StorableText),
     Column("version", BigInteger, nullable=False),
     Column("created", Double, nullable=False),
     Column("updated", Double, nullable=False),
@@ -227,46 +227,46 @@ def _of(parent: str) -> ForeignKey:
 app_tools = Table(
     "toolcrib_app_tools",
     metadata,
-    Column("package", Words, _of("toolcrib_apps.package"), primary_key=True),
+    Column("package", StorableText, _of("toolcrib_apps.package"), primary_key=True),
     Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("definition", Document, nullable=False),
-    Column("original", Document),
+    Column("definition", JsonText, nullable=False),
+    Column("original", JsonText),
 )
 
 users = Table(
     "toolcrib_users",
     metadata,
-    Column("id", Words, primary_key=True),
-    Column("language", Words),
-    Column("time_zone", Words),
+    Column("id", StorableText, primary_key=True),
+    Column("language", StorableText),
+    Column("time_zone", StorableText),
     Column("created", Double, nullable=False),
 )
 
 installs = Table(
     "toolcrib_installs",
     metadata,
-    Column("user", Words, _of("toolcrib_users.id"), primary_key=True),
-    Column("package", Words, _of("toolcrib_apps.package"), primary_key=True),
+    Column("user", StorableText, _of("toolcrib_users.id"), primary_key=True),
+    Column("package", StorableText, _of("toolcrib_apps.package"), primary_key=True),
     Column("at", Double, nullable=False),
-    Column("settings", Document, nullable=False),
+    Column("settings", JsonText, nullable=False),
     Index("toolcrib_installs_package", "package", "user"),
 )
 
 disabled = Table(
     "toolcrib_disabled",
     metadata,
-    Column("user", Words, _of("toolcrib_users.id"), primary_key=True),
-    Column("name", Words, primary_key=True),
+    Column("user", StorableText, _of("toolcrib_users.id"), primary_key=True),
+    Column("name", StorableText, primary_key=True),
 )
 
 sessions = Table(
     "toolcrib_sessions",
     metadata,
-    Column("user", Words, _of("toolcrib_users.id"), primary_key=True),
-    Column("id", Words, nullable=False),
-    Column("device", Document),
-    Column("language", Words),
-    Column("time_zone", Words),
+    Column("user", StorableText, _of("toolcrib_users.id"), primary_key=True),
+    Column("id", StorableText, nullable=False),
+    Column("device", JsonText),
+    Column("language", StorableText),
+    Column("time_zone", StorableText),
     Column("started", Double, nullable=False),
     Column("used", Double, nullable=False, server_default="0"),
     Index("toolcrib_sessions_used", "used"),
@@ -275,8 +275,8 @@ sessions = Table(
 mcp_sessions = Table(
     "toolcrib_mcp_sessions",
     metadata,
-    Column("id", Words, primary_key=True),
-    Column("principal", Words, nullable=False),
+    Column("id", StorableText, primary_key=True),
+    Column("principal", StorableText, nullable=False),
     Column("used", Double, nullable=False),
     Column("ended", Boolean, nullable=False),
     Index("toolcrib_mcp_sessions_used", "used"),
@@ -288,7 +288,7 @@ clock = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("seen", Double, nullable=False),
-    Column("boot", Words, nullable=False),
+    Column("boot", StorableText, nullable=False),
     Column("elapsed", Double, nullable=False),
     Column("wall", Double, nullable=False),
 )
@@ -297,10 +297,10 @@ clock = Table(
 app_data = Table(
     "toolcrib_app_data",
     metadata,
-    Column("user", Words, primary_key=True),
-    Column("package", Words, primary_key=True),
-    Column("key", Words, primary_key=True),
-    Column("value", Words, nullable=False),
+    Column("user", StorableText, primary_key=True),
+    Column("package", StorableText, primary_key=True),
+    Column("key", StorableText, primary_key=True),
+    Column("value", StorableText, nullable=False),
     ForeignKeyConstraint(
         ["user", "package"], ["toolcrib_installs.user", "toolcrib_installs.package"], ondelete="CASCADE"
     ),
@@ -309,7 +309,7 @@ app_data = Table(
 marks = Table(
     "toolcrib_marks",
     metadata,
-    Column("name", Words, primary_key=True),
+    Column("name", StorableText, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
 """Numbers by name. Most count up with every change of something, to see cheaply whether there was one."""
@@ -319,19 +319,19 @@ audit = Table(
     metadata,
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
     Column("at", Double, nullable=False),
-    Column("actor_kind", Words, nullable=False),
-    Column("actor", Words, nullable=False),
-    Column("user", Words),
-    Column("frontend", Words, nullable=False),
-    Column("address", Words, nullable=False),
-    Column("process", Words, nullable=False),
-    Column("action", Words, nullable=False),
-    Column("target", Words, nullable=False),
-    Column("before", Document),
-    Column("after", Document),
-    Column("outcome", Words, nullable=False),
-    Column("previous", Words, nullable=False),
-    Column("hash", Words, nullable=False),
+    Column("actor_kind", StorableText, nullable=False),
+    Column("actor", StorableText, nullable=False),
+    Column("user", StorableText),
+    Column("frontend", StorableText, nullable=False),
+    Column("address", StorableText, nullable=False),
+    Column("process", StorableText, nullable=False),
+    Column("action", StorableText, nullable=False),
+    Column("target", StorableText, nullable=False),
+    Column("before", JsonText),
+    Column("after", JsonText),
+    Column("outcome", StorableText, nullable=False),
+    Column("previous", StorableText, nullable=False),
+    Column("hash", StorableText, nullable=False),
 )
 for dialect, statements in APPEND_ONLY.items():
     for statement in statements:

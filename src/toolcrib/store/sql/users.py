@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, RowMapping, Select, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from toolcrib.interfaces import Install, SessionRecord, UserRecord
+from toolcrib.interfaces import InstallRecord, SessionRecord, UserRecord
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import apps, disabled, installs, sessions, users
 
@@ -63,7 +63,7 @@ class SqlUsers:
             done = await connection.execute(delete(users).where(users.c.id == id))
             return done.rowcount == 1
 
-    async def install(self, id: str, install: Install) -> bool | None:
+    async def install(self, id: str, install: InstallRecord) -> bool | None:
         """Install an app, or change its settings; whether it is new, or None where there is no such app."""
         new = {"settings": install.settings}
         insert = self.database.insert(installs).values(user=id, package=install.package, at=install.at, **new)
@@ -165,17 +165,17 @@ async def _people(
     if not found:
         return []
     theirs = which([row["id"] for row in found])
-    installed: defaultdict[str, list[Install]] = defaultdict(list)
+    installed: defaultdict[str, list[InstallRecord]] = defaultdict(list)
     by_package = select(installs).where(theirs(installs.c.user)).order_by(installs.c.user, installs.c.package)
     for user, package, at, settings in await connection.execute(by_package):
-        installed[user].append(Install(package=package, at=at, settings=settings))
+        installed[user].append(InstallRecord(package=package, at=at, settings=settings))
     off: defaultdict[str, set[str]] = defaultdict(set)
     for user, name in await connection.execute(select(disabled).where(theirs(disabled.c.user))):
         off[user].add(name)
     return [_user(row, installed[row["id"]], off[row["id"]]) for row in found]
 
 
-def _user(row: RowMapping, installed: Sequence[Install], off: set[str]) -> UserRecord:
+def _user(row: RowMapping, installed: Sequence[InstallRecord], off: set[str]) -> UserRecord:
     session = {name: row[label] for name, label in SESSION.items()}
     return UserRecord(
         id=row["id"],
