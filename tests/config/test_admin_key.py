@@ -1,13 +1,16 @@
 """Admin keys that are too easily guessed are refused, wherever they come from."""
 
 from pathlib import Path
+from random import Random
 from secrets import token_hex, token_urlsafe
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.config.faulty import faults
 from toolcrib.config import ConfigError, default_document, parse
-from toolcrib.config.admin_key import weakness
+from toolcrib.config.admin_key import SHORTEST_ADMIN_KEY, SHORTEST_ANYWHERE, too_short, weakness
 from toolcrib.identity.admin import FILE
 from toolcrib.runtime import build
 
@@ -30,6 +33,21 @@ WEAK = [
     "zq7",
     "hunter2hunter2",
     "fifteen-letters",
+    "hunter2!" * 4,
+    "correct1" * 2,
+    "Summer2026!" * 2,
+    "Summer2026!Summer2026",
+    "qwertzuiop" * 4,
+    "AbcdeAbcdeAbcdeAbcde",
+    "aBcDeFgH1!AbCdEfGh1!",
+    "0123456789abcdef" * 2,
+    "fedcba9876543210",
+    "abcdefghijklmnopqrstuvwxyz012345",
+    "zyxwvutsrqponmlkjihgfedcba987654",
+    "qwertyuiopasdfghjklzxcvbnm123456",
+    "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9",
+    "aaaaaaaabbbbbbbbccccccccddddddddeeeeeeeeffffffffgggggggghhhhhhhh",
+    "x7abcdefghijklmnk3",
 ]
 
 
@@ -58,6 +76,45 @@ def test_a_key_of_16_characters_serves_on_loopback_alone(key: str, server: str) 
 def test_a_key_of_32_characters_serves_everywhere(server: str) -> None:
     text = f"server: {{{server}}}\nauth: {{admin_key: {token_hex(16)}}}\n"
     assert len(parse(text, "toolcrib.yaml", {}).auth.admin_key or "") == 32
+
+
+@pytest.mark.parametrize("server", REACHED)
+def test_a_repeated_16_character_key_stays_on_loopback(server: str) -> None:
+    key = "k9Wq3vLx7Rt2mZs8" * 2
+    assert parse(f"auth: {{admin_key: {key}}}", "toolcrib.yaml", {}).auth.admin_key == key
+    (fault,) = faults(f"server: {{{server}}}\nauth: {{admin_key: {key}}}\n")
+    assert "auth.admin_key: " in fault
+    assert "32 characters without repetition" in fault
+
+
+@pytest.mark.parametrize(
+    "key, reason",
+    [
+        ("hunter2!" * 4, "repeats 8 characters, 16 characters without repetition are needed"),
+        ("abcdefghijklmnopqrstuvwxyz012345", "is mostly a sequence of the alphabet"),
+    ],
+)
+def test_a_refusal_names_place_reason_and_remedy(key: str, reason: str) -> None:
+    (fault,) = faults(f'auth: {{admin_key: "{key}"}}\n')
+    assert fault.startswith("toolcrib.yaml:1 auth.admin_key: ")
+    assert reason in fault
+    assert "openssl rand -hex 32" in fault
+
+
+ALPHABETS = {
+    "hex": "0123456789abcdef",
+    "base32": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+    "base64": "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+}
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS.values(), ids=ALPHABETS)
+@given(random=st.randoms(use_true_random=True), length=st.integers(SHORTEST_ANYWHERE, 128))
+@settings(max_examples=500, deadline=None)
+def test_random_keys_of_every_length_are_accepted(alphabet: str, random: Random, length: int) -> None:
+    key = "".join(random.choices(alphabet, k=length))
+    assert weakness(key) is None
+    assert length < SHORTEST_ADMIN_KEY or too_short(key, SHORTEST_ADMIN_KEY) is None
 
 
 def test_random_keys_are_not_weak() -> None:

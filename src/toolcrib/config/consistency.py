@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
-from toolcrib.config.admin_key import ADVICE, SHORTEST_ADMIN_KEY, weakness
+from toolcrib.config.admin_key import ADVICE, SHORTEST_ADMIN_KEY, too_short, weakness
 from toolcrib.config.document_tree import holds, present
 from toolcrib.config.errors import Finding
 from toolcrib.config.later import LATER
@@ -36,7 +36,9 @@ def exposed(sections: Sections) -> Iterator[Finding]:
     """Find what must not be reachable from other machines, and is."""
     way = _way_in(sections.server)
     if way is not None and _is_short(sections.auth.admin_key):
-        needed = f"it or $TOOLCRIB_ADMIN_KEY needs {SHORTEST_ADMIN_KEY} characters or more"
+        needed = (
+            f"it or $TOOLCRIB_ADMIN_KEY needs {SHORTEST_ADMIN_KEY} characters without repetition; {ADVICE}"
+        )
         yield ("auth", "admin_key"), f"is too short for {way}: {needed}"
     if loopback(sections.server.host):
         return
@@ -57,7 +59,7 @@ def _way_in(server: ServerSection) -> str | None:
 
 
 def _is_short(key: str | None) -> bool:
-    return key is not None and len(key) < SHORTEST_ADMIN_KEY
+    return key is not None and too_short(key, SHORTEST_ADMIN_KEY) is not None
 
 
 def _weak_admin_key(sections: Sections) -> Iterator[Finding]:
