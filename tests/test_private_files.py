@@ -3,12 +3,19 @@
 import logging
 import os
 from collections.abc import Generator
+from errno import EPERM
 from pathlib import Path
 from stat import S_IMODE
 
 import pytest
 
-from toolcrib.private_files import open_to_append, private_file, private_folder, read_secret
+from toolcrib.private_files import (
+    close_log,
+    open_to_append,
+    private_file,
+    private_folder,
+    read_secret,
+)
 
 pytestmark = pytest.mark.requirement("I5")
 
@@ -17,6 +24,13 @@ SOMEBODY_ELSE = 12345
 
 def mode(path: Path) -> int:
     return S_IMODE(path.stat().st_mode)
+
+
+def append(path: Path) -> None:
+    """Open and close a log as the gateway does."""
+    descriptor = open_to_append(path)
+    close_log(descriptor, path)
+    os.close(descriptor)
 
 
 @pytest.fixture(params=[0o000, 0o077, 0o377], ids=["lax", "usual", "strict"])
@@ -68,6 +82,59 @@ def test_a_log_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "log").chmod(0o640)
     os.close(open_to_append(tmp_path / "log"))
     assert mode(tmp_path / "log") == 0o640
+
+
+@pytest.mark.parametrize("before, after", [(0o644, 0o640), (0o666, 0o640), (0o660, 0o640), (0o602, 0o600)])
+def test_an_open_log_is_closed_to_others_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, before: int, after: int
+) -> None:
+    path = tmp_path / "log"
+    path.touch()
+    path.chmod(before)
+    for _ in range(2):
+        append(path)
+    assert mode(path) == after
+    assert [record.args for record in caplog.records] == [(path, before, after)]
+
+
+@pytest.mark.parametrize("before", [0o600, 0o640, 0o440])
+def test_a_log_for_owner_and_group_keeps_its_mode(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, before: int
+) -> None:
+    path = tmp_path / "log"
+    path.touch()
+    path.chmod(before)
+    with path.open("rb") as file:
+        close_log(file.fileno(), path)
+    assert (mode(path), caplog.records) == (before, [])
+
+
+def test_a_log_of_another_user_is_reported_and_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    path.touch()
+    path.chmod(0o644)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(EPERM, os.strerror(EPERM))
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    append(path)
+    assert mode(path) == 0o644
+    (record,) = caplog.records
+    assert f"run `chmod 640 {path}` as its owner" in record.getMessage()
+
+
+def test_a_log_that_is_a_device_keeps_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[int] = []
+
+    def record(_descriptor: int, to: int) -> None:
+        changed.append(to)
+
+    monkeypatch.setattr(os, "fchmod", record)
+    append(Path(os.devnull))
+    assert changed == []
 
 
 def test_a_secret_others_can_read_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import logging
 import os
 from pathlib import Path
-from stat import S_IMODE, S_ISREG
+from stat import S_IMODE, S_IRWXO, S_ISREG, S_IWGRP
 
 log = logging.getLogger(__name__)
 
@@ -11,6 +11,8 @@ OTHERS = 0o077
 """What group and others may do."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
+CLOSED_IN_LOGS = S_IRWXO | S_IWGRP
+"""What an existing log file loses. The group may read it: log shippers do, and operators grant it so."""
 MAX_SECRET_FILE_BYTES = 4096
 
 _HAS_MODES = os.name == "posix"
@@ -33,7 +35,7 @@ def private_file(path: Path) -> None:
 
 
 def open_to_append(path: Path) -> int:
-    """Open a file to append to it, made for its owner alone; one that is there keeps its mode."""
+    """Open a file to append to it, made for its owner alone; one that exists keeps its mode."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
     except FileExistsError:
@@ -41,6 +43,25 @@ def open_to_append(path: Path) -> int:
     if _HAS_MODES:
         os.fchmod(descriptor, FILE_MODE)  # a strict umask would leave even less
     return descriptor
+
+
+def close_log(descriptor: int, path: Path) -> None:
+    """Close a log file to other users; one whose mode cannot be changed is reported, and still written."""
+    state = os.fstat(descriptor)
+    # A log may be a pipe or a device such as /dev/null, whose mode is not ours to change.
+    if not _HAS_MODES or not S_ISREG(state.st_mode) or not state.st_mode & CLOSED_IN_LOGS:
+        return
+    before = S_IMODE(state.st_mode)
+    after = before & ~CLOSED_IN_LOGS
+    try:
+        os.fchmod(descriptor, after)
+    except OSError as error:
+        log.warning(
+            "%s is open to other users (mode %o) and cannot be closed (%s); run `chmod %o %s` as its owner",
+            *(path, before, error.strerror, after, path),
+        )
+    else:
+        log.warning("%s was open to other users: its mode was %o and is %o now", path, before, after)
 
 
 def read_secret(path: Path) -> bytes:

@@ -1,5 +1,6 @@
 """`toolcrib secrets`, the key file, and the modes of the state folder, from the command line."""
 
+import json
 import os
 from pathlib import Path
 from stat import S_IMODE
@@ -144,3 +145,17 @@ def test_a_log_file_is_for_its_owner_alone(shell: Shell, monkeypatch: pytest.Mon
 
     setup("info", Path("new.log"), Redactor()).close()
     assert S_IMODE(Path("new.log").stat().st_mode) == 0o600
+
+
+def test_an_open_log_of_an_earlier_version_is_closed(shell: Shell) -> None:
+    from toolcrib.observe import Redactor
+    from toolcrib.observe.log import setup
+
+    path = Path("old.log")
+    path.touch()
+    path.chmod(0o644)
+    setup("info", path, Redactor()).close()
+    assert S_IMODE(path.stat().st_mode) == 0o640
+    assert [json.loads(line)["message"] for line in path.read_text().splitlines()] == [
+        "old.log was open to other users: its mode was 644 and is 640 now"
+    ]

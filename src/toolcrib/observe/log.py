@@ -27,7 +27,7 @@ from toolcrib.observe.lines import (
 from toolcrib.observe.logged_arguments import LoggedArguments
 from toolcrib.observe.redact import Redactor
 from toolcrib.observe.writer import LineWriterThread
-from toolcrib.private_files import open_to_append
+from toolcrib.private_files import close_log, open_to_append
 
 Style = Literal["auto", "json", "text"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -211,7 +211,9 @@ def setup(
     if isinstance(stream, Path):
         with os.fdopen(open_to_append(stream), "ab", buffering=0) as file:
             # The writer keeps a copy of its own.
-            return setup(level, file, redactor, style=style, arguments=arguments)
+            log = setup(level, file, redactor, style=style, arguments=arguments)
+            close_log(file.fileno(), stream)  # afterwards, so that the log has the line about it
+            return log
     out: IO[Any] = sys.stderr if stream is None else stream
     terminal = out.isatty()
     colour = terminal and "NO_COLOR" not in os.environ
