@@ -10,6 +10,7 @@ from stat import S_IMODE
 import pytest
 
 from toolcrib.private_files import (
+    check_folder,
     close_log,
     open_to_append,
     private_file,
@@ -135,6 +136,21 @@ def test_a_log_that_is_a_device_keeps_its_mode(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(os, "fchmod", record)
     append(Path(os.devnull))
     assert changed == []
+
+
+@pytest.mark.parametrize("lax", [0o777, 0o757, 0o702])
+def test_a_folder_every_user_can_write_is_refused(tmp_path: Path, lax: int) -> None:
+    tmp_path.chmod(lax)
+    with pytest.raises(PermissionError, match=f"chmod o-w {tmp_path}"):
+        check_folder(tmp_path)
+    assert mode(tmp_path) == lax
+
+
+@pytest.mark.parametrize("fit", [0o700, 0o755, 0o775, 0o1777])
+def test_a_folder_others_cannot_replace_files_in_is_accepted(tmp_path: Path, fit: int) -> None:
+    tmp_path.chmod(fit)
+    check_folder(tmp_path)
+    assert mode(tmp_path) == fit
 
 
 def test_a_secret_others_can_read_is_refused(tmp_path: Path) -> None:

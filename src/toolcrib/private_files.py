@@ -3,7 +3,7 @@
 import logging
 import os
 from pathlib import Path
-from stat import S_IMODE, S_IRWXO, S_ISREG, S_IWGRP
+from stat import S_IMODE, S_IRWXO, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,17 @@ def close_log(descriptor: int, path: Path) -> None:
         )
     else:
         log.warning("%s was open to other users: its mode was %o and is %o now", path, before, after)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder in which other users can replace files that are not theirs."""
+    mode = S_IMODE(path.stat().st_mode)
+    if _HAS_MODES and mode & S_IWOTH and not mode & S_ISVTX:
+        message = (
+            f"every user can write to {path} (mode {mode:o}) and so replace the files in it; "
+            f"run `chmod o-w {path}`, or choose a folder that only its owner can write to"
+        )
+        raise PermissionError(message)
 
 
 def read_secret(path: Path) -> bytes:

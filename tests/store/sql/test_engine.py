@@ -90,6 +90,25 @@ async def test_a_database_that_is_open_to_others_is_closed(of_the_operator: Path
     assert (mode(of_the_operator.parent), mode(of_the_operator)) == (0o755, 0o600)
 
 
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize("name", ["toolcrib.db", "new.db"])
+async def test_a_folder_every_user_can_write_is_refused(of_the_operator: Path, name: str) -> None:
+    folder = of_the_operator.parent
+    folder.chmod(0o777)
+    error = await refusal(f"sqlite:///{folder}/{name}")
+    assert isinstance(error, Unavailable)
+    assert f"run `chmod o-w {folder}`" in str(error)
+    assert (mode(folder), modes(folder)) == (0o777, {"toolcrib.db": 0o640})
+
+
+@pytest.mark.requirement("I5")
+async def test_a_sticky_folder_holds_a_database(of_the_operator: Path, opened: Opened) -> None:
+    folder = of_the_operator.parent
+    folder.chmod(0o1777)
+    await opened(f"sqlite:///{of_the_operator}")
+    assert (mode(folder), mode(of_the_operator)) == (0o1777, 0o600)
+
+
 @pytest.fixture
 def letter(tmp_path: Path) -> Path:
     """A file that is no database."""

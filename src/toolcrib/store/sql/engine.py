@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.private_files import FILE_MODE, private_file, private_folder
+from toolcrib.private_files import FILE_MODE, check_folder, private_file, private_folder
 from toolcrib.store.sql.database import BUSY_SECONDS, POOL_SIZE, WRITES, Database
 
 CONNECT_SECONDS = 5
@@ -123,7 +123,9 @@ def _engine(url: URL | str, **options: Any) -> AsyncEngine:
 def _place(path: Path) -> None:
     """Make a file that nobody else may read, before anything is in it; close one that is there to others."""
     try:
-        if not path.parent.is_dir():
+        if path.parent.is_dir():
+            check_folder(path.parent)
+        else:
             private_folder(path.parent)
         # Only a new file is opened: closing one that is in use would drop SQLite's locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
@@ -132,7 +134,7 @@ def _place(path: Path) -> None:
         for each in (path, *(path.with_name(path.name + end) for end in SQLITE_ENDINGS)):
             private_file(each)
     except OSError as error:
-        message = f"the store cannot be made at {path}: {error.strerror}"
+        message = f"the store cannot be made at {path}: {error.strerror or error}"
         raise Unavailable("SOURCE_DOWN", message) from error
 
 
