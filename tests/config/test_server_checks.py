@@ -73,7 +73,7 @@ def test_servers_have_what_is_said_or_the_usual() -> None:
     )
     assert (files.pin, files.tools, files.enabled) == (None, (), True)
     assert (files.relay, files.max_connections) == (None, None)
-    assert (files.connection_idle_ms, document.mcp.max_copies) == (30_000, 32)
+    assert (files.connection_idle_ms, document.mcp.max_copies) == (24_000, 32)
     assert (document.mcp.enabled, document.mcp.allow_stdio, document.mcp.grace_ms) == (True, False, 600_000)
     assert document.reload.watch is False
     assert document.added == frozenset()

@@ -14,7 +14,7 @@ def test_what_a_server_may_ask_is_as_the_config_says() -> None:
     said = settings_of("s", McpServer(transport="http", relay=("roots",), max_connections=3), str)
     assert (said.relays, said.most_lanes) == ({"roots"}, 3)
     web = settings_of("s", McpServer(transport="http", relay=()), str)
-    assert (web.relays, web.most_lanes, web.lane_idle) == (frozenset(), 32, 30.0)
+    assert (web.relays, web.most_lanes, web.lane_idle) == (frozenset(), 32, 24.0)
 
 
 @pytest.mark.requirement("G2")

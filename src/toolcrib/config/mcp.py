@@ -172,7 +172,7 @@ class McpServer:
     ] = None
     connection_idle_ms: Annotated[
         Milliseconds, "how long such a connection is kept without a call; of stdio, a process"
-    ] = 30_000
+    ] = 24_000
     limits: Annotated[
         McpProcessLimits | None, BLANK, "what its processes may use, in place of `mcp.limits`; for stdio"
     ] = None

@@ -13,8 +13,11 @@ from tests.sources.mcp.asked import FORM, Asked, never, said
 from tests.sources.mcp.census import Census, census
 from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed
 from tests.waiting import until
+from toolcrib.config.mcp import McpServer
 from toolcrib.errors import Lost, Refused, Unavailable
 from toolcrib.model import Call, JsonObject, Result
+from toolcrib.runtime.convert import settings_of
+from toolcrib.sources.mcp.server_process import STOP_STEPS
 from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio_transport import StdioTransport
@@ -23,6 +26,15 @@ from toolcrib.testing import a_call, a_caller, a_tool
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CURIOUS = (sys.executable, "-S", str(Path(__file__).with_name("curious.py")))
+IGNORES_SIGTERM = """
+import runpy, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+runpy.run_path(sys.argv[-1], run_name="__main__")
+while True:
+    signal.pause()
+"""
+"""Runs the server of its last argument, and stays when the server's input ends."""
+STUBBORN = (sys.executable, "-S", "-c", IGNORES_SIGTERM, CURIOUS[-1])
 ELICIT: JsonObject = {"method": "elicitation/create", "params": FORM}
 FORMS: JsonObject = {"elicitation": {}}
 
@@ -36,8 +48,16 @@ def counted() -> Generator[Census]:
 class House:
     """A running source over the curious server."""
 
-    def __init__(self, counted: Census, env: dict[str, str] | None = None, **settings: Any) -> None:
-        stdio = StdioTransport(command=CURIOUS, env={**counted.env, **(env or {})})
+    def __init__(
+        self,
+        counted: Census,
+        env: dict[str, str] | None = None,
+        *,
+        command: tuple[str, ...] = CURIOUS,
+        patience: float = 2.0,
+        **settings: Any,
+    ) -> None:
+        stdio = StdioTransport(command=command, env={**counted.env, **(env or {})}, patience=patience)
         self.source = McpSource(McpSettings(id="curious", **settings), stdio.dial)
         self.link = Linked()
         self._counted = counted
@@ -178,6 +198,20 @@ async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> Non
         await until(lambda: it.lanes == 0 and it.servers() == alone)
         assert (await client(it, Asked()))["client"]
     assert counted.alive() == []
+
+
+def test_an_idle_copy_is_gone_within_30_s_by_default() -> None:
+    settings = settings_of("curious", McpServer(transport="stdio"), str)
+    longest_stop = len(STOP_STEPS) * Stdio(command=CURIOUS).patience
+    assert settings.lane_idle + longest_stop <= 30
+
+
+@pytest.mark.requirement("D14")
+async def test_an_idle_copy_that_ignores_sigterm_is_killed(counted: Census) -> None:
+    async with house(counted, command=STUBBORN, patience=0.05, lane_idle=0.05) as it:
+        alone = it.servers()
+        await client(it, Asked())
+        await until(lambda: it.lanes == 0 and it.servers() == alone)
 
 
 async def test_when_all_lanes_are_there_the_longest_idle_one_makes_room(counted: Census) -> None:

@@ -35,6 +35,9 @@ _INHERITED = (
     "TMPDIR",
 )
 
+STOP_STEPS = (b"", b"t", b"k")
+"""What the guard is sent to end a server: nothing yet, its input is closed; SIGTERM; SIGKILL."""
+
 log = logging.getLogger("toolcrib.sources.mcp")
 
 
@@ -117,7 +120,7 @@ class Process:
 
     async def stop(self, patience: float) -> None:
         """End the server, first politely: its standard input is closed by now. Leaves nothing behind."""
-        for word in (b"", b"t", b"k"):
+        for word in STOP_STEPS:
             with suppress(OSError):  # a guard that is gone needs no word
                 self._control.send(word)
             with anyio.move_on_after(patience):

@@ -46,8 +46,8 @@ class McpSettings:
     """
     most_lanes: int = 8
     """How many connections there may be for callers that can be asked, besides the one all others share."""
-    lane_idle: float = 30.0
-    """How long such a connection is kept without a call."""
+    lane_idle: float = 24.0
+    """How long such a connection is kept without a call: with the three steps of ending a program, 30 s."""
     gateway: str = ""
     """The id of our own gateway, by which it is known where a server, or a tool of one, leads back to it."""
     redact: Callable[[str], str] = str
