@@ -1,6 +1,6 @@
 """Waiting for something to come about that cannot tell when it does."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -10,3 +10,10 @@ async def until(condition: Callable[[], bool], *, within: float = 60.0) -> None:
     with anyio.fail_after(within):
         while not condition():  # noqa: ASYNC110 - what is waited for is not always an event
             await anyio.sleep(0.005)
+
+
+async def until_true(ask: Callable[[], Awaitable[bool]], *, within: float = 60.0) -> None:
+    """Ask repeatedly until the answer is yes, where the state is behind a request or in the store."""
+    with anyio.fail_after(within):
+        while not await ask():  # noqa: ASYNC110 - what is waited for is not always an event
+            await anyio.sleep(0.02)
