@@ -202,7 +202,7 @@ async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> Non
 
 def test_an_idle_copy_is_gone_within_30_s_by_default() -> None:
     settings = settings_of("curious", McpServer(transport="stdio"), str)
-    longest_stop = len(STOP_STEPS) * Stdio(command=CURIOUS).patience
+    longest_stop = len(STOP_STEPS) * StdioTransport(command=CURIOUS).patience
     assert settings.lane_idle + longest_stop <= 30
 
 
