@@ -28,6 +28,11 @@ def _beside(problem: Problem, code: int) -> list[Header]:
     if code == 413:
         # The rest of the body is still on its way, and nobody will read it.
         headers.append(_HANG_UP)
-    if problem.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % max(1, ceil(problem.retry_after))))
-    return headers
+    return [*headers, *retry_header(problem)]
+
+
+def retry_header(problem: Problem) -> tuple[Header, ...]:
+    """Return the header that says when to try again, where the problem does."""
+    if problem.retry_after is None:
+        return ()
+    return ((b"retry-after", b"%d" % max(1, ceil(problem.retry_after))),)

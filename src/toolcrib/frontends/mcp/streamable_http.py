@@ -24,6 +24,7 @@ from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.json_body import check_keys, parse
 from toolcrib.http.response import JSON
+from toolcrib.http.result_response import retry_header
 from toolcrib.interfaces import Store
 from toolcrib.model import Json, JsonObject
 
@@ -127,7 +128,8 @@ class StreamableHttpFrontend:
         self, request: Request, error: ToolcribError, code: int, id: str | int | None
     ) -> HttpResponse:
         outcome = self._gateway.refusal(error.problem, request.origin)
-        return HttpResponse(status(outcome), failed(id, code, error.problem.message, meta(outcome)))
+        body = failed(id, code, error.problem.message, meta(outcome))
+        return HttpResponse(status(outcome), body, (*JSON, *retry_header(error.problem)))
 
     # --- the modern era: every request stands alone ---
 
