@@ -12,8 +12,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from tests.waiting import until
-from toolcrib.http import Receive, Request, Scope, Send, json_response, send_response
+from toolcrib.http import HttpResponse, Receive, Request, Scope, Send, json_response, send_response
 from toolcrib.http.protocol import BoundedProtocol
+from toolcrib.http.request_cycle import MAX_JOINED_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +97,24 @@ async def test_a_request_in_any_pieces(cuts: tuple[int, ...]) -> None:
     assert app.bodies == [b"body"]
     assert line.said.startswith(b"HTTP/1.1 200 OK\r\n")
     assert line.said.endswith(b'["/there","x=%31"]')
+    protocol.connection_lost(None)
+
+
+@pytest.mark.parametrize("size, writes", [(MAX_JOINED_BYTES, 1), (MAX_JOINED_BYTES + 1, 2)])
+async def test_large_body_is_not_copied_behind_its_head(size: int, writes: int) -> None:
+    body, written = b"x" * size, list[bytes]()
+
+    async def answer(request: Request) -> None:
+        await send_answer(request, Answer(200, body))
+
+    protocol, line, state = connected(App(answer))
+    line.write = written.append  # pyright: ignore[reportAttributeAccessIssue] - in place of the method
+    protocol.data_received(ASKED)
+    await settle(state)
+    assert len(written) == writes
+    assert (written[-1] is body) is (writes == 2)
+    head, _, rest = b"".join(written).partition(b"\r\n\r\n")
+    assert (b"content-length: %d" % size in head, rest) == (True, body)
     protocol.connection_lost(None)
 
 

@@ -12,6 +12,9 @@ from toolcrib.errors import Refused
 from toolcrib.http.connection_limits import ClientConnection
 from toolcrib.http.request import Receive, Scope, Send
 
+MAX_JOINED_BYTES = 64 << 10
+"""The largest body that is copied behind its head, to be sent with it in one system call."""
+
 log = logging.getLogger(__name__)
 
 Usual = tuple[list[tuple[bytes, bytes]], bytes]
@@ -166,7 +169,11 @@ class RequestCycle(RequestResponseCycle):
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
         last = b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n"
-        self.transport.write(b"".join((STATUS_LINE[status], self._usual, head, last, body)))
+        if len(body) <= MAX_JOINED_BYTES:
+            self.transport.write(b"".join((STATUS_LINE[status], self._usual, head, last, body)))
+        else:
+            self.transport.write(b"".join((STATUS_LINE[status], self._usual, head, last)))
+            self.transport.write(body)
         if self.listened:
             self.message_event.set()
         if not self.keep_alive:
