@@ -71,7 +71,7 @@ class GatewayApp:
         house.identity.ring.listen(self.mcp.end)
         self.draining, self.active = False, 0
         self.memory, self._loop_lag = memory_watch(house), LoopLag()
-        self.intake = make_intake(house.document.limits, self._clients, self.memory)
+        self.intake = make_intake(house.document.limits, self._clients, self.memory, house.large_results)
         watch_intake(house.console.journal, self.intake)
         self._loop_lag.show(house.console.journal.watch)
         self._idle = anyio.Event()

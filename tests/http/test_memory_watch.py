@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
@@ -147,6 +148,59 @@ async def test_garbage_is_collected_ever_less_often(monkeypatch: pytest.MonkeyPa
         await until(lambda: len(at) >= 5)
     pauses = [later - earlier for earlier, later in pairwise(at)]
     assert all(map(float.__ge__, pauses, (0.02, 0.04, 0.07, 0.07)))
+
+
+async def test_large_sizes_are_measured_at_once() -> None:
+    process = Pressed()
+    process.resident = 50
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(process.watch.run)
+        await until(lambda: process.looks > 0)
+        assert process.watch.fits(40)
+        assert not process.watch.fits(41)
+        assert process.watch.fits(30, reserved=10)
+        assert not process.watch.fits(30, reserved=11)
+        process.resident = 91
+        assert not process.watch.fits(0)
+        assert process.watch.is_high
+        process.resident = 85
+        assert not process.watch.fits(0)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("watch", [MemoryWatch(None), MemoryWatch(100)])
+def test_everything_fits_where_nothing_is_watched(watch: MemoryWatch) -> None:
+    assert watch.fits(1 << 60)
+
+
+async def test_refused_size_empties_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with pressed(monkeypatch) as process:
+        process.resident = 50
+        await until(lambda: process.watch.resident == 50)
+        before = process.reliefs
+        assert not process.watch.fits(10, reserved=40)
+        await anyio.lowlevel.checkpoint()
+        assert process.reliefs == before
+        assert not process.watch.fits(41)
+        await until(lambda: process.reliefs == before + 1)
+
+
+@pytest.mark.parametrize("room, is_refused", [(-1, True), (0, False)])
+async def test_large_body_needs_room_for_its_copies(room: int, is_refused: bool) -> None:
+    size, limit = memory.LARGE_BYTES + 1, 100 << 20
+    free = int(limit * memory.SHED_ABOVE) - size * memory.BODY_COPIES
+    watch = MemoryWatch(limit, resident=lambda: free - room)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.run)
+        await until(lambda: watch.resident > 0)
+        watch.check_body(memory.LARGE_BYTES)
+        if is_refused:
+            with pytest.raises(Refused) as refused:
+                watch.check_body(size)
+            assert (refused.value.problem.code, refused.value.problem.retry_after) == ("OVERLOADED", 2.0)
+        else:
+            watch.check_body(size)
+        tasks.cancel_scope.cancel()
 
 
 # --- the limit ---

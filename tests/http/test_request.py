@@ -1,5 +1,8 @@
 """A request is read no further than asked, and no further than allowed."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 import anyio
 import pytest
 from hypothesis import given
@@ -7,8 +10,13 @@ from hypothesis import strategies as st
 
 from tests.doors import Client, Message
 from tests.http.requests import request
+from tests.waiting import until
 from toolcrib.errors import Refused
 from toolcrib.http import Disconnected
+from toolcrib.http.connection_limits import ConnectionLimits
+from toolcrib.http.memory_watch import LARGE_BYTES, MemoryWatch
+from toolcrib.model import OPERATOR
+from toolcrib.testing import a_caller
 
 pytestmark = pytest.mark.anyio
 
@@ -170,3 +178,41 @@ def test_cookies() -> None:
     assert asked.cookie("b") == ""
     assert asked.cookie("c") is None
     assert request().cookie("a") is None
+
+
+# --- large bodies while memory is short ---
+
+LARGE = b" " * (LARGE_BYTES + 1)
+
+
+@asynccontextmanager
+async def short_of_memory() -> AsyncGenerator[ConnectionLimits]:
+    """A watch that has room for nothing more, but refuses no small work yet."""
+    watch = MemoryWatch(100 << 20, resident=lambda: 89 << 20)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.run)
+        await until(lambda: watch.resident > 0)
+        yield ConnectionLimits(memory=watch)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize("pieces", [(LARGE,), (LARGE, b" "), (LARGE[:-1], b"  ")])
+async def test_large_body_is_refused_where_it_does_not_fit(pieces: tuple[bytes, ...]) -> None:
+    async with short_of_memory() as intake:
+        asked = request(sender=Client(*pieces))
+        asked.intake = intake
+        with pytest.raises(Refused) as refused:
+            await asked.body()
+        assert refused.value.problem.code == "OVERLOADED"
+        assert (intake.bodies.used, intake.blocks.used) == (0, 0)
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize("operator, pieces", [(True, (LARGE, LARGE)), (False, (LARGE[:-1],))])
+async def test_body_of_the_operator_or_a_small_one_is_read(operator: bool, pieces: tuple[bytes, ...]) -> None:
+    async with short_of_memory() as intake:
+        asked = request(sender=Client(*pieces))
+        asked.intake = intake
+        asked.caller = a_caller(key=OPERATOR if operator else "k", operator=operator)
+        assert len(await asked.body()) == sum(map(len, pieces))

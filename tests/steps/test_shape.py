@@ -1,14 +1,16 @@
 """The sentence that can be spoken, and the cap on a result's size."""
 
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.errors import Broken, problem
+from toolcrib.errors import Broken, Refused, ToolcribError, problem
 from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Json, Result, Speech, Tool
-from toolcrib.steps.shape import FALLBACK, Shape
+from toolcrib.steps.shape import FALLBACK, LARGE_BYTES, Shape
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = pytest.mark.anyio
@@ -115,3 +117,112 @@ async def test_what_stands_deeper_counts_towards_the_cap(result: Result) -> None
     tool = a_tool()
     with pytest.raises(Broken, match="the cap is 1000"):
         await Shape(1000).fit(tool)(a_call(tool), answering(result))
+
+
+# --- large results ---
+
+
+class Memory:
+    """Memory with room for results up to a size, and the reservations in it."""
+
+    def __init__(self, room: int = 1 << 40) -> None:
+        self.room, self.held = room, dict[str, int]()
+        self.reserved: list[int] = []
+
+    def reserve(self, principal: str, size: int) -> bool:
+        if size > self.room:
+            return False
+        self.held[principal] = self.held.get(principal, 0) + size
+        self.reserved.append(size)
+        return True
+
+    def release(self, principal: str, size: int) -> None:
+        self.held[principal] -= size
+
+
+def sized(size: int, **fields: Any) -> Result:
+    return Result(data="", encoded=b"x" * size, **fields)
+
+
+@pytest.mark.requirement("I5")
+async def test_small_results_reserve_nothing() -> None:
+    memory = Memory(0)
+    stage = Shape(memory=memory).fit(a_tool())
+    for _ in range(2):
+        await stage(a_call(), answering(sized(LARGE_BYTES)))
+    assert memory.reserved == []
+
+
+@pytest.mark.requirement("I5")
+async def test_memory_is_reserved_before_the_call_once_results_are_large() -> None:
+    memory, held = Memory(), list[int]()
+    stage, call = Shape(memory=memory).fit(a_tool()), a_call()
+
+    async def answer(_call: Call) -> Result:
+        held.append(memory.held.get(call.caller.principal, 0))
+        return sized(2 * LARGE_BYTES)
+
+    for _ in range(2):
+        await stage(call, answer)
+    assert held == [0, 2 * LARGE_BYTES]
+    assert memory.held == {call.caller.principal: 0}
+    assert memory.reserved == [2 * LARGE_BYTES, 2 * LARGE_BYTES]
+    memory.room = LARGE_BYTES
+    with pytest.raises(Refused) as refused:
+        await stage(call, answer)
+    assert (refused.value.problem.code, refused.value.problem.retry_after) == ("OVERLOADED", 2.0)
+    assert len(held) == 2
+
+
+@pytest.mark.requirement("I5")
+async def test_reservation_ends_with_a_call_that_fails() -> None:
+    memory = Memory()
+    stage, call = Shape(memory=memory).fit(a_tool()), a_call()
+
+    async def fail(_call: Call) -> Result:
+        raise Broken("CONTRACT_VIOLATION", "no")
+
+    await stage(call, answering(sized(2 * LARGE_BYTES)))
+    with pytest.raises(Broken):
+        await stage(call, fail)
+    assert memory.held == {call.caller.principal: 0}
+
+
+@pytest.mark.requirement("I5")
+async def test_larger_result_than_reserved_is_measured_again() -> None:
+    memory = Memory(3 * LARGE_BYTES)
+    stage = Shape(memory=memory).fit(a_tool(category="query"))
+    await stage(a_call(), answering(sized(2 * LARGE_BYTES)))
+    with pytest.raises(Refused):
+        await stage(a_call(), answering(sized(4 * LARGE_BYTES)))
+
+
+@pytest.mark.requirement("I5")
+async def test_expected_size_halves_with_each_small_result() -> None:
+    memory = Memory()
+    stage = Shape(memory=memory).fit(a_tool())
+    await stage(a_call(), answering(sized(4 * LARGE_BYTES)))
+    for _ in range(4):
+        await stage(a_call(), answering(sized(1)))
+    assert memory.reserved == [4 * LARGE_BYTES, 4 * LARGE_BYTES, 2 * LARGE_BYTES]
+
+
+@pytest.mark.requirement("I5")
+@pytest.mark.parametrize(
+    "read_only, code, retryable", [(True, "OVERLOADED", True), (False, "ANSWER_NOT_KEPT", False)]
+)
+async def test_dropped_result_says_whether_anything_changed(
+    read_only: bool, code: str, retryable: bool
+) -> None:
+    stage = Shape(memory=Memory(0)).fit(a_tool(category="query" if read_only else "mutation"))
+    with pytest.raises(ToolcribError) as dropped:
+        await stage(a_call(), answering(sized(LARGE_BYTES + 1)))
+    assert (dropped.value.problem.code, dropped.value.problem.retryable) == (code, retryable)
+
+
+@pytest.mark.requirement("I5")
+async def test_failure_keeps_its_problem_without_memory() -> None:
+    fault = problem("TOOL_FAILED", "no")
+    failed = Result(problem=fault, content=({"type": "text", "text": "x" * (LARGE_BYTES + 1)},))
+    result = await Shape(memory=Memory(0)).fit(a_tool())(a_call(), answering(failed))
+    assert (result.problem, result.content) == (fault, ())

@@ -33,6 +33,17 @@ async def large(megabytes: int) -> str:
     return "x" * (megabytes << 20)
 
 @create_tool(category="query")
+def large_in_thread(megabytes: int) -> str:
+    """Answer with a lot, from a thread."""
+    return "x" * (megabytes << 20)
+
+@create_tool(category="query", timeout=30)
+async def keep(text: str, seconds: float) -> int:
+    """Keep a large argument for a while."""
+    await anyio.sleep(seconds)
+    return len(text)
+
+@create_tool(category="query")
 async def hold(megabytes: int) -> int:
     """Hold memory, or let go of it."""
     HELD[:] = [bytearray(b"x") * (1 << 20) for _ in range(megabytes)]
@@ -127,7 +138,11 @@ async def raw(gateway: Served, *, receive_buffer: int = 0) -> AsyncGenerator[Wir
     opened.setblocking(False)
     if receive_buffer:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    await asyncio.get_running_loop().sock_connect(opened, (at.hostname, at.port))
+    try:
+        await asyncio.get_running_loop().sock_connect(opened, (at.hostname, at.port))
+    except BaseException:  # cancelled too: no transport owns the socket yet
+        opened.close()
+        raise
     reader, writer = await asyncio.open_connection(sock=opened, limit=1 << 10 if receive_buffer else 1 << 16)
     try:
         yield Wire(reader, writer)

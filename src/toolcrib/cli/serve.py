@@ -34,9 +34,11 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
         from toolcrib.cli.runtime_file import announced
         from toolcrib.config import home
         from toolcrib.descriptors import raise_descriptor_limit
+        from toolcrib.http.memory_watch import map_large_blocks
         from toolcrib.server import serve
 
         raise_descriptor_limit()
+        map_large_blocks()
         with ExitStack() as stack:
             async with running_gateway(document, demo=demo) as house:
                 welcome = Banner(house, os.environ, demo=demo)

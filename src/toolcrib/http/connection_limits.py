@@ -11,7 +11,7 @@ from toolcrib.descriptors import soft_limit, spare_descriptors
 from toolcrib.errors import Refused
 from toolcrib.http.client_address import ClientAddresses
 from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT, HeldMemory
-from toolcrib.http.memory_watch import MemoryWatch
+from toolcrib.http.memory_watch import LARGE_BYTES, MemoryWatch
 from toolcrib.networks import client_network
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
@@ -253,10 +253,10 @@ class ConnectionLimits:
 class UnfinishedBody:
     """A body that is still arriving, and what it holds."""
 
-    __slots__ = ("_held", "_intake", "_principal")
+    __slots__ = ("_held", "_intake", "_measured", "_principal")
 
     def __init__(self, intake: ConnectionLimits, principal: str) -> None:
-        self._intake, self._principal = intake, principal
+        self._intake, self._principal, self._measured = intake, principal, 0
         self._held = HeldMemory(intake.blocks)
 
     def grow(self, size: int) -> None:
@@ -264,6 +264,9 @@ class UnfinishedBody:
         if self._principal == EXEMPT:
             return
         self._intake.memory.check()
+        if size - self._measured > LARGE_BYTES:
+            self._measured = size
+            self._intake.memory.check_body(size)
         if not self._held.fit(self._principal, size):
             raise overloaded("bytes of unfinished bodies")
 

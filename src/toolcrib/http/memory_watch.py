@@ -31,6 +31,12 @@ since each collection stops the event loop."""
 TRIM_SECONDS = 60.0
 """How often free memory is given back otherwise: the C library keeps what lies between used pieces."""
 RETRY_SECONDS = 2.0
+BODY_COPIES = 3
+"""Copies of a request body that exist at once: its parts, the whole, and its value."""
+LARGE_BYTES = 1 << 20
+"""What is larger is compared with the memory that is left before it is taken in."""
+_M_MMAP_THRESHOLD = -3
+"""The parameter of `mallopt` for the size from which each block is a mapping of its own."""
 
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _CGROUP_FILES = {"": "memory.max", "memory": "memory.limit_in_bytes"}
@@ -75,6 +81,9 @@ class MemoryWatch:
         self.resident, self.begun = 0, 0
         """The resident bytes when last looked at, and how often memory has become short."""
         self._relieve, self._read = relieve, resident
+        self._measure: Callable[[], int] | None = None
+        """Reads the resident bytes; None while nothing is watched."""
+        self._is_relief_due = False
         # Its own thread: the shared ones may all be taken by the very work that fills memory.
         self._thread = CapacityLimiter(1)
         self._given_back, self._is_giving_back = 0.0, False
@@ -85,19 +94,22 @@ class MemoryWatch:
         if self.limit is None:
             return
         own = ResidentMemory()
+        self._measure = self._read or own
         self._given_back, self._is_giving_back = anyio.current_time(), False
         try:
             async with anyio.create_task_group() as tasks:
-                await self._watch(self._read or own, self.limit * WATCHED_ABOVE, tasks)
+                await self._watch(self._measure, self.limit * WATCHED_ABOVE, tasks)
         finally:
-            self.is_high = False
+            self._measure, self.is_high = None, False
             own.close()
 
     async def _watch(self, read: Callable[[], int], near: float, tasks: TaskGroup) -> None:
         while True:
             self.look(read())
             since = anyio.current_time() - self._given_back
-            if not self._is_giving_back and since > (RELIEF_SECONDS if self.is_high else TRIM_SECONDS):
+            if not self._is_giving_back and since > (
+                RELIEF_SECONDS if self.is_high or self._is_relief_due else TRIM_SECONDS
+            ):
                 self._is_giving_back = True
                 tasks.start_soon(self._give_back)
             await anyio.sleep(OFTEN_SECONDS if self.resident > near else SELDOM_SECONDS)
@@ -121,8 +133,25 @@ class MemoryWatch:
     def check(self) -> None:
         """Refuse what would take more memory while it is short."""
         if self.is_high:
-            message = "the gateway is short of memory; try again later"
-            raise Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
+            raise _overloaded()
+
+    def fits(self, size: int, *, reserved: int = 0) -> bool:
+        """Measure now whether so many more bytes stay below the mark, besides those already reserved.
+
+        This is a system call: for large requests and results only.
+        """
+        if self.limit is None or self._measure is None:
+            return True
+        self.look(self._measure())
+        free = self.limit * SHED_ABOVE - self.resident
+        if size > free:
+            self._is_relief_due = True
+        return not self.is_high and size + reserved <= free
+
+    def check_body(self, size: int) -> None:
+        """Refuse a large request body that memory has no room for."""
+        if size > LARGE_BYTES and not self.fits(size * BODY_COPIES):
+            raise _overloaded()
 
     def _said(self) -> str:
         return f"{self.resident >> 20} MiB of limits.memory_mb ({(self.limit or 0) >> 20} MiB) are in use"
@@ -131,7 +160,8 @@ class MemoryWatch:
         """Give the system what is free; where memory is short, empty what can be filled again before."""
         try:
             with suppress(*_PASSING):
-                if self.is_high:
+                if self.is_high or self._is_relief_due:
+                    self._is_relief_due = False
                     self._empty()
                 await to_thread.run_sync(trim, limiter=self._thread)
         finally:
@@ -144,6 +174,22 @@ class MemoryWatch:
             gc.collect()
             self._collect_at = anyio.current_time() + self._collect_pause
             self._collect_pause = min(2 * self._collect_pause, MAX_COLLECT_SECONDS)
+
+
+def _overloaded() -> Refused:
+    message = "the gateway is short of memory; try again later"
+    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
+
+
+def map_large_blocks() -> None:
+    """Have the C library return every large block to the system as soon as it is free.
+
+    glibc raises the threshold to the largest block freed so far, up to 32 MiB: after that, large results
+    come from the heap and leave gaps there, which count as resident.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def trim() -> None:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 from toolcrib.errors import Refused
 from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, UnfinishedBody
 from toolcrib.http.json_body import check_keys, check_type, parse
+from toolcrib.http.memory_watch import LARGE_BYTES
 from toolcrib.model import Actor, Caller, Json, Origin
 
 Scope = MutableMapping[str, Any]
@@ -128,7 +129,7 @@ class Request:
         if there is not None:
             if len(there) > limit:
                 raise _too_large(limit)
-            return there
+            return self._admitted(there)
         length = self.headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length.lstrip(b"0")[:_LONGEST] or 0) > limit:
             raise _too_large(limit)
@@ -136,9 +137,15 @@ class Request:
             return await self._rest(limit, None)
         unfinished = self.intake.begin_body(self)
         try:
-            return await self._rest(limit, unfinished)
+            return self._admitted(await self._rest(limit, unfinished))
         finally:
             unfinished.end()
+
+    def _admitted(self, body: bytes) -> bytes:
+        """Return a body that is whole, unless it is large and memory has no room for its value."""
+        if len(body) > LARGE_BYTES and self.intake is not None and not self.caller.operator:
+            self.intake.memory.check_body(len(body))
+        return body
 
     async def _rest(self, limit: int, unfinished: UnfinishedBody | None) -> bytes:
         parts: list[bytes] = []

@@ -18,7 +18,18 @@ from toolcrib.interfaces.audit import (
     AuditTrail,
     digest_of,
 )
-from toolcrib.interfaces.calls import Followers, Format, Handler, Outcome, Reason, Recorder, Rule, Stage, Step
+from toolcrib.interfaces.calls import (
+    Followers,
+    Format,
+    Handler,
+    Outcome,
+    Reason,
+    Recorder,
+    ResultMemory,
+    Rule,
+    Stage,
+    Step,
+)
 from toolcrib.interfaces.formats import Bounds, Loss, Provider, ProviderCall, ProviderResult
 from toolcrib.interfaces.keys import KeyChanges, KeyPosition, KeyRecord, StoredKeys
 from toolcrib.interfaces.mcp_sessions import FORGOTTEN, McpSessionRow, StoredMcpSessions
@@ -97,6 +108,7 @@ __all__ = [
     "ReloadPlan",
     "ReplayRow",
     "ReplayTotals",
+    "ResultMemory",
     "Rule",
     "ServerEntry",
     "ServerMisbehaved",

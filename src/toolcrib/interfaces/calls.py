@@ -87,3 +87,15 @@ class Recorder(Protocol):
     def refused(self, code: str) -> None:
         """Take note of a request that was refused before it had a tool."""
         ...
+
+
+class ResultMemory(Protocol):
+    """The memory that large results share."""
+
+    def reserve(self, principal: str, size: int) -> bool:
+        """Reserve memory for a result of this size; False where there is not enough."""
+        ...
+
+    def release(self, principal: str, size: int) -> None:
+        """Release a reservation."""
+        ...

@@ -1,17 +1,22 @@
 """What the gateway does about memory and connections: its limits from the config, its numbers as metrics."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from toolcrib.config.sections import LimitsSection
 from toolcrib.http import ClientAddresses
 from toolcrib.http.connection_limits import ConnectionLimits, bounded_by_descriptors
 from toolcrib.http.held_memory import BLOCK_BYTES
+from toolcrib.http.large_results import MAX_SHARE_OF_LIMIT, LargeResults
 from toolcrib.http.memory_watch import MemoryWatch, memory_limit
 from toolcrib.observe import CallRecorder
 from toolcrib.store.shared.memory import MemoryShared
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
+
+MAX_BODIES_SHARE = 0.125
+"""The part of the memory limit that unfinished request bodies may take."""
 
 
 def memory_watch(house: "Runtime") -> MemoryWatch:
@@ -21,17 +26,25 @@ def memory_watch(house: "Runtime") -> MemoryWatch:
     return MemoryWatch(memory_limit(house.document.limits.memory_mb), relieve=relieve)
 
 
-def make_intake(limits: LimitsSection, clients: ClientAddresses, memory: MemoryWatch) -> ConnectionLimits:
-    """Make what divides connections and unfinished bodies among principals."""
-    return ConnectionLimits(
+def make_intake(
+    limits: LimitsSection, clients: ClientAddresses, memory: MemoryWatch, large_results: LargeResults
+) -> ConnectionLimits:
+    """Make what divides connections and unfinished bodies among principals.
+
+    What may be held for clients is no more than a part of the memory limit, whatever else is configured.
+    """
+    most = sys.maxsize if memory.limit is None else memory.limit
+    intake = ConnectionLimits(
         clients,
         connections=bounded_by_descriptors(limits.connections),
         bodies=limits.unfinished_bodies,
-        body_bytes=limits.unfinished_bytes,
-        unread_bytes=limits.unread_bytes,
+        body_bytes=min(limits.unfinished_bytes, int(most * MAX_BODIES_SHARE)),
+        unread_bytes=min(limits.unread_bytes, int(most * MAX_SHARE_OF_LIMIT)),
         share=limits.share,
         memory=memory,
     )
+    large_results.attach(memory, intake.unread_blocks)
+    return intake
 
 
 def watch_intake(journal: CallRecorder, intake: ConnectionLimits) -> None:

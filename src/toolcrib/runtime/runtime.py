@@ -16,6 +16,7 @@ from toolcrib.config import Document, again, home
 from toolcrib.config.open_store import open_store_of
 from toolcrib.config.secrets import audited_server
 from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
+from toolcrib.http.large_results import LargeResults
 from toolcrib.identity import FailedLogins, Identity
 from toolcrib.interfaces import Shared, Source, Step, Store
 from toolcrib.model import APPS, FILE_WATCH, Origin, Tool
@@ -69,6 +70,8 @@ class Runtime:
     failed_logins: FailedLogins
     sessions: UserSessions
     """Users who are here, and their apps: where these connect to."""
+    large_results: LargeResults
+    """What reserves memory for large results, once a server gives it a limit."""
     demonstration: DemoApps | None = None
 
     async def listens(self, address: str) -> None:
@@ -152,6 +155,10 @@ class _Parts:
         return Audit(self.store.audit, self.redactor)
 
     @cached_property
+    def large_results(self) -> LargeResults:
+        return LargeResults(self.document.limits.share)
+
+    @cached_property
     def admin_tools(self) -> AdminTools:
         return AdminTools(self.audit)
 
@@ -207,6 +214,7 @@ class _Parts:
             identity=identity,
             failed_logins=failed_logins,
             sessions=self.room.sessions,
+            large_results=self.large_results,
             demonstration=shown if self.demo else None,
         )
 
@@ -223,6 +231,7 @@ class _Parts:
             ready=self.room.sessions.ready,
             silent=budget.silent,
             spend=budget.spend(),
+            large_results=self.large_results,
             wants=self.wants,
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from toolcrib.catalog.snapshot import Snapshot
 from toolcrib.config import Document
-from toolcrib.interfaces import Shared, Step
+from toolcrib.interfaces import ResultMemory, Shared, Step
 from toolcrib.model import Call, Origin
 from toolcrib.observe import CallRecorder
 from toolcrib.policy.energy import AWAIT
@@ -46,6 +46,7 @@ def order(
     ready: Callable[[Call], Awaitable[bool]],
     silent: Callable[[Call], bool],
     spend: Spend,
+    large_results: ResultMemory | None = None,
     wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
@@ -57,7 +58,7 @@ def order(
         Limit(shared, limits.per_user, limits.per_tool),
         Validate(),
         replay,
-        Shape(limits.result_bytes),
+        Shape(limits.result_bytes, large_results),
         Cache(shared),
         spend,
         Announce(silent),
