@@ -187,13 +187,13 @@ async def test_refused_size_empties_the_caches(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("room, is_refused", [(-1, True), (0, False)])
 async def test_large_body_needs_room_for_its_copies(room: int, is_refused: bool) -> None:
-    size, limit = memory.LARGE_BYTES + 1, 100 << 20
-    free = int(limit * memory.SHED_ABOVE) - size * memory.BODY_COPIES
+    size, limit = memory_watch.LARGE_BYTES + 1, 100 << 20
+    free = int(limit * memory_watch.SHED_ABOVE) - size * memory_watch.BODY_COPIES
     watch = MemoryWatch(limit, resident=lambda: free - room)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch.run)
         await until(lambda: watch.resident > 0)
-        watch.check_body(memory.LARGE_BYTES)
+        watch.check_body(memory_watch.LARGE_BYTES)
         if is_refused:
             with pytest.raises(Refused) as refused:
                 watch.check_body(size)

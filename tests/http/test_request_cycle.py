@@ -105,7 +105,7 @@ async def test_large_body_is_not_copied_behind_its_head(size: int, writes: int) 
     body, written = b"x" * size, list[bytes]()
 
     async def answer(request: Request) -> None:
-        await send_answer(request, Answer(200, body))
+        await send_response(request, HttpResponse(200, body))
 
     protocol, line, state = connected(App(answer))
     line.write = written.append  # pyright: ignore[reportAttributeAccessIssue] - in place of the method
