@@ -16,6 +16,7 @@ from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
 from toolcrib.sdk.handler_results import failure, result_of, unfit
+from toolcrib.sdk.loop_hold import watched
 from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
 from toolcrib.slots import DEFAULT_SHARE
 
@@ -95,7 +96,7 @@ def _runner(tool: AnyTool, threads: Threads) -> Run:
             if context is not None:
                 arguments[context] = ToolContext.of(call)
             if is_async:
-                return result_of(await function(**arguments))
+                return result_of(await watched(function(**arguments), call.tool.name))
             return result_of(await threads.run(call.caller.principal, function, **arguments))
         except ToolcribError as error:
             broken = unfit(error)
