@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.waiting import until
 from toolcrib.slots import FairSlots, Slots
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I10")]
@@ -285,3 +286,25 @@ async def test_no_waiting_principal_starves(seed: int) -> None:
         served = Counter(crowd.granted[before:])
         assert min(served[each] for each in "abcd") >= 7, served
         await crowd.leave()
+
+
+async def test_more_slots_are_granted_to_who_waits() -> None:
+    slots = FairSlots(1, 1.0)
+    assert slots.take("a")
+    granted: list[bool] = []
+
+    async def wait() -> None:
+        granted.append(await slots.wait("a", "", 30))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(wait)
+        await until(lambda: slots.waiting == {"a": 3})
+        slots.resize(3)
+        await until(lambda: len(granted) == 2)
+        slots.resize(1)
+        slots.release("a")
+        slots.release("a")
+        assert (slots.used, slots.waiting) == (1, {"a": 1})
+        slots.release("a")
+    assert granted == [True] * 3

@@ -152,6 +152,12 @@ class FairSlots(Slots):
         if self._queues:
             self._hand_on()
 
+    def resize(self, total: int) -> None:
+        """Change the total; where more are in use, none is granted until enough of them are released."""
+        self.total = total
+        self.__post_init__()
+        self._hand_on()
+
     async def wait(self, principal: str, user: str, seconds: float) -> bool:
         """Wait for a slot; False where the queue is full, the time passes, or others need the place in it."""
         waiter = self._enqueue(principal, user)

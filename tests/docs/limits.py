@@ -24,6 +24,7 @@ from toolcrib.http import (
 from toolcrib.quotas import KEPT_SECONDS
 from toolcrib.schemas import bounds, cost, patterns
 from toolcrib.schemas import guard as schemas
+from toolcrib.sdk import cpu_slots
 from toolcrib.sessions import user_events
 from toolcrib.sources import functions
 from toolcrib.sources.mcp import connection, discovery, lines, tool_validation
@@ -139,6 +140,7 @@ def _calls() -> list[Row]:
         ),
         *_questions(),
         ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
+        ("those of them that contend for the interpreter lock", str(cpu_slots.MIN_RUNNING), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
         ("kept answer", size(result_cache.LARGEST), _FIXED),

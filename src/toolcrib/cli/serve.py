@@ -35,10 +35,12 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
         from toolcrib.config import home
         from toolcrib.descriptors import raise_descriptor_limit
         from toolcrib.http.memory_watch import map_large_blocks
+        from toolcrib.interpreter_lock import shorten_switch_interval
         from toolcrib.server import serve
 
         raise_descriptor_limit()
         map_large_blocks()
+        shorten_switch_interval()
         with ExitStack() as stack:
             async with running_gateway(document, demo=demo) as house:
                 welcome = Banner(house, os.environ, demo=demo)

@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
 from threading import Lock
+from time import thread_time
 from typing import Any
 
 import anyio
@@ -13,6 +15,7 @@ from anyio import to_thread
 
 from toolcrib.errors import Refused
 from toolcrib.interfaces import note_not_begun
+from toolcrib.sdk.cpu_slots import CpuSlots
 from toolcrib.slots import FairSlots
 
 MOST_THREADS = 64
@@ -32,6 +35,7 @@ class Threads:
 
     def __init__(self, most: int, share: float = 1.0) -> None:
         self._slots = FairSlots(most, share, max_waiting=_MAX_WAITING)
+        self._cpu = CpuSlots(_MAX_WAITING)
         self._unlimited = anyio.CapacityLimiter(inf)
 
     async def run(self, principal: str, function: Callable[..., Any], /, **arguments: Any) -> Any:
@@ -40,15 +44,18 @@ class Threads:
         Threads are divided among principals: one whose functions hang leaves threads to others. A call that
         gets none is refused; the error of one that is cancelled before its function has begun says so.
         """
-        slots = self._slots
-        if not slots.take(principal):
-            await self._wait(principal)
+        release = await self._take(principal, function)
         loop = asyncio.get_running_loop()
         begun = Lock()
+
+        def ended(used: float) -> None:
+            self._cpu.note(function, used)
+            release()
 
         def work() -> Any:
             if not begun.acquire(blocking=False):
                 return None
+            began = thread_time()
             try:
                 return function(**arguments)
             except Exception:
@@ -58,26 +65,56 @@ class Threads:
             finally:
                 # anyio's way back would have the thread wait for the loop. A closed loop needs no telling.
                 with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(slots.release, principal)
+                    loop.call_soon_threadsafe(ended, thread_time() - began)
 
         try:
             outcome = await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._unlimited)
         except BaseException as error:
             if not begun.acquire(blocking=False):
                 raise
-            slots.release(principal)
+            release()
             _not_begun(error)
             raise
         return await outcome if inspect.isawaitable(outcome) else outcome
 
-    async def _wait(self, principal: str) -> None:
+    async def _take(self, principal: str, function: Callable[..., Any]) -> Callable[[], None]:
+        """Take what the function needs to begin, and return what gives it back."""
+        if self._cpu.is_light(function):
+            await self._take_thread(principal)
+            return partial(self._slots.release, principal)
+        with _noting_not_begun():
+            taken = await self._cpu.take(principal, WAIT_SECONDS)
+        if not taken:
+            raise _no_thread()
         try:
-            if await self._slots.wait(principal, "", WAIT_SECONDS):
-                return
-        except asyncio.CancelledError as error:
-            _not_begun(error)
+            await self._take_thread(principal)
+        except BaseException:
+            self._cpu.release(principal)
             raise
-        raise _no_thread()
+
+        def release() -> None:
+            self._slots.release(principal)
+            self._cpu.release(principal)
+
+        return release
+
+    async def _take_thread(self, principal: str) -> None:
+        if self._slots.take(principal):
+            return
+        with _noting_not_begun():
+            taken = await self._slots.wait(principal, "", WAIT_SECONDS)
+        if not taken:
+            raise _no_thread()
+
+
+@contextmanager
+def _noting_not_begun() -> Generator[None]:
+    """Note on a cancellation within the block that the function has not begun."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        note_not_begun(error)
+        raise
 
 
 def _not_begun(error: BaseException) -> None:
