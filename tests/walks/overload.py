@@ -1,6 +1,6 @@
 """More calls than a gateway can take: what still gets through, how the rest is refused, and what it costs.
 
-Run by the suite for a few seconds, and by hand or a soak for long: `python -m tests.walks.overload 60`.
+Run by the suite for a few seconds, and by hand or a soak for long: `python -m tests.walks.overload 60 burn`.
 """
 
 import json
@@ -8,22 +8,43 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 import anyio
 
+from tests.soak.sampler import LoopState, loop_state
 from tests.walks.pressing import Pressed, Wire, head, pressed, raw
 
-CONCURRENCY, PAUSE_SECONDS, TIMES = 8, 0.2, 5
-"""Calls of the source that run at once, how long each takes, and how many times as many come.
-
-The capacity is given by these and not by the processor, so that a busy machine measures the same.
-"""
+TIMES = 5
+"""How many times as many calls come as can run."""
 KEYS = 4
-LIMITS = f"concurrency: {CONCURRENCY}, waiting: {CONCURRENCY}, share: 1"
 PATH = "/api/tools/execute"
-CALL = json.dumps({"name": "pressed:pause", "arguments": {"seconds": PAUSE_SECONDS}}).encode()
+HEALTH_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the calls do, how many run at once, and after how many seconds a refused client tries again."""
+
+    tool: str
+    seconds: float
+    concurrency: int
+    retry: tuple[float, float]
+
+    @property
+    def body(self) -> bytes:
+        """The body of a call."""
+        return json.dumps({"name": self.tool, "arguments": {"seconds": self.seconds}}).encode()
+
+
+WORKS = {
+    # The capacity is given by the limits and not by the processor, so that a busy machine measures the same.
+    "pause": Work("pressed:pause", 0.2, 8, (0.2, 0.2)),
+    # The default concurrency. Clients wait for what Retry-After says, spread as clients should.
+    "burn": Work("pressed:burn", 0.05, 32, (0.8, 1.2)),
+}
 
 
 @dataclass
@@ -35,6 +56,8 @@ class Load:
     without_retry: int = 0
     refused_after: list[float] = field(default_factory=list[float])
     """Seconds until each refusal."""
+    health_after: list[float] = field(default_factory=list[float])
+    """Seconds until each answer of `/health`."""
 
     @property
     def goodput(self) -> float:
@@ -44,14 +67,22 @@ class Load:
     @property
     def refused_p50(self) -> float:
         """Seconds, of all refusals the middle one."""
-        return sorted(self.refused_after)[len(self.refused_after) // 2] if self.refused_after else 0
+        return _percentile(self.refused_after, 0.5)
 
     @property
     def refused_p99(self) -> float:
         """Seconds, of a hundred refusals the slowest but one."""
-        return (
-            sorted(self.refused_after)[int(len(self.refused_after) * 0.99) - 1] if self.refused_after else 0
-        )
+        return _percentile(self.refused_after, 0.99)
+
+    @property
+    def health_p50(self) -> float:
+        """Seconds, of all answers of `/health` the middle one."""
+        return _percentile(self.health_after, 0.5)
+
+    @property
+    def health_p99(self) -> float:
+        """Seconds, of a hundred answers of `/health` the slowest but one."""
+        return _percentile(self.health_after, 0.99)
 
 
 @dataclass
@@ -61,10 +92,18 @@ class Figures:
     peak: Load
     overload: Load
     after: Load
+    work: Work
+    loop: LoopState
+    """What the gateway says of its event loop; time without a CPU does not count."""
     resident: int
     """The most bytes the process had."""
     normal_after: float
     """Seconds from the end of the overload until as many calls as at the beginning succeed at once."""
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether other processes took a quarter or more of the core that calls in threads share."""
+        return self.work.tool == "pressed:burn" and self.overload.goodput * self.work.seconds < 0.75
 
     @property
     def shortfalls(self) -> list[str]:
@@ -75,6 +114,8 @@ class Figures:
             "the rest is refused with 429 or 503": set(heavy.statuses) <= {200, 429, 503},
             "every refusal has Retry-After": not heavy.without_retry,
             "refusals take less than 50 ms (p99)": heavy.refused_p99 < 0.05,
+            "/health takes less than 250 ms (p99)": heavy.health_p99 < 0.25,
+            "the event loop has no stall over 250 ms": not self.loop.stalls,
             "the process has less than 512 MiB": self.resident < 512 << 20,
             "all is normal within 5 s": self.normal_after < 5,
         }
@@ -88,28 +129,42 @@ class Figures:
             f"{dict(self.overload.statuses)}, "
             f"refused in {self.overload.refused_p50 * 1000:.0f} ms, "
             f"p99 {self.overload.refused_p99 * 1000:.0f} ms, "
+            f"/health in {self.overload.health_p50 * 1000:.0f} ms, "
+            f"p99 {self.overload.health_p99 * 1000:.0f} ms, "
+            f"largest loop lag {self.loop.lag_seconds * 1000:.0f} ms, {self.loop.stalls} stalls, "
+            f"{'short of CPU, ' if self.is_starved else ''}"
             f"{self.resident >> 20} MiB, normal after {self.normal_after:.2f} s"
         )
 
 
-async def overload(seconds: float, *, home: Path | None = None, times: int = TIMES) -> Figures:
+async def overload(seconds: float, work: Work, *, home: Path | None = None, times: int = TIMES) -> Figures:
     """Find what a gateway can take, send `times` as much for so many seconds, and look what comes after."""
+    limits = f"concurrency: {work.concurrency}, waiting: {work.concurrency}, share: 1"
     with tempfile.TemporaryDirectory() as place:
-        async with pressed(home or Path(place), LIMITS) as gateway:
+        async with pressed(home or Path(place), limits) as gateway:
             keys = await gateway.keys(KEYS)
-            peak = await _load(gateway, keys, clients=CONCURRENCY, seconds=max(1.0, seconds / 5))
-            most, heavy = [gateway.resident], Load()
+            peak = await _load(gateway, work, keys, clients=work.concurrency, seconds=max(1.0, seconds / 5))
+            most, heavy, health = [gateway.resident], Load(), list[float]()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_watch, gateway, most)
+                tasks.start_soon(_check_health, gateway, health)
                 # Beside those that run and wait, so many that the rest is `times` of what can run.
-                heavy = await _load(gateway, keys, clients=CONCURRENCY * (times + 1), seconds=seconds)
+                clients = work.concurrency * (times + 1)
+                heavy = await _load(gateway, work, keys, clients=clients, seconds=seconds)
                 tasks.cancel_scope.cancel()
             ended = perf_counter()
+            heavy.health_after = health
+            loop = await loop_state(gateway)
             while True:
-                after = await _load(gateway, keys, clients=CONCURRENCY, seconds=0.5)
+                after = await _load(gateway, work, keys, clients=work.concurrency, seconds=0.5)
                 if set(after.statuses) == {200}:
                     break
-            return Figures(peak, heavy, after, max(most), perf_counter() - ended - after.seconds)
+            normal_after = perf_counter() - ended - after.seconds
+            return Figures(peak, heavy, after, work, loop, max(most), normal_after)
+
+
+def _percentile(seconds: list[float], part: float) -> float:
+    return sorted(seconds)[max(0, int(len(seconds) * part) - 1)] if seconds else 0.0
 
 
 async def _watch(gateway: Pressed, most: list[int]) -> None:
@@ -118,24 +173,40 @@ async def _watch(gateway: Pressed, most: list[int]) -> None:
         await anyio.sleep(0.1)
 
 
-async def _load(gateway: Pressed, keys: list[str], *, clients: int, seconds: float) -> Load:
+async def _check_health(gateway: Pressed, seconds: list[float]) -> None:
+    """Note how long `/health` takes, on a connection of its own."""
+    async with raw(gateway) as wire:
+        while True:
+            began = perf_counter()
+            await wire.send(head("GET", "/health", None))
+            status, _ = (await wire.answer()).summary
+            assert status == 200, status
+            seconds.append(perf_counter() - began)
+            await anyio.sleep(HEALTH_SECONDS)
+
+
+async def _load(gateway: Pressed, work: Work, keys: list[str], *, clients: int, seconds: float) -> Load:
     """Call on so many connections at once, on each again and again."""
     load = Load()
+    least, most = work.retry
     began = perf_counter()
     async with anyio.create_task_group() as tasks:
         for number in range(clients):
-            tasks.start_soon(_call_until, gateway, keys[number % len(keys)], began + seconds, load)
+            key, first = keys[number % len(keys)], (most - least) * number / clients
+            call = partial(_call_until, gateway, head("POST", PATH, key, work.body) + work.body)
+            tasks.start_soon(partial(call, end=began + seconds, first=first, retry=least + first, load=load))
     load.seconds = perf_counter() - began
     return load
 
 
-async def _call_until(gateway: Pressed, key: str, end: float, load: Load) -> None:
-    request = head("POST", PATH, key, CALL) + CALL
+async def _call_until(
+    gateway: Pressed, request: bytes, *, end: float, first: float, retry: float, load: Load
+) -> None:
     async with raw(gateway) as wire:
+        await anyio.sleep(first)
         while perf_counter() < end:
             if await _call(wire, request, load) != 200:
-                # So each client asks as often as it could be served; it is told to wait for longer.
-                await anyio.sleep(PAUSE_SECONDS)
+                await anyio.sleep(retry)
 
 
 async def _call(wire: Wire, request: bytes, load: Load) -> int:
@@ -151,6 +222,6 @@ async def _call(wire: Wire, request: bytes, load: Load) -> int:
 
 
 if __name__ == "__main__":
-    measured = anyio.run(overload, float(sys.argv[1]))
+    measured = anyio.run(overload, float(sys.argv[1]), WORKS[sys.argv[2]])
     print(measured)
     sys.exit("; ".join(measured.shortfalls) or 0)

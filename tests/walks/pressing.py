@@ -16,6 +16,9 @@ from tests.served import ADMIN_KEY, Served, served
 from tests.walks.crowding import new_key
 
 FUNCTIONS = '''
+import sys
+from time import thread_time
+
 import anyio
 from toolcrib.sdk import create_tool
 
@@ -26,6 +29,19 @@ async def pause(seconds: float) -> bool:
     """Answer after a while."""
     await anyio.sleep(seconds)
     return True
+
+@create_tool(category="query", timeout=30)
+def burn(seconds: float) -> bool:
+    """Use so much CPU time, with the interpreter lock held."""
+    end = thread_time() + seconds
+    while thread_time() < end:
+        sum(range(200))
+    return True
+
+@create_tool(category="query")
+async def switch_interval() -> float:
+    """Answer with the switch interval of the process."""
+    return sys.getswitchinterval()
 
 @create_tool(category="query")
 async def large(megabytes: int) -> str:
