@@ -16,6 +16,20 @@ def checks_of(item: pytest.Item) -> set[int]:
     return {number for mark in item.iter_markers("check") for number in mark.args}
 
 
+def figures_of(report: pytest.TestReport) -> list[str]:
+    """Return the recorded figures of a test, else its last printed line if that has a number in it."""
+    recorded = [str(value) for name, value in report.user_properties if name == "figure"]
+    printed = [line for line in report.capstdout.splitlines() if line.strip()][-1:]
+    return recorded or [line.strip() for line in printed if any(map(str.isdigit, line))]
+
+
+def reason(report: pytest.TestReport) -> str:
+    """Return why a test was skipped, or the end of its failure."""
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    return report.longreprtext.strip()[-400:]
+
+
 class Recorder:
     """Keeps what is to be run, then what came of it."""
 
@@ -31,12 +45,12 @@ class Recorder:
         items[:] = [item for item in items if self._number in checks_of(item)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the worst of set-up, call and clean-up."""
+        """Keep the worst of set-up, call and clean-up, and the figures of the call."""
         test = self._tests.setdefault(report.nodeid, {"outcome": "passed", "figures": [], "why": ""})
         if report.outcome != "passed" and test["outcome"] != "failed":
-            test["outcome"], test["why"] = report.outcome, report.longreprtext.strip()[-400:]
-        if report.when == "teardown":
-            test["figures"] = [str(value) for name, value in report.user_properties if name == "figure"]
+            test["outcome"], test["why"] = report.outcome, reason(report)
+        if report.when == "call":
+            test["figures"] = figures_of(report)
 
     def pytest_sessionfinish(self) -> None:
         """Write it down."""

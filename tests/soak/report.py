@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from tests.gates.tree import ROOT
-from tests.soak.run import Outcome
+from tests.soak.run import Outcome, Result
 
 FOLDER = ROOT / "tests" / "soak" / "results"
 MAX_FIGURE_CHARACTERS = 400
@@ -31,7 +32,7 @@ def line(outcome: Outcome) -> str:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Return how many checks ended how."""
     counted = Counter(outcome.result for outcome in outcomes)
-    return ", ".join(f"{counted[result]} {result}" for result in ("pass", "fail", "not applicable"))
+    return ", ".join(f"{counted[result]} {result}" for result in get_args(Result))
 
 
 def keep(outcomes: Sequence[Outcome], folder: Path = FOLDER) -> Path:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,9 @@ from tests.gates.tree import ROOT, python_files
 from tests.soak.checks import Check
 from tests.soak.plugin import NUMBER, OUTPUT
 
+Result = Literal["pass", "fail", "incomplete", "not applicable"]
+"""`incomplete` is a check of which some tests passed and others were skipped: it is not proved."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -25,7 +28,7 @@ class Outcome:
 
     number: int
     name: str
-    result: Literal["pass", "fail", "not applicable"]
+    result: Result
     figure: str
     tests: tuple[str, ...]
     seconds: float
@@ -88,15 +91,18 @@ def judge(
     if set(outcomes) == {"skipped"}:
         why = next(test["why"] for test in tests.values())
         return Outcome(check.number, check.name, "not applicable", _last_lines(why), tuple(tests), seconds)
-    figure = _figure(check, tests.values(), outcomes)
-    return Outcome(check.number, check.name, "pass", figure, tuple(tests), seconds)
+    result = "incomplete" if "skipped" in outcomes else "pass"
+    return Outcome(check.number, check.name, result, _figure(check, tests), tuple(tests), seconds)
 
 
-def _figure(check: Check, tests: Iterable[Mapping[str, Any]], outcomes: list[str]) -> str:
-    told = [figure for test in tests for figure in test["figures"]]
-    counted = f"{outcomes.count('passed')} tests passed"
-    skipped = outcomes.count("skipped")
-    parts = [*told, counted, *([f"{skipped} skipped"] if skipped else [])]
+def _figure(check: Check, tests: Mapping[str, Any]) -> str:
+    """Return why tests were skipped, how many passed, and every figure; the table cuts off the end."""
+    skipped = [
+        f"skipped {name}: {test['why']}" for name, test in tests.items() if test["outcome"] == "skipped"
+    ]
+    passed = sum(test["outcome"] == "passed" for test in tests.values())
+    figures = [figure for test in tests.values() for figure in test["figures"]]
+    parts = [*skipped, *figures, f"{passed} tests passed"]
     return "; ".join([*parts, *(["one process"] if check.one_process else [])])
 
 

@@ -1,12 +1,18 @@
 """The list of checks is whole: each has a test with its mark, or a reason why there is none."""
 
+import json
+import os
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.gates.tree import ROOT
 from tests.soak.__main__ import main, options
 from tests.soak.checks import CHECKS, TOTAL, Check
+from tests.soak.plugin import NUMBER, OUTPUT
 from tests.soak.report import keep, line, summary
 from tests.soak.run import Outcome, judge, numbers_in, proofs, run
 from tests.soak.sampler import Sample, slope
@@ -38,7 +44,8 @@ def test_a_check_that_does_not_apply_runs_nothing() -> None:
     "outcomes, status, result",
     [
         (["passed", "passed"], 0, "pass"),
-        (["passed", "skipped"], 0, "pass"),
+        (["passed", "skipped"], 0, "incomplete"),
+        (["failed", "skipped"], 1, "fail"),
         (["passed", "failed"], 1, "fail"),
         (["skipped"], 0, "not applicable"),
         ([], 5, "fail"),
@@ -53,7 +60,56 @@ def test_results_follow_from_the_tests(outcomes: list[str], status: int, result:
     done = subprocess.CompletedProcess([], status, "nothing was found")
     outcome = judge(Check(1, "something", one_process=True), tests, done, 1.0)
     assert outcome.result == result
-    assert result != "pass" or {"7 kills", "one process"} <= set(outcome.figure.split("; "))
+    if result in {"pass", "incomplete"}:
+        assert {"7 kills", "one process"} <= set(outcome.figure.split("; "))
+    assert ("skipped tests/test_x.py::test_1: E  too slow" in outcome.figure) is (result == "incomplete")
+
+
+MEASURED = """
+import pytest
+pytestmark = pytest.mark.check(7)
+def test_recorded(record_property):
+    record_property("figure", "12 kills")
+    print("99 lines of noise")
+def test_printed():
+    print("first 3 of them\\n  5 faults, 0 leaks  \\n")
+def test_printed_words():
+    print("3 of them\\nnothing else")
+def test_silent(): pass
+@pytest.mark.skip(reason="no such disk")
+def test_skipped(): pass
+@pytest.mark.check(8)
+def test_twice():
+    assert False, "too many"
+"""
+
+
+def test_plugin_reads_figures_and_reasons(tmp_path: Path) -> None:
+    (tmp_path / "test_measured.py").write_text(MEASURED)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = check: of a number\n")
+    output = tmp_path / "tests.json"
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "tests.soak.plugin", "-p", "no:cacheprovider")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), NUMBER: "7", OUTPUT: str(output)}
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    found = {name.partition("::")[2]: test for name, test in json.loads(output.read_text()).items()}
+    assert done.returncode == 1, done.stdout
+    assert {name: test["figures"] for name, test in found.items()} == {
+        "test_recorded": ["12 kills"],
+        "test_printed": ["5 faults, 0 leaks"],
+        "test_printed_words": [],
+        "test_silent": [],
+        "test_skipped": [],
+        "test_twice": [],
+    }
+    assert (found["test_skipped"]["outcome"], found["test_skipped"]["why"]) == ("skipped", "no such disk")
+    assert "too many" in found["test_twice"]["why"]
 
 
 def test_the_table_says_number_result_and_proof() -> None:
@@ -61,7 +117,7 @@ def test_the_table_says_number_result_and_proof() -> None:
     told = line(outcome)
     for text in ("21", "pass", "3 s", "kills", "200 kills", "walks/test_kill.py (1)"):
         assert text in told
-    assert summary([outcome]) == "1 pass, 0 fail, 0 not applicable"
+    assert summary([outcome]) == "1 pass, 0 fail, 0 incomplete, 0 not applicable"
 
 
 def test_results_are_kept_as_json(tmp_path: Any) -> None:
