@@ -41,10 +41,21 @@ def server(**settings: Any) -> dict[str, Any]:
         ({"store": "postgresql://u:p@x@h/db"}, {"p@x", "p"}),
         ({"store": "postgresql://u@h/db"}, set[str]()),
         ({"store": "postgresql://u:@h/db"}, set[str]()),
+        ({"store": "postgresql://h/db?user=u&password=p%40x&sslmode=require"}, {"p%40x", "p@x"}),
+        ({"store": "postgresql://h/db?sslpassword=s&passfile=/a/b&sslkey=/c"}, {"s"}),
         ({"store": "mail a@b then x://u:p@h"}, {"p"}),
         ({"traces": {"headers": {"x-key": "k"}, "service_name": "shop"}}, {"k"}),
         ({"traces": {"endpoint": "http://t@h:4318/v1/traces?key=q"}}, {"t", "q"}),
         ({"traces": "http://h"}, set[str]()),
+        (
+            {"search": {"url": "http://t@h/s/Zm9vYmFyYmF6cXV4MTIzNA?key=q"}},
+            {"t", "Zm9vYmFyYmF6cXV4MTIzNA", "q"},
+        ),
+        (
+            {"openapi": {"a": {"document": "http://u:p@h/?key=q", "base_url": "http://h/?token=r"}}},
+            {"p", "q", "r"},
+        ),
+        ({"openapi": {"document": {"document": "api/v2.yaml"}}}, set[str]()),
         ({"store": "sqlite:///a.db", "search": {"url": "http://h:80/x"}}, set[str]()),
         ({"contexts": {"env": {"description": "x"}}}, set[str]()),
         ({"mcp": {"servers": {"env": {"cwd": "x"}}}}, set[str]()),
@@ -110,6 +121,9 @@ mcp:
         ({"store": "postgresql://u:${P}@h/db"}, {"store": "postgresql://u:${P}@h/db"}),
         ({"store": "postgresql://u:${P:-a/b}@h/db"}, {"store": "postgresql://u:${P:-***}@h/db"}),
         ({"store": "${DB:-postgresql://u:p@h/db}"}, {"store": "${DB:-postgresql://u:***@h/db}"}),
+        ({"store": "postgresql://h/d?password=${P}&x=1"}, {"store": "postgresql://h/d?password=${P}&x=1"}),
+        ({"store": "${DB:-postgresql://h/d?password=p}"}, {"store": "${DB:-postgresql://h/d?password=***}"}),
+        ({"search": {"url": "http://h/?key=k"}}, {"search": {"url": "http://h/?key=***"}}),
         ({"store": "${DB}", "functions": ["a.b"]}, {"store": "${DB}", "functions": ["a.b"]}),
     ],
 )
@@ -138,10 +152,12 @@ def test_no_value_of_a_server_is_audited(settings: dict[str, Any], kept: dict[st
     assert audited_server(settings) == kept
 
 
-@pytest.mark.parametrize("text", ["token" * 100_000, "a" * 500_000, "/" + "?&" * 200_000, "://" * 150_000])
+@pytest.mark.parametrize(
+    "text", ["token" * 100_000, "a" * 500_000, "/" + "?&" * 200_000, "://" * 150_000, "?token" * 9_000]
+)
 @pytest.mark.slow
 def test_long_texts_are_looked_through_once(text: str) -> None:
     """Looked at again from every place, one of these would take hours."""
-    for document in (server(url=text), server(command=[text])):
+    for document in (server(url=text), server(command=[text]), {"store": text}):
         assert gather(document) is not None
         assert mask(document) is not None

@@ -15,6 +15,8 @@ MASK = "***"
 _OPEN = frozenset({"server", "log", "metrics", "limits"})
 """Sections that are printed on purpose and hold no secret, even where the environment fills them in."""
 
+_WEB_ADDRESSES = frozenset({("traces", "endpoint"), ("search", "url")})
+_OPENAPI_ADDRESSES = frozenset({("document",), ("base_url",)})
 _ADMIN_KEYS = frozenset({("auth", "admin_key"), ("auth", "admin_key_old")})
 
 Span = tuple[int, int]
@@ -52,6 +54,10 @@ def _password(text: str) -> Iterator[Span]:
 _whole = _found("(?P<secret>.+)")
 _user = _found(r"://(?P<secret>[^:/@\s]+)(?=@)")
 _query = _found("[?&](?:[^=&#]{0,200}=)?(?P<secret>[^&#]+)")
+_password_in_query = _found(
+    rf"[?&][^=&#]{{0,40}}(?:{_TELLING.pattern})[^=&#]{{0,40}}=(?P<secret>(?:\$\{{[^}}]*\}}|[^&#}}])+)"
+)
+"""Postgres clients accept a password there; the other parameters of such an address are no secrets."""
 _key_in_path = _found(
     "(?<=/)(?P<secret>(?=[^/?#]*[0-9])[^/?#]*(?:[a-z0-9_]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-)[^/?#]*)"
 )
@@ -128,7 +134,9 @@ def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
     """Return what to look for in the text at this place."""
     if where in _ADMIN_KEYS or where[:2] == ("traces", "headers") or where in flagged:
         return (_whole,)
-    if where == ("traces", "endpoint"):
+    if where == ("store",):
+        return (_password, _password_in_query)
+    if where in _WEB_ADDRESSES or (where[:1] == ("openapi",) and where[2:] in _OPENAPI_ADDRESSES):
         return _ADDRESS
     if where[:2] != ("mcp", "servers") or len(where) < 4:
         return (_password,)
