@@ -13,7 +13,13 @@ import pytest
 from tests.served import ADMIN_KEY, Served, served
 from toolcrib.apps.signature import digest, signing
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I2", "I5")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.no_cover,
+    pytest.mark.check(16),
+    pytest.mark.requirement("I2", "I5"),
+]
 
 PATIENCE = 120
 NEW_KEY = "another-admin-key-of-a-test-and-nothing-else"
