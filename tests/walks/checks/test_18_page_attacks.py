@@ -1,16 +1,20 @@
 """What servers, apps and callers say is never run by the page, and no other page's form has an effect."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 from pydantic import Field
 
-from tests.doors import Doors, doors, listening
-from tests.figures import figure
+from tests.doors import ADMIN, Doors, doors, listening
+from tests.figures import Record, figure
+from tests.servers.settings import PYTHON, stdio
+from tests.waiting import until
 from tests.walks.test_page import Seen
 from tests.walks.test_stolen_cookie import Program, hostile_port
 from toolcrib import create_tool
@@ -109,21 +113,28 @@ async def filled(crib: Doors) -> None:
         await crib.call(f"attack_{number}", {payload: payload})
 
 
+async def all_up(crib: Doors, servers: Iterable[str]) -> None:
+    supervisor = crib.house.console.supervisor
+    for server in servers:
+        await until(partial(supervisor.is_up, server))
+
+
 @contextmanager
-def signed_in(page: "Page") -> Generator[Seen]:
+def signed_in(page: "Page", **servers: Any) -> Generator[Seen]:
     tools = [hostile_tool(number, payload) for number, payload in enumerate(PAYLOADS)]
     gone = {
         "transport": "stdio",
         "command": [f"/nowhere/{''.join(PAYLOADS[:10])}"],
         "restart": {"enabled": False},
     }
-    config = json.dumps({"mcp": {"servers": {"gone": gone}}, "limits": {"per_user": None}})
+    config = json.dumps({"mcp": {"servers": {"gone": gone, **servers}}, "limits": {"per_user": None}})
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(doors(config, tools=tools)) as crib,
         portal.wrap_async_context_manager(listening(crib.server)) as url,
     ):
         portal.call(filled, crib)
+        portal.call(all_up, crib, servers)
         seen = Seen(page, url, crib)
         seen.watch()
         seen.sign_in()
@@ -141,7 +152,7 @@ def harmless(seen: Seen) -> None:
     assert seen.page.locator("a[href^='javascript' i]").count() == 0
 
 
-def test_nothing_that_is_said_is_executed(page: "Page") -> None:
+def test_nothing_that_is_said_is_executed(page: "Page", record_property: Record) -> None:
     assert len(PAYLOADS) == len(set(PAYLOADS)) == 40
     with signed_in(page) as seen:
         harmless(seen)
@@ -159,7 +170,45 @@ def test_nothing_that_is_said_is_executed(page: "Page") -> None:
         harmless(seen)
         assert seen.asked == {seen.url}
         assert not any("Content Security Policy" in each for each in seen.troubles), seen.troubles
-        print(f"{len(PAYLOADS)} payloads listed, {len(CHOSEN)} of their tools run: none was executed")
+        record_property("figure", f"{len(PAYLOADS)} payloads listed, {len(CHOSEN)} tools run, 0 scripts run")
+
+
+OPEN_ALL = """async () => {
+  const opened = []
+  const buttons = () => document.querySelectorAll('#list button')
+  for (let i = 0; i < buttons().length; i++) {
+    buttons()[i].click()
+    opened.push(document.querySelector('#tool .names').textContent)
+  }
+  await new Promise(requestAnimationFrame)
+  return opened
+}"""
+"""Opens every tool of the list; returns the names under which each is shown."""
+
+
+def test_texts_of_an_mcp_server_run_no_script(page: "Page", tmp_path: Path, record_property: Record) -> None:
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps({"texts": PAYLOADS, "suffix": ""}))
+    with signed_in(page, upstream=stdio(*PYTHON, "tests.servers.payloads", str(texts), pin="strict")) as seen:
+        opened = page.evaluate(OPEN_ALL)
+        names = " ".join(opened) + " "
+        shown = {number for number in range(len(PAYLOADS)) if f"upstream:upstream-{number} " in names}
+        assert shown == set(range(len(PAYLOADS)))
+        harmless(seen)
+        page.click("#list button:has-text('upstream ·')")
+        page.click("#tool button[type=submit]")
+        page.wait_for_selector(".outcome .pill.bad")
+        harmless(seen)
+        texts.write_text(json.dumps({"texts": PAYLOADS, "suffix": "<b>changed</b>"}))
+        key = {"Authorization": f"Bearer {ADMIN}"}
+        assert page.request.post(f"{seen.url}/mcp/test/upstream", headers=key).json()["changed_tools"]
+        page.reload()
+        page.wait_for_selector("#warnings li:has-text('<b>changed')")
+        assert "upstream:upstream-" not in str(page.evaluate(OPEN_ALL))
+        harmless(seen)
+        assert seen.asked == {seen.url}
+        assert seen.troubles == []
+        record_property("figure", f"{len(PAYLOADS)} payloads in {len(opened)} opened tools, 0 scripts run")
 
 
 FORMS = tuple(
@@ -188,7 +237,7 @@ SUBMIT = """async ([action, method, enctype]) => {
 }"""
 
 
-def test_no_form_of_another_page_has_an_effect(page: "Page") -> None:
+def test_no_form_of_another_page_has_an_effect(page: "Page", record_property: Record) -> None:
     assert len(FORMS) == 20
     with signed_in(page) as seen, hostile_port() as hostile:
         program = Program(seen.url)
@@ -199,7 +248,7 @@ def test_no_form_of_another_page_has_an_effect(page: "Page") -> None:
         assert program.state() == before
         page.goto(seen.url)
         page.wait_for_selector("#tool h3")
-        print(f"{len(FORMS)} forms of another page: none had an effect")
+        record_property("figure", f"{len(FORMS)} forms of another page, 0 effects")
 
 
 def test_policy_allows_nothing_unsafe() -> None:
