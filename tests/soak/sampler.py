@@ -12,6 +12,7 @@ from tests.servers import alive
 
 MIB = 1024 * 1024
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 METRICS = ("event_loop_lag_seconds", "event_loop_stalls_total", "event_loop_tasks")
 
 
@@ -46,6 +47,13 @@ def sample(pid: int, at: float) -> Sample:
         len(os.listdir(proc / "task")),  # noqa: PTH208 - only counted
         len(alive.below(pid)),
     )
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process and its threads have used, without that of its children."""
+    # The name in brackets may hold blanks; 11 and 12 after it are the times in user and kernel mode.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
 def slope(samples: Sequence[Sample]) -> float:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.soak.checks import CHECKS, TOTAL, Check
 from tests.soak.plugin import NUMBER, OUTPUT
 from tests.soak.report import keep, line, summary
 from tests.soak.run import Outcome, judge, numbers_in, proofs, run
-from tests.soak.sampler import Sample, slope
+from tests.soak.sampler import Sample, cpu_seconds, slope
 
 APPLICABLE = {check.number for check in CHECKS if not check.not_applicable}
 
@@ -141,3 +142,11 @@ def test_the_slope_is_that_of_a_line() -> None:
     samples = [Sample(float(at), 100 + at / 30, 0, 0, 0) for at in range(60)]
     assert slope(samples) == pytest.approx(2.0)
     assert slope(samples[:1]) == 0.0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_cpu_time_of_a_process_is_read() -> None:
+    before, spent = cpu_seconds(os.getpid()), time.process_time()
+    while time.process_time() - spent < 0.1:
+        pass
+    assert 0.05 <= cpu_seconds(os.getpid()) - before < 1.0

@@ -19,7 +19,7 @@ from tests.servers.client import until
 from tests.servers.settings import PYTHON, ROOT
 from tests.soak.activities import ACTIVITIES, Place, Round, settings
 from tests.soak.callers import Caller, Tally, caller
-from tests.soak.sampler import Sample, loop_state, sample, slope
+from tests.soak.sampler import Sample, cpu_seconds, loop_state, sample, slope
 from tests.walks.puppet import Puppet
 
 pytestmark = [
@@ -172,14 +172,18 @@ async def test_mixed_load_leaks_nothing(tmp_path: Path, record_property: figures
         load = MixedLoad(Place(gateway, tmp_path, web_url, puppet, tally))
         await load.once()
         before = await at_rest(gateway)
+        cpu_before = cpu_seconds(gateway.process.pid)
         await load.run(seconds)
+        cpu = (cpu_seconds(gateway.process.pid) - cpu_before) / seconds
         loop = await loop_state(gateway)
         after = await given_back(gateway, before)
     warm = min(WARM_SECONDS, seconds / 2)
     grown = slope([each for each in load.samples if each.at >= load.samples[0].at + warm])
     growth = load.samples[-1].rss_mib - load.samples[0].rss_mib
     text = (
-        f"{seconds / 60:.1f} min, {sum(tally.done.values())} rounds; RSS {load.samples[-1].rss_mib:.0f} MiB, "
+        f"{seconds / 60:.1f} min, {sum(tally.done.values())} rounds, "
+        f"{sum(tally.done.values()) / seconds:.0f} per second; gateway at {cpu:.0%} of one core; "
+        f"RSS {load.samples[-1].rss_mib:.0f} MiB, "
         f"{grown:+.2f} MiB/min after {warm / 60:.1f} min; before {before}, after {after}; "
         f"{loop.stalls} stalls; {tally.errors} errors; told to wait {tally.waits} times"
         f" (slowest write to the disk {load.slowest_write:.2f} s)"
