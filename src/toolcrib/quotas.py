@@ -68,15 +68,16 @@ class BoundedReplays:
         except Unavailable:
             self._count(row.owner, keys=-1)
             raise
-        # After any other error the claim may have been made; it stays counted until the totals are read.
+        # After any other error the claim may have been made; it stays counted until it is released.
         if found is not None:
             self._count(row.owner, keys=-1)
         return found
 
     async def release(self, row: ReplayRow) -> None:
-        """Free a key under which nothing was done."""
-        if await self.replays.release(row.key, row.call):
-            self._count(row.owner, keys=-1)
+        """Free a key under which nothing was done, and no longer count its claim."""
+        # Also where there was no row: the claim had no effect, or an earlier release had, and both failed.
+        await self.replays.release(row.key, row.call)
+        self._count(row.owner, keys=-1)
 
     async def finish(self, row: ReplayRow, answer: str) -> None:
         """Store the answer of a key, or that there was one where it does not fit."""

@@ -8,6 +8,9 @@ import pytest
 
 from tests.clocks import Machine
 from tests.steps.keyed import Counter, Doer, code, counter, keyed
+from tests.waiting import until
+from toolcrib.errors import Lost
+from toolcrib.interfaces import StoredReplays
 from toolcrib.model import Call, Result
 from toolcrib.quotas import KEPT_SECONDS, ReplayQuota
 from toolcrib.steps.replay import LARGEST
@@ -151,6 +154,48 @@ async def test_a_freed_key_makes_room_for_another() -> None:
         for number in range(3):
             assert code(await chain(keyed(f"k{number}", caller=EVE))) == "TOOL_FAILED"
         assert (await chain(keyed("last", caller=EVE))).data == {"done": 4}
+
+
+class Faulty:
+    """A store of claims whose next call of one method fails, before or after it has taken effect."""
+
+    def __init__(self, replays: StoredReplays, method: str, *, late: bool) -> None:
+        self._replays, self._method, self._late = replays, method, late
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._replays, name)
+        if name != self._method:
+            return method
+        self._method = ""
+        return self._fail_late if self._late else self._fail
+
+    async def _fail(self, *_: Any, **__: Any) -> None:
+        raise OSError(5, "injected")
+
+    async def _fail_late(self, key: str, call: str) -> None:
+        await self._replays.release(key, call)
+        raise Lost("OUTCOME_UNKNOWN", "the connection ended during the commit")
+
+
+async def test_a_claim_that_failed_is_not_counted() -> None:
+    async with counter() as desk:
+        replays: Any = Faulty(desk.replay.replays, "claim", late=False)
+        chain = Counter(replays, quota=ReplayQuota(keys_per_principal=1)).chain(Doer())
+        assert code(await chain(keyed("failed", caller=EVE))) == "EXECUTION_ERROR"
+        assert (await chain(keyed("next", caller=EVE))).data == {"done": 1}
+
+
+async def test_a_claim_released_by_a_failed_try_is_not_counted() -> None:
+    async with counter() as desk:
+        replays: Any = Faulty(desk.replay.replays, "release", late=True)
+        retried = Counter(replays, quota=ReplayQuota(keys_per_principal=1))
+        chain = retried.chain(Doer(Result(problem=_later())))
+        assert code(await chain(keyed("declined", caller=EVE))) == "TOOL_FAILED"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(retried.replay.endings.run)
+            await until(lambda: retried.replay.endings.pending == 0)
+            tasks.cancel_scope.cancel()
+        assert (await chain(keyed("next", caller=EVE))).data == {"done": 2}
 
 
 def _later() -> Any:
