@@ -1,22 +1,26 @@
-"""Wraps the store, what replicas share and every source, so that any await on them can be made to fail."""
+"""Wraps the store, shared state and every source, so that any await on them can be made to fail."""
 
 import inspect
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any
 
 import anyio
 import pytest
 
+import toolcrib.identity.users
 import toolcrib.runtime.runtime
-from toolcrib.errors import Unavailable
+from toolcrib.errors import Lost, Unavailable
 from toolcrib.interfaces import Shared, Source, Store
 from toolcrib.supervisor import Supervisor
 
-KINDS = ("refused", "slow", "unforeseen", "hangs")
+KINDS = ("unavailable", "slow", "error", "lost", "cancelled", "hang")
+"""`lost` fails after it has taken effect, all others before."""
 STORE_SECONDS = 0.05
-"""How long a store takes that gives up in the end: it has a limit of its own, as a source's `check` has."""
+"""How long a slow store takes before it gives up: it has a limit of its own, as a source's `check` has."""
+MAX_READ_SECONDS = 0.2
+"""How long the caller's user is waited for here, in place of 5 s."""
 counting: ContextVar[bool] = ContextVar("counting", default=False)
 """Whether the running task works for the request that is tested."""
 
@@ -35,38 +39,86 @@ def async_methods(protocol: type, name: str) -> set[str]:
 
 
 POINTS = async_methods(Store, "store") | async_methods(Shared, "shared") | {"source.call", "source.check"}
+START_AND_STOP = {"store.gateway_id", "store.claims.all", "store.close", "shared.close"}
+"""Awaited while the gateway starts and stops, and at no other time."""
+UNUSED = {"shared.appear", "shared.vanish", "shared.present", "store.keys.all", "store.users.having"}
+"""Awaited by nothing in the gateway."""
+BACKGROUND = {
+    "store.apps.mark",
+    "store.calls.add",
+    "store.calls.prune",
+    "store.claims.drop",
+    "store.claims.put",
+    "store.definitions.drop",
+    "store.definitions.put",
+    "store.keys.purge",
+    "store.keys.used",
+    "store.mcp_sessions.ended_since",
+    "store.mcp_sessions.prune",
+    "store.mcp_sessions.renew",
+    "store.replays.prune",
+    "store.replays.totals",
+    "store.usage.add",
+    "store.users.unused_since",
+    "store.users.used",
+    "store.watch",
+}
+"""Awaited by background tasks, and by no request."""
 
 
 class Faults:
-    """Counts what a request awaits, and makes one of these fail, or one method each time."""
+    """Counts what a request awaits, and makes one of these fail, or one method each time or once."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        """What the request has awaited since `arm`."""
         self.all_seen: Counter[str] = Counter()
+        self.failed = 0
+        """How many faults there were."""
         self.at: int | None = None
         self.method = ""
-        self.kind = "refused"
+        self.times = 0
+        """How often the method still fails."""
+        self.kind = "unavailable"
+        self.cancel: Callable[[], None] = lambda: None
+        """Cancels what is tested."""
 
-    def arm(self, at: int | None, kind: str = "refused") -> None:
-        """Begin to count anew, and fail at this await."""
+    def arm(self, at: int | None, kind: str = "unavailable") -> None:
+        """Count from zero, and fail at this await of the request."""
         self.seen, self.at, self.kind = [], at, kind
 
-    async def point(self, name: str) -> None:
-        """Pass, or fail here."""
+    def arm_method(self, name: str, kind: str = "unavailable", *, times: int = 1_000_000) -> None:
+        """Fail at this method, whoever awaits it."""
+        self.method, self.kind, self.times = name, kind, times
+
+    async def point(self, name: str) -> bool:
+        """Pass, or fail here; whether the method must fail once it has taken effect."""
         self.all_seen[name] += 1
         here = False
         if counting.get():
             here = len(self.seen) == self.at
             self.seen.append(name)
-        if here or name == self.method:
+        if name == self.method and self.times > 0:
+            self.times -= 1
+            here = True
+        if not here:
+            return False
+        self.failed += 1
+        if self.kind != "lost":
             await self._fail(name)
+        return self.kind == "lost"
 
     async def _fail(self, name: str) -> None:
-        if self.kind == "unforeseen":
+        if self.kind == "cancelled":
+            # Where a shield holds the cancellation off, the await succeeds a little later.
+            self.cancel()
+            await anyio.sleep(STORE_SECONDS)
+            return
+        if self.kind == "error":
             raise OSError(5, f"injected at {name}")
-        if self.kind == "hangs" and name == "source.call":
+        if self.kind == "hang":
             await anyio.sleep_forever()
-        if self.kind != "refused":
+        if self.kind == "slow":
             await anyio.sleep(STORE_SECONDS)
         raise Unavailable("SOURCE_DOWN", "injected", retry_after=1.0)
 
@@ -92,8 +144,11 @@ class Wrapped:
 
     def _passing(self, method: Any, name: str) -> Any:
         async def run(*args: Any, **named: Any) -> Any:
-            await self._faults.point(name)
-            return await method(*args, **named)
+            is_lost = await self._faults.point(name)
+            result = await method(*args, **named)
+            if is_lost:
+                raise Lost("OUTCOME_UNKNOWN", f"injected after {name}")
+            return result
 
         return run
 
@@ -124,5 +179,6 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
 
     monkeypatch.setattr(toolcrib.runtime.runtime, "open_store_of", store)
     monkeypatch.setattr(toolcrib.runtime.runtime, "open_shared", shared)
+    monkeypatch.setattr(toolcrib.identity.users, "MAX_READ_SECONDS", MAX_READ_SECONDS)
     monkeypatch.setattr(Supervisor, "add", wrap)
     return made
