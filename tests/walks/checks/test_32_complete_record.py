@@ -31,7 +31,11 @@ pytestmark = [
 
 CALLS = figure(1_600, 100_000)
 USERS = 8
+RESTART = {"enabled": True, "max_restarts": 1_000, "backoff_ms": 100}
 LOCK_SECONDS = 1.0
+FAULT_SECONDS = 5.0
+"""From one kill of the server and lock of the store to the next."""
+MIN_KILLS = figure(1, 10)
 TOOLS = """
 import anyio
 from toolcrib import create_tool
@@ -124,19 +128,34 @@ async def lock_store(database: Path) -> None:
         rival.execute("ROLLBACK")
 
 
-def kill_server(folder: Path) -> None:
-    """Kill the server that keeps its books in this folder."""
+def kill_server(folder: Path) -> int:
+    """Kill the server that keeps its books in this folder; how many processes it had."""
+    killed = 0
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (process / "cmdline").read_bytes().split(b"\0")
             if str(folder).encode() in words and b"tests.servers.ledger" in words:
                 os.kill(int(process.name), signal.SIGKILL)
+                killed += 1
+    return killed
 
 
-async def run(gateway: Served, folder: Path) -> tuple[list[Sent], int]:
+async def disturb(folder: Path, ended: anyio.Event) -> int:
+    """Kill the server and lock the store, again and again until the calls have ended; how many kills."""
+    killed = 0
+    while not ended.is_set():
+        killed += kill_server(folder / "books")
+        await lock_store(folder / "toolcrib.db")
+        with anyio.move_on_after(FAULT_SECONDS - LOCK_SECONDS):
+            await ended.wait()
+    return killed
+
+
+async def run(gateway: Served, folder: Path) -> tuple[list[Sent], int, int]:
     """Call for all users at once, while keys come and go, the server is killed and the store is locked."""
     users = [Sent(f"user-{number}") for number in range(USERS)]
-    actions = 0
+    actions = killed = 0
+    ended = anyio.Event()
     connector = aiohttp.TCPConnector(limit=USERS + 4)
     async with aiohttp.ClientSession(connector=connector) as client:
         for each in users:
@@ -152,13 +171,17 @@ async def run(gateway: Served, folder: Path) -> tuple[list[Sent], int]:
             for number in range(CALLS // USERS):
                 await call(client, gateway, sent, number)
 
+        async def call_for_all() -> None:
+            async with anyio.create_task_group() as tasks:
+                for each in users:
+                    tasks.start_soon(call_all, each)
+            ended.set()
+
         async with anyio.create_task_group() as tasks:
-            for each in users:
-                tasks.start_soon(call_all, each)
+            tasks.start_soon(call_for_all)
             actions = await administer(client, gateway, 10)
-            kill_server(folder / "books")
-            tasks.start_soon(lock_store, folder / "toolcrib.db")
-    return users, actions
+            killed = await disturb(folder, ended)
+    return users, actions, killed
 
 
 def lines_of(log: Path) -> list[Any]:
@@ -195,10 +218,10 @@ async def test_calls_and_actions_are_all_recorded(tmp_path: Path) -> None:
         "functions": ["ledger_tools"],
         "limits": {"per_user": None},
         "store": f"sqlite:///{database}",
-        "mcp": {"servers": {"books": ledger(tmp_path / "books")}},
+        "mcp": {"servers": {"books": ledger(tmp_path / "books", restart=RESTART)}},
     }
     async with served(tmp_path, json.dumps(config), demo=False, log=log) as gateway:
-        users, actions = await run(gateway, tmp_path)
+        users, actions, killed = await run(gateway, tmp_path)
         gateway.process.terminate()
         assert await gateway.process.wait() == 0
     lines = lines_of(log)
@@ -213,6 +236,8 @@ async def test_calls_and_actions_are_all_recorded(tmp_path: Path) -> None:
     audited = rows(database, "SELECT action, count(*) FROM toolcrib_audit GROUP BY action")
     kept = {action: count for action, count in audited if action.startswith("keys.")}
     assert sum(kept.values()) == actions, audited
+    assert killed >= MIN_KILLS
     print(
         f"{accepted} calls accepted, {accepted} recorded; {paid} rows of mutations; {actions} actions audited"
+        f"; {killed} kills of the server"
     )
