@@ -1,5 +1,6 @@
 """From an address to a database: what is accepted, what is refused and how, and how SQLite is set up."""
 
+import asyncio
 import stat
 import sys
 from pathlib import Path
@@ -9,11 +10,17 @@ import pytest
 from sqlalchemy import text
 
 from tests.store.sql.conftest import Opened
+from tests.waiting import until
 from toolcrib.errors import Refused, ToolcribError, Unavailable
 from toolcrib.store import open_store
+from toolcrib.store.sql.engine import database_of
 
 pytestmark = pytest.mark.anyio
 
+SLOW = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500000) SELECT count(*) FROM n"
+)
+"""Takes longer than the test waits for it."""
 LETTER = "Dear reader, " * 100
 
 
@@ -151,3 +158,14 @@ async def test_each_database_in_memory_is_its_own(opened: Opened) -> None:
     one, two = await opened("sqlite://"), await opened("sqlite:///:memory:")
     await one.overlay.save({"a": 1}, expected=0)
     assert await two.overlay.load() == (0, {})
+
+
+async def test_statement_cut_off_by_a_deadline_leaves_no_task(tmp_path: Path) -> None:
+    database = database_of(f"sqlite:///{tmp_path}/x.db")
+    before = len(asyncio.all_tasks())
+    for _ in range(3):
+        with pytest.raises(Unavailable), anyio.move_on_after(0.1):
+            async with database.read() as connection:
+                await connection.execute(text(SLOW))
+    await until(lambda: len(asyncio.all_tasks()) == before, within=20)
+    await database.close()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any
@@ -139,6 +140,10 @@ def _place(path: Path) -> None:
 
 
 def _tune(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    # Where a statement is cut off, SQLAlchemy stops the driver's thread, and so does the driver as it closes,
+    # which then waits for its own stop: for ever, where the thread has ended with the other one.
+    driver: Any = connection.driver_connection
+    driver.stop = cache(driver.stop)
     # The driver would begin transactions by itself, and too late for a lock; `_begin` does it.
     connection.isolation_level = None
     cursor = connection.cursor()
