@@ -19,7 +19,7 @@ KINDS = ("unavailable", "slow", "error", "lost", "cancelled", "hang")
 """`lost` fails after it has taken effect, all others before."""
 STORE_SECONDS = 0.05
 """How long a slow store takes before it gives up: it has a limit of its own, as a source's `check` has."""
-MAX_READ_SECONDS = 0.2
+MAX_READ_SECONDS = 0.8
 """How long the caller's user is waited for here, in place of 5 s."""
 counting: ContextVar[bool] = ContextVar("counting", default=False)
 """Whether the running task works for the request that is tested."""

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.doors import Doors, Reply, doors
 from tests.servers.settings import config, ledger
@@ -15,7 +15,7 @@ from toolcrib.errors import BusinessRuleError
 from toolcrib.interfaces import ChangeSignal
 from toolcrib.server import GatewayApp
 
-DEADLINE_SECONDS = 0.3
+DEADLINE_SECONDS = 0.5
 APP, SPARE = "com.example.swept", "com.example.spare"
 MCP = {"accept": "application/json, text/event-stream"}
 LEGACY = "2025-06-18"
@@ -116,6 +116,8 @@ class Request:
     """Runs before, without a fault."""
     is_call: bool = False
     """Whether it calls a tool and has a deadline, which bounds every await."""
+    seconds: float = DEADLINE_SECONDS
+    """How long it may take, with some grace."""
 
     async def prepare(self, swept: Swept, new: str) -> str:
         """Prepare the request and return its new name; what is kept of users in memory is read again."""
@@ -132,7 +134,7 @@ def of_session(session: str) -> dict[str, str]:
 def filled(value: Any, new: str) -> Any:
     """Put the new name in the place of NEW."""
     if isinstance(value, dict):
-        return {key: filled(each, new) for key, each in value.items()}
+        return {key: filled(each, new) for key, each in cast("dict[str, Any]", value).items()}
     return value.replace("NEW", new) if isinstance(value, str) else value
 
 
@@ -300,6 +302,20 @@ APP_REQUESTS: dict[str, Request] = {
     "stored_drop": stored("DELETE", prepare=keep_text),
 }
 REQUESTS: dict[str, Request] = {**CALLS, **MCP_REQUESTS, **OPERATOR_REQUESTS, **USER_REQUESTS, **APP_REQUESTS}
+
+
+def app_calls(package: str) -> dict[str, Request]:
+    """Call a tool of an app, which connects to the gateway first where it does not run yet."""
+    headers = {**FOR_ANN, "x-timeout-ms": "1500"}
+
+    async def send(swept: Swept, new: str) -> Reply:
+        return await swept.crib.call(f"{package}:note", {"text": new}, headers=headers)
+
+    async def start(swept: Swept, new: str) -> None:
+        assert (await send(swept, new)).status == 200
+
+    stop = must("POST", f"{ANN}/apps/{package}/stop")
+    return {"running": Request(send, start, True, 1.5), "stopped": Request(send, stop, True, 1.5)}
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ import pytest
 from tests.doors import Reply
 from tests.figures import figure
 from tests.waiting import until
+from tests.walks.app_house import house_with
 from tests.walks.checks.fault_points import (
     BACKGROUND,
     KINDS,
@@ -25,10 +27,11 @@ from tests.walks.checks.fault_points import (
     faults,
 )
 from tests.walks.checks.fault_requests import (
-    DEADLINE_SECONDS,
+    APP,
     REQUESTS,
     Request,
     Swept,
+    app_calls,
     swept_gateway,
 )
 from tests.walks.checks.starvation import starved_seconds
@@ -46,6 +49,7 @@ pytestmark = [
 ]
 
 GRACE_SECONDS = 1.0
+MAX_TRIES = 5
 KINDS_PER_AWAIT = figure(1, len(KINDS))
 """How many kinds of faults are tried at each await; the short form takes the next kind at the next await."""
 
@@ -72,26 +76,6 @@ def judge(request: Request, reply: Reply, what: str) -> None:
         assert 200 <= reply.status < 300, (what, reply.status)
 
 
-async def send(faults: Faults, swept: Swept, request: Request, what: str, new: str) -> None:
-    """Send a request and judge how it ends: with a reply in time, or as its task is cancelled."""
-    token = counting.set(True)
-    began, starved = anyio.current_time(), starved_seconds()
-    reply = None
-    try:
-        with anyio.fail_after(30), anyio.CancelScope() as scope:
-            faults.cancel = scope.cancel
-            reply = await request.send(swept, new)
-    finally:
-        counting.reset(token)
-    took = anyio.current_time() - began - (starved_seconds() - starved)
-    assert took < DEADLINE_SECONDS + GRACE_SECONDS, (what, took)
-    assert swept.crib.server.active == 0, what
-    if reply is None:
-        assert scope.cancel_called, what
-    else:
-        judge(request, reply, what)
-
-
 def kinds_of(request: Request, point: str) -> list[str]:
     """Return the faults of an await; it hangs where the gateway has a limit for it, not the store alone."""
     bounded = request.is_call or point == "source.call"
@@ -104,6 +88,11 @@ def chosen(request: Request, seen: list[str], first: int) -> Iterator[tuple[int,
         kinds = kinds_of(request, point)
         for number in range(min(KINDS_PER_AWAIT, len(kinds))):
             yield at, kinds[(first + at + number) % len(kinds)]
+
+
+def running() -> list[str]:
+    """Name what each task runs."""
+    return sorted(repr(each.get_coro()) for each in asyncio.all_tasks())
 
 
 async def check_keys_end(swept: Swept) -> None:
@@ -120,49 +109,105 @@ async def check_no_leak(swept: Swept, tasks: int, processes: int) -> None:
     await swept.clean_up()
     swept.crib.house.console.servers.breaker.forget("books")
     assert (await swept.crib.call("books:append", {"op_id": "last"})).status == 200
-    await until(lambda: len(asyncio.all_tasks()) <= tasks and swept.crib.server.active == 0, within=20)
+    try:
+        await until(lambda: len(asyncio.all_tasks()) <= tasks and swept.crib.server.active == 0, within=20)
+    except TimeoutError:
+        pytest.fail(f"{tasks} tasks before, now {running()}")
     assert children() == processes
     assert held() == 0
 
 
+@dataclass
+class Sweep:
+    """Sends requests with faults to a gateway, and judges how they end."""
+
+    faults: Faults
+    swept: Swept
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    async def prepare(self, request: Request) -> str:
+        """Prepare a request, and return its new name."""
+        return await request.prepare(self.swept, f"n{next(self.numbers)}")
+
+    async def send(self, request: Request, what: str, new: str) -> None:
+        """Send a request and judge how it ends: with a reply in time, or as its task is cancelled."""
+        token = counting.set(True)
+        began, starved = anyio.current_time(), starved_seconds()
+        reply = None
+        try:
+            with anyio.fail_after(30), anyio.CancelScope() as scope:
+                self.faults.cancel = scope.cancel
+                reply = await request.send(self.swept, new)
+        finally:
+            counting.reset(token)
+        took = anyio.current_time() - began - (starved_seconds() - starved)
+        assert took < request.seconds + GRACE_SECONDS, (what, took)
+        assert self.swept.crib.server.active == 0, what
+        if reply is None:
+            assert scope.cancel_called, what
+        else:
+            judge(request, reply, what)
+
+    async def fail_at(self, request: Request, name: str, at: int, kind: str) -> None:
+        """Send a request with a fault at one await; again where it reached its deadline before that."""
+        failed, what = self.faults.failed, f"{name}: await {at} {kind}"
+        for _ in range(MAX_TRIES):
+            new = await self.prepare(request)
+            self.faults.arm(at, kind)
+            await self.send(request, what, new)
+            self.faults.arm(None)
+            if self.faults.failed > failed:
+                return
+        pytest.fail(f"{what}: not reached in {MAX_TRIES} tries")
+
+    async def run(self, name: str, request: Request) -> list[str]:
+        """Send a request without a fault, then with faults at each await; what it awaits."""
+        new = await self.prepare(request)
+        self.faults.arm(None)
+        await self.send(request, name, new)
+        seen = self.faults.seen
+        for at, kind in chosen(request, seen, self.faults.failed):
+            await self.fail_at(request, name, at, kind)
+        return seen
+
+
 async def test_fault_at_every_await_of_a_request(faults: Faults, tmp_path: Path) -> None:
-    numbers = (f"n{number}" for number in itertools.count())
-    seen: set[str] = set()
-    awaits = tried = 0
+    seen: list[str] = []
     async with swept_gateway(tmp_path) as swept:
         tasks, processes = len(asyncio.all_tasks()), children()
+        sweep = Sweep(faults, swept)
         for name, request in REQUESTS.items():
-            new = await request.prepare(swept, next(numbers))
-            faults.arm(None)
-            await send(faults, swept, request, name, new)
-            seen.update(faults.seen)
-            awaits += len(faults.seen)
-            for at, kind in chosen(request, faults.seen, tried):
-                new = await request.prepare(swept, next(numbers))
-                faults.arm(at, kind)
-                what = f"{name}: await {at} {kind}"
-                await send(faults, swept, request, what, new)
-                tried += 1
-                assert faults.failed == tried, what
-                faults.arm(None)
+            seen += await sweep.run(name, request)
         await check_keys_end(swept)
         await check_no_leak(swept, tasks, processes)
-    print(f"{len(REQUESTS)} kinds of requests, {awaits} awaits, {tried} faults: all ended, nothing leaked")
-    assert seen == POINTS - BACKGROUND - START_AND_STOP - UNUSED
+    print(f"{len(REQUESTS)} kinds of requests, {len(seen)} awaits, {faults.failed} faults: all ended")
+    assert set(seen) == POINTS - BACKGROUND - START_AND_STOP - UNUSED
+
+
+async def test_fault_at_every_await_of_an_app_call(faults: Faults) -> None:
+    async with house_with(APP) as (house, _):
+        swept = Swept(house.crib, house.crib)
+        sweep = Sweep(faults, swept)
+        for name, request in app_calls(APP).items():
+            assert "source.call" in await sweep.run(name, request)
+        assert (await house.call(f"{APP}:note")).status == 200
+        await swept.must("DELETE", "/api/users/ann/session")
+        await until(lambda: swept.crib.house.sessions.running() == 0)
+    assert held() == 0
+    print(f"calls of an app, running and stopped: {faults.failed} faults, all ended")
 
 
 async def test_fault_at_every_await_of_one_method(faults: Faults, tmp_path: Path) -> None:
-    numbers = (f"m{number}" for number in itertools.count())
     few = ("query", "cached", "mutation_with_key", "for_a_user", "server", "mcp")
     names = figure(few, tuple(REQUESTS))
     async with swept_gateway(tmp_path) as swept:
         tasks, processes = len(asyncio.all_tasks()), children()
         points = sorted(POINTS - START_AND_STOP - {"store.watch"})
+        sweep = Sweep(faults, swept)
         for point, name in itertools.product(points, names):
-            request = REQUESTS[name]
-            new = await request.prepare(swept, next(numbers))
+            new = await sweep.prepare(REQUESTS[name])
             faults.arm_method(point)
-            await send(faults, swept, request, f"{name} without {point}", new)
+            await sweep.send(REQUESTS[name], f"{name} without {point}", new)
             faults.arm_method("")
         await check_no_leak(swept, tasks, processes)
     print(f"{len(points)} methods, each out of order while {len(names)} kinds of requests were made")
