@@ -77,6 +77,11 @@ def test_a_package_that_could_not_be_told_apart_is_refused(package: str) -> None
             [{"type": "CAMERA", "level": "OPTIONAL", "description": 3}],
             "hardwareRequirements[0].description",
         ),
+        (
+            "hardwareRequirements",
+            [{"type": "CAMERA", "level": "OPTIONAL", "description": False}],
+            "hardwareRequirements[0].description",
+        ),
         ("permissions", "CAMERA", "permissions"),
         ("permissions", ["A"] * 101, "permissions"),
         ("permissions", ["CAMERA", "camera"], "permissions[1]"),

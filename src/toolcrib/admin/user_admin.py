@@ -263,6 +263,7 @@ class UserAdmin:
 
     def listen(self, id: str, principal: str) -> AbstractAsyncContextManager[AsyncIterator[UserEvent]]:
         """Hear what apps show and say to a user."""
+        _check(id)
         return self.sessions.listen(id, principal)
 
     # --- in common ---

@@ -110,7 +110,7 @@ def _requirement_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(need.get("type"), str) or not _WORD.fullmatch(need["type"]):
         yield DefinitionFault(at(path, "type"), f"must be a word in capitals; known: {', '.join(HARDWARE)}")
     yield from choice_faults(need.get("level"), at(path, "level"), get_args(Level))
-    if need.get("description"):
+    if need.get("description") not in (None, ""):
         yield from word_faults(need["description"], at(path, "description"), most=500)
 
 

@@ -65,6 +65,18 @@ async def test_a_session_ends_when_its_owner_says_so() -> None:
         assert (await call(http, place.url(), session, "say_hello")).status_code == 404
 
 
+async def test_empty_answers_have_no_content_type() -> None:
+    async with served() as place, httpx2.AsyncClient() as http:
+        headers = {**LEGACY_HEADERS, "mcp-session-id": await open_session(http, place.url())}
+        message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        accepted = await http.post(place.url(), headers=headers, json=message)
+        ended = await http.delete(place.url(), headers=headers)
+    for answer, status in ((accepted, 202), (ended, 200)):
+        assert (answer.status_code, answer.content) == (status, b"")
+        assert "content-type" not in answer.headers
+        assert answer.headers["cache-control"] == "no-store"
+
+
 async def reads_until_the_end(http: httpx2.AsyncClient, request: httpx2.Request, opened: anyio.Event) -> None:
     response = await http.send(request, stream=True)
     assert response.status_code == 200

@@ -110,3 +110,9 @@ async def test_a_silent_stream_stays_in_touch() -> None:
             tasks.start_soon(outward.listen, request)
             await until(lambda: device.heard().count(": still here\n\n") > 1)
             outward.end()
+
+
+@pytest.mark.parametrize("user", ["a" * 201, "a%0ab"])
+async def test_an_id_that_no_user_can_have_opens_no_stream(crib: Doors, user: str) -> None:
+    reply = await crib.ask("GET", f"/api/users/{user}/events")
+    assert (reply.status, reply.code, reply.json["error"]["path"]) == (400, "INVALID_REQUEST", "id")

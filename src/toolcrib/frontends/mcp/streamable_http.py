@@ -23,7 +23,7 @@ from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, McpSess
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.json_body import check_keys, parse
-from toolcrib.http.response import JSON
+from toolcrib.http.response import JSON, SAFE
 from toolcrib.http.result_response import retry_header
 from toolcrib.interfaces import Store
 from toolcrib.model import Json, JsonObject
@@ -34,7 +34,7 @@ BATCHES = "2025-03-26"
 """The one revision in which several messages may come in one list."""
 
 _HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
-_ACCEPTED = HttpResponse(202, b"")
+_ACCEPTED = HttpResponse(202, b"", SAFE)
 _JSON, _EVENTS = b"application/json", b"text/event-stream"
 
 
@@ -99,7 +99,7 @@ class StreamableHttpFrontend:
             session = await self._session(request)
             if request.method == "DELETE":
                 await self._sessions.end(session)
-                return HttpResponse(200, b"")
+                return HttpResponse(200, b"", SAFE)
             return await self._hear(request, session)
         except ToolcribError as error:
             return self._refused(request, error, INVALID_REQUEST, None)
