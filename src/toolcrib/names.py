@@ -21,9 +21,9 @@ _LONGEST_FOLDED = 1_024
 """No name is longer, however it is spelled. To normalise marks takes the square of their number."""
 
 # Unseen although Python calls them printable: joiners, fillers and selectors can smuggle text into a name.
-_INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
+INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+"""As the inside of a character class."""
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 

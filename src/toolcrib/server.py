@@ -13,7 +13,7 @@ from toolcrib.errors import Refused, ToolcribError, problem
 from toolcrib.formats.rest import encode
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.frontends.mcp import StreamableHttpFrontend
-from toolcrib.frontends.mcp.openapi import DOCUMENT as MCP_DOCUMENT
+from toolcrib.frontends.mcp.openapi import document as mcp_document
 from toolcrib.frontends.rest import RestFrontend, describe
 from toolcrib.frontends.web import Page, PageSessions
 from toolcrib.frontends.web.page_sessions import SECRET
@@ -124,7 +124,7 @@ class GatewayApp:
                 face="mcp",
                 calls=method != "DELETE",
                 stays=method == "GET",
-                document=MCP_DOCUMENT,
+                document=mcp_document(method),
             )
             for path, place in places.items()
             for method, verb in verbs.items()

@@ -19,8 +19,8 @@ MAX_LISTED_KEYS = 1000
 """Keys on one page of the list."""
 END_OF_TIME = 253_402_300_800
 """The year 10000, which no calendar of ours knows, in seconds since 1970."""
-_NAME_LENGTH = 64
-_OURS = frozenset({"admin", "anonymous", "local", "trust_header"})
+MAX_NAME_LENGTH = 64
+RESERVED_NAMES = frozenset({"admin", "anonymous", "local", "trust_header"})
 """Callers that hold no key are known by these names, and what is theirs must not become a key's."""
 
 
@@ -137,10 +137,10 @@ class KeyAdmin:
     def _check_key(
         self, name: str, permissions: Sequence[str], contexts: Sequence[str] | None, home: str
     ) -> None:
-        if not name or len(name) > _NAME_LENGTH or not all(c.isalnum() or c in "-_." for c in name):
-            message = f"a key's name has 1 to {_NAME_LENGTH} letters, digits, `-`, `_` or `.`"
+        if not name or len(name) > MAX_NAME_LENGTH or not all(c.isalnum() or c in "-_." for c in name):
+            message = f"a key's name has 1 to {MAX_NAME_LENGTH} letters, digits, `-`, `_` or `.`"
             raise Refused("INVALID_REQUEST", message, path="name")
-        if name in _OURS:
+        if name in RESERVED_NAMES:
             raise Refused("INVALID_REQUEST", f"{name} is a name of ours; choose another one", path="name")
         for each in permissions:
             if each != "*" and not _is_permission(each):

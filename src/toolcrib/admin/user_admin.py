@@ -33,7 +33,9 @@ SETTINGS_BYTES = 64 << 10
 """The most a user can set in one app."""
 STARTS = 30, 60.0
 """So many apps a user starts in so many seconds. What calls start is bounded with the calls."""
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}")
+LANGUAGE = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}"
+"""A language tag, as a regular expression."""
+_LANGUAGE = re.compile(LANGUAGE)
 
 
 @dataclass(frozen=True, kw_only=True)

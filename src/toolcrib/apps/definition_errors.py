@@ -6,11 +6,19 @@ from itertools import islice
 from typing import Any
 
 from toolcrib.model import JsonObject
-from toolcrib.names import hidden
+from toolcrib.names import INVISIBLE, hidden
 from toolcrib.schemas.explain import excerpt, spell
 
 MOST_FAULTS = 100
 """How many are told at once."""
+NOT_PRINTED = r"\p{C}\p{Z}\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
+"""What `str.isprintable` rejects, and the space, as the inside of a class of ECMA-262.
+
+The code points are among the properties already; they are for validators that know of these ASCII alone.
+"""
+_VISIBLE = f"[^{NOT_PRINTED}{INVISIBLE}]"
+VISIBLE_LINE = f" *{_VISIBLE}( |{_VISIBLE})*"
+"""What `word_faults` accepts, as a regular expression of ECMA-262."""
 
 
 @dataclass(frozen=True, slots=True)

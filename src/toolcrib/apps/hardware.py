@@ -25,7 +25,7 @@ _NOUNS = {
     "LIGHT": "a light",
     "WIFI": "Wi-Fi",
 }
-_FLAGS = {kind: "hasIMU" if kind == "IMU" else f"has{kind.capitalize()}" for kind in HARDWARE}
+FLAGS = {kind: "hasIMU" if kind == "IMU" else f"has{kind.capitalize()}" for kind in HARDWARE}
 _NO_DEVICE = "No device is connected, so it cannot be said whether it has the hardware this app needs."
 
 
@@ -149,7 +149,7 @@ def _bounded(given: JsonObject) -> None:
 
 
 def _described(model: str, given: JsonObject) -> Device:
-    having = frozenset(kind for kind in HARDWARE if _flag(given, _FLAGS[kind]))
+    having = frozenset(kind for kind in HARDWARE if _flag(given, FLAGS[kind]))
     for kind in HARDWARE:
         _check_detail(given, kind, having)
     return Device(model=model, has=having, capabilities={**EMPTY, **given, "modelName": model})
@@ -171,4 +171,4 @@ def _check_detail(given: JsonObject, kind: str, having: frozenset[str]) -> None:
     if not isinstance(detail, Mapping):
         raise InvalidDevice(f"device.{name}", "must be an object, or null")
     if kind not in having:
-        raise InvalidDevice(f"device.{name}", f"is described, so device.{_FLAGS[kind]} must be true")
+        raise InvalidDevice(f"device.{name}", f"is described, so device.{FLAGS[kind]} must be true")

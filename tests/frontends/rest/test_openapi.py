@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import quote
 
 import jsonschema_rs
 import pytest
@@ -98,3 +99,93 @@ async def test_what_needs_what_is_said(crib: Doors) -> None:
     assert paths["/api/signin"]["post"]["security"] == [{"key": []}]
     assert paths["/api/signin/exchange"]["post"]["security"] == []
     assert "crib:keys" in paths["/api/keys"]["post"]["description"]
+
+
+PUT_USER = ("PUT", "/api/users/{id}")
+PUT_SESSION = ("PUT", "/api/users/{id}/session")
+PUT_APP = ("PUT", "/api/apps/{package}")
+POST_KEY = ("POST", "/api/keys")
+REQUIREMENT = {"type": "CAMERA", "level": "REQUIRED"}
+
+BODIES: list[tuple[tuple[str, str], dict[str, Any], bool]] = [
+    (PUT_USER, {"language": "de-CH"}, True),
+    (PUT_USER, {"language": ""}, False),
+    (PUT_USER, {"language": "german, please"}, False),
+    (PUT_USER, {"timeZone": None}, True),
+    (PUT_USER, {"timeZone": ""}, False),
+    (PUT_SESSION, {"device": "Any Model"}, True),
+    (PUT_SESSION, {"device": " "}, False),
+    (PUT_SESSION, {"device": "x" * 201}, False),
+    (PUT_SESSION, {"device": {"hasCamera": True, "camera": {}}}, True),
+    (PUT_SESSION, {"device": {"hasCamera": "yes"}}, False),
+    (PUT_SESSION, {"device": {"modelName": "a\u200bb"}}, False),
+    (PUT_APP, {"name": "N", "hardwareRequirements": [REQUIREMENT]}, True),
+    (PUT_APP, {"name": "N", "hardwareRequirements": [REQUIREMENT] * 51}, False),
+    (PUT_APP, {"name": "N", "hardwareRequirements": [{**REQUIREMENT, "type": "camera"}]}, False),
+    (PUT_APP, {"name": "N", "hardwareRequirements": [{**REQUIREMENT, "description": None}]}, True),
+    (PUT_APP, {"name": "N", "hardwareRequirements": [{**REQUIREMENT, "description": False}]}, False),
+    (PUT_APP, {"name": "N", "permissions": ["LOCATION"]}, True),
+    (PUT_APP, {"name": "N", "permissions": ["location"]}, False),
+    (PUT_APP, {"name": "N" * 201}, False),
+    (PUT_APP, {"name": "N", "publicUrl": "ftp://x"}, False),
+    (POST_KEY, {"name": "größe-1"}, True),
+    (POST_KEY, {"name": "a b"}, False),
+    (POST_KEY, {"name": "x" * 65}, False),
+    (POST_KEY, {"name": "admin"}, False),
+    (POST_KEY, {"name": "k1", "permissions": ["*", "notes:read", "notes:*"]}, True),
+    (POST_KEY, {"name": "k2", "permissions": ["*:read"]}, False),
+    (POST_KEY, {"name": "k3", "permissions": ["**:read"]}, True),
+    (POST_KEY, {"name": "k4", "permissions": ["a:b:c"]}, False),
+    (POST_KEY, {"name": "k5", "contexts": []}, False),
+    (POST_KEY, {"name": "k6", "user": ""}, False),
+    (POST_KEY, {"name": "k7", "expires": 253402300800}, False),
+    (POST_KEY, {"name": "k8", "expires": "9000-01-31"}, True),
+    (POST_KEY, {"name": "k9", "expires": "soon"}, False),
+]
+
+
+PATHS: list[tuple[str, dict[str, str], str, bool]] = [
+    ("/api/users/{id}", {}, "Ann Lee", True),
+    ("/api/users/{id}", {}, "a\nb", False),
+    ("/api/users/{id}", {}, "a\u00a0b", False),
+    ("/api/users/{id}", {}, "x" * 201, False),
+    ("/api/apps/{package}", {"name": "N"}, "org.example.a_b-c", True),
+    ("/api/apps/{package}", {"name": "N"}, "notes", False),
+    ("/api/apps/{package}", {"name": "N"}, "org..notes", False),
+    ("/api/apps/{package}", {"name": "N"}, "Org.example", False),
+    ("/api/apps/{package}", {"name": "N"}, f"a.{'x' * 62}", False),
+]
+
+
+async def test_schema_and_gateway_accept_the_same_bodies(crib: Doors) -> None:
+    document = await described(crib)
+    accepted: list[bool] = []
+    described_as: list[bool] = []
+    for (method, path), body, _ in BODIES:
+        content = document["paths"][path][method.lower()]["requestBody"]["content"]["application/json"]
+        schema = {**content["schema"], "components": document["components"]}
+        described_as.append(jsonschema_rs.is_valid(schema, body, validate_formats=True))
+        target = path.replace("{id}", "ann").replace("{package}", "com.example.described")
+        reply = await crib.ask(method, target, body=body)
+        assert reply.status in {200, 201, 400}, (target, body, reply.body)
+        accepted.append(reply.status < 400)
+    expected = [valid for _, _, valid in BODIES]
+    assert (accepted, described_as) == (expected, expected)
+
+
+async def test_schema_and_gateway_accept_the_same_paths(crib: Doors) -> None:
+    paths = (await described(crib))["paths"]
+    for path, body, value, valid in PATHS:
+        parameter = next(each for each in paths[path]["put"]["parameters"] if each["in"] == "path")
+        reply = await crib.ask(
+            "PUT", path.replace(f"{{{parameter['name']}}}", quote(value, safe="")), body=body
+        )
+        assert reply.status in ({200, 201} if valid else {400}), value
+        assert jsonschema_rs.is_valid(parameter["schema"], value) == valid, value
+
+
+async def test_rotation_needs_no_body(crib: Doors) -> None:
+    operation = (await described(crib))["paths"]["/api/keys/{name}/rotate"]["post"]
+    assert operation["requestBody"]["required"] is False
+    await crib.key("rotated")
+    assert (await crib.ask("POST", "/api/keys/rotated/rotate")).status == 200

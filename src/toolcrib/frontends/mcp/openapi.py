@@ -1,6 +1,8 @@
-"""How the MCP routes are described in the OpenAPI document: their errors are messages of JSON-RPC."""
+"""How the OpenAPI document describes the MCP routes: messages of JSON-RPC and their headers."""
 
 from typing import Any
+
+from toolcrib.frontends.mcp.revisions import HANDSHAKES
 
 _MESSAGE: dict[str, Any] = {
     "type": "object",
@@ -21,5 +23,37 @@ _FAILURE: dict[str, Any] = {
         "application/json": {"schema": {"anyOf": [_MESSAGE, {"$ref": "#/components/schemas/Result"}]}}
     },
 }
-DOCUMENT: dict[str, Any] = {"responses": {"200": {"description": "done"}, "default": _FAILURE}}
-"""What the description of an MCP route says beside its summary."""
+_REQUEST: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"type": ["string", "integer"]},
+        "method": {"type": "string"},
+        "params": {"type": ["object", "null"]},
+    },
+    "required": ["jsonrpc"],
+}
+_BODY: dict[str, Any] = {
+    "required": True,
+    "description": "one message of JSON-RPC; revision 2025-03-26 also takes a list of them",
+    "content": {"application/json": {"schema": {"anyOf": [_REQUEST, {"type": "array", "items": _REQUEST}]}}},
+}
+
+
+def document(method: str) -> dict[str, Any]:
+    """Return what the description of an MCP route says beside its summary."""
+    posted = method == "POST"
+    revision: dict[str, Any] = {"type": "string"} if posted else {"enum": list(HANDSHAKES)}
+    done: dict[str, Any] = {"200": {"description": "done"}}
+    if posted:
+        done["202"] = {"description": "taken; nothing is answered"}
+    parameters = [
+        _header("Mcp-Session-Id", "as `initialize` gave it", {"type": "string"}, required=not posted),
+        _header("Mcp-Protocol-Version", "the revision of MCP that is spoken", revision),
+    ]
+    described = {"responses": {**done, "default": _FAILURE}, "parameters": parameters}
+    return {**described, "requestBody": _BODY} if posted else described
+
+
+def _header(name: str, description: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": required, "description": description, "schema": schema}

@@ -2,28 +2,59 @@
 
 from typing import get_args
 
+from toolcrib.admin.app_storage import LONGEST_KEY, LONGEST_VALUE
+from toolcrib.admin.user_admin import LANGUAGE
+from toolcrib.apps.definition import CATEGORIES, MOST_TOOLS
+from toolcrib.apps.definition_errors import VISIBLE_LINE
+from toolcrib.apps.properties import LONGEST_DESCRIPTION
+from toolcrib.apps.registration import LONGEST_NAME, LONGEST_URL, MOST_PERMISSIONS, MOST_REQUIREMENTS
+from toolcrib.frontends.rest.devices import DEVICE
+from toolcrib.frontends.rest.fields import LONGEST_TEXT
 from toolcrib.frontends.rest.schema_terms import (
     COUNT,
+    FIELD,
     FLAG,
     MOMENT,
     OBJECT,
     OBJECT_OR_NULL,
     OBJECTS,
+    PRINTABLE,
     TEXT,
     TEXT_OR_NULL,
     TEXTS,
+    USER,
     Schema,
     list_of,
     object_of,
     only_of,
+    or_null,
     ref,
+    text_of,
 )
 from toolcrib.interfaces import AppType
 
+LONGEST_SAID = 10_000
+"""Characters of one utterance."""
+
+PACKAGE = text_of(63, r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)+")
+"""A domain turned round."""
 _SHOWN_ONCE: Schema = {"type": "string", "description": "shown this once"}
-_REQUIREMENT = object_of(
-    ("type", "level"), type=TEXT, level={"enum": ["REQUIRED", "OPTIONAL"]}, description=TEXT
+_CAPITALS = text_of(50, "[A-Z][A-Z0-9_]*")
+_REQUIREMENT = only_of(
+    ("type", "level"),
+    type=_CAPITALS,
+    level={"enum": ["REQUIRED", "OPTIONAL"]},
+    description={
+        "type": ["string", "null"],
+        "maxLength": 500,
+        "anyOf": [{"const": ""}, {"pattern": f"^{VISIBLE_LINE}$"}, {"type": "null"}],
+    },
 )
+_LANGUAGE_TAG = or_null(text_of(LONGEST_TEXT, LANGUAGE, description="a language tag, such as en or de-CH"))
+_TIME_ZONE = or_null(
+    text_of(LONGEST_TEXT, format="time-zone", description="of the IANA time zone database, as Europe/Berlin")
+)
+_VALUE = text_of(LONGEST_VALUE, shortest=0)
 _APP_TYPE: Schema = {"enum": list(get_args(AppType))}
 
 _APP = object_of(
@@ -45,11 +76,28 @@ _APP = object_of(
 
 _NEW_APP = only_of(
     ("name",),
-    name=TEXT,
-    publicUrl={**TEXT_OR_NULL, "description": "where it takes calls: its webhook and its tools"},
+    name=text_of(LONGEST_NAME, VISIBLE_LINE),
+    publicUrl=or_null(
+        text_of(
+            LONGEST_URL,
+            "[Hh][Tt][Tt][Pp][Ss]?://[^?#@]+",
+            format="uri",
+            description="where it takes calls: its webhook and its tools",
+        )
+    ),
     appType=_APP_TYPE,
-    hardwareRequirements=list_of(ref("Requirement")),
-    permissions=TEXTS,
+    hardwareRequirements={**list_of(ref("Requirement")), "maxItems": MOST_REQUIREMENTS},
+    permissions={**list_of(_CAPITALS), "maxItems": MOST_PERMISSIONS},
+)
+
+_NEW_TOOL = object_of(
+    ("name", "description", "inputSchema"),
+    name=text_of(256, "[^:]+"),
+    description=text_of(LONGEST_DESCRIPTION),
+    inputSchema=object_of(("type",), type={"const": "object"}, properties=OBJECT, required=TEXTS),
+    mentraExtensions=only_of(
+        activationPhrases={"type": ["array", "object"]}, category={"enum": list(CATEGORIES)}
+    ),
 )
 
 _RUNNING = object_of(
@@ -129,7 +177,11 @@ APP_SHAPES: dict[str, Schema] = {
     "NewApp": _NEW_APP,
     "Removed": object_of(("removed",), packageName=TEXT, id=TEXT, removed=FLAG),
     "AppKey": object_of(("packageName", "apiKey"), packageName=TEXT, apiKey=_SHOWN_ONCE),
-    "NewTools": only_of(("tools",), tools={**OBJECTS, "description": "all of the app's tools"}),
+    "NewTool": _NEW_TOOL,
+    "NewTools": only_of(
+        ("tools",),
+        tools={**list_of(ref("NewTool")), "maxItems": MOST_TOOLS, "description": "all of the app's tools"},
+    ),
     "StoredTools": object_of(
         ("packageName", "version", "tools", "warnings"),
         packageName=TEXT,
@@ -146,26 +198,35 @@ APP_SHAPES: dict[str, Schema] = {
     "Started": {"allOf": [object_of(("packageName",), packageName=TEXT, stopped=FLAG), ref("Running")]},
     "Session": _SESSION,
     "NewSession": only_of(
-        device={"type": ["string", "object", "null"], "description": "a model's name, or capabilities"},
-        language=TEXT_OR_NULL,
-        timeZone=TEXT_OR_NULL,
+        device=DEVICE,
+        language=_LANGUAGE_TAG,
+        timeZone=_TIME_ZONE,
     ),
     "Ended": object_of(("sessionId", "ended"), sessionId=TEXT, ended=FLAG),
     "User": _USER,
     "Users": object_of(("users",), users=list_of(_LISTED_USER)),
-    "NewUser": only_of(language=TEXT_OR_NULL, timeZone=TEXT_OR_NULL),
+    "NewUser": only_of(language=_LANGUAGE_TAG, timeZone=_TIME_ZONE),
     "Switched": object_of(("name", "disabled"), name=TEXT, disabled=FLAG),
-    "Transcription": only_of(("text",), text=TEXT, isFinal=FLAG, language=TEXT_OR_NULL),
+    "Transcription": only_of(
+        ("text",), text=text_of(LONGEST_SAID, shortest=0), isFinal=FLAG, language=_LANGUAGE_TAG
+    ),
     "Delivered": object_of(("delivered",), delivered=COUNT),
     "Kept": object_of(
         ("success", "data"), success=FLAG, data={"type": "object", "additionalProperties": TEXT}
     ),
     "KeptValue": object_of(("success", "data"), success=FLAG, data=TEXT),
-    "Keep": only_of(("data",), data={"type": "object", "additionalProperties": TEXT}),
-    "KeepValue": only_of(("value",), value=TEXT),
+    "Keep": only_of(
+        ("data",),
+        data={
+            "type": "object",
+            "propertyNames": text_of(LONGEST_KEY, PRINTABLE),
+            "additionalProperties": _VALUE,
+        },
+    ),
+    "KeepValue": only_of(("value",), value=_VALUE),
     "Done": object_of(("success",), success=FLAG),
     "OldTools": list_of(_OLD_TOOL),
-    "OldCall": object_of(("toolId",), toolId=TEXT, toolParameters=OBJECT_OR_NULL, userId=TEXT_OR_NULL),
+    "OldCall": object_of(("toolId",), toolId=FIELD, toolParameters=OBJECT_OR_NULL, userId=or_null(USER)),
     "OldAnswer": object_of(
         ("status",),
         status={"enum": ["success", "error"]},

@@ -141,7 +141,7 @@ class KeyRoutes:
                 action="keys.rotate",
                 needs=KEYS,
                 fresh=True,
-                document={**takes("Rotation"), **gives("MadeKey")},
+                document={**takes("Rotation", required=False), **gives("MadeKey")},
             ),
         )
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from toolcrib.frontends.rest.parameters import path_parameter
 from toolcrib.frontends.rest.payload_schemas import SHAPES
-from toolcrib.frontends.rest.schema_terms import TEXT, Schema, ref
+from toolcrib.frontends.rest.schema_terms import Schema, ref
 from toolcrib.http import Route
 from toolcrib.version import VERSION
 
@@ -49,7 +50,7 @@ def _operation(route: Route) -> dict[str, Any]:
         **document,
         "parameters": [*_path_parameters(route), *document.get("parameters", [])],
         "responses": responses,
-        "security": _security(route),
+        "security": document.get("security", _security(route)),
     }
     if route.needs is not None:
         operation["description"] = f"Needs the permission `{route.needs}`."
@@ -62,8 +63,11 @@ def _id(route: Route) -> str:
 
 
 def _path_parameters(route: Route) -> list[Schema]:
-    names = _PARAMETER.findall(route.path)
-    return [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+    parameters = [path_parameter(route.path, name) for name in _PARAMETER.findall(route.path)]
+    if not route.stays:
+        return parameters
+    # A program that tries the examples would listen for ever.
+    return [{name: value for name, value in each.items() if name != "example"} for each in parameters]
 
 
 def _security(route: Route) -> list[dict[str, list[str]]]:

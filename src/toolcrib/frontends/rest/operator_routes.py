@@ -15,6 +15,7 @@ ADMIN, KEYS, CALLS, EXPLAIN, STATUS = "crib:admin", "crib:keys", "crib:calls", "
 MOST_CALLS = 1000
 MOST_AUDIT_RECORDS = 1000
 """Records on one page."""
+MAX_AUDIT_NUMBER = 10**9 - 1
 
 
 class OperatorRoutes:
@@ -60,7 +61,7 @@ class OperatorRoutes:
         """List audit records."""
         query = request.query("limit", "before", "actor", "action", "since")
         limit = count(query, "limit", default=100, most=MOST_AUDIT_RECORDS)
-        before = count(query, "before", default=0, most=10**9 - 1) or None
+        before = count(query, "before", default=0, most=MAX_AUDIT_NUMBER) or None
         records = await self._console.audit_records(
             limit=limit,
             before=before,

@@ -2,14 +2,18 @@
 
 from typing import get_args
 
-from toolcrib.admin.key_admin import MAX_OVERLAP_SECONDS
 from toolcrib.errors import CODES
+from toolcrib.formats import PROVIDERS
 from toolcrib.frontends.rest.app_payload_schemas import APP_SHAPES
+from toolcrib.frontends.rest.key_shapes import KEY_SHAPES
 from toolcrib.frontends.rest.schema_terms import (
     COUNT,
+    FIELD,
+    FIELD_OR_NULL,
     FLAG,
     NUMBER,
-    NUMBER_OR_NULL,
+    OBJECT,
+    OBJECT_OR_NULL,
     OBJECTS,
     TEXT,
     TEXT_OR_NULL,
@@ -109,9 +113,12 @@ _AGAIN: Schema = {
 
 _ANSWER = only_of(
     ("message",),
-    format={"type": ["string", "null"], "description": "whose message it is; else the context's provider"},
+    format={
+        "enum": [*PROVIDERS, None],
+        "description": "whose message it is; else the context's provider",
+    },
     message={"type": "object", "description": "as the provider sent it"},
-    context=TEXT_OR_NULL,
+    context=FIELD_OR_NULL,
     idempotencyKey=_AGAIN,
 )
 
@@ -146,23 +153,6 @@ _USED = object_of(
     p50={"type": "number", "description": "milliseconds"},
     p95={"type": "number", "description": "milliseconds"},
     lastUsed={"type": "number", "description": "seconds since 1970"},
-)
-
-_KEY = object_of(
-    ("name", "permissions", "contexts", "home", "actAs", "created"),
-    name=TEXT,
-    permissions=TEXTS,
-    contexts={"type": ["array", "null"], "items": TEXT, "description": "null reaches every context"},
-    home=TEXT,
-    actAs=FLAG,
-    user={**TEXT_OR_NULL, "description": "whose own key it is"},
-    created=NUMBER,
-    createdBy={**TEXT_OR_NULL, "description": "who made it, such as admin or key:NAME"},
-    expires={**NUMBER_OR_NULL, "description": "when it stops being valid, in seconds since 1970"},
-    rotated=NUMBER_OR_NULL,
-    previousUntil={**NUMBER_OR_NULL, "description": "when the secret before the last rotation ends"},
-    revoked=NUMBER_OR_NULL,
-    lastUsed={**NUMBER_OR_NULL, "description": "when it last authenticated somebody, to the minute"},
 )
 
 _SERVER = object_of(
@@ -244,6 +234,12 @@ _PIN = object_of(
     mode={"enum": ["strict", "notify", "off"]},
 )
 
+_JSON_TEXT: Schema = {
+    "type": "string",
+    "contentMediaType": "application/json",
+    "contentSchema": OBJECT,
+}
+
 SHAPES: dict[str, Schema] = {
     "Code": {
         "enum": list(CODES),
@@ -261,8 +257,8 @@ SHAPES: dict[str, Schema] = {
         **object_of(
             ("name",),
             name={"type": "string", "description": "any name of the tool", "minLength": 1},
-            arguments={"type": ["object", "string", "null"], "description": "or a JSON text of an object"},
-            context=TEXT_OR_NULL,
+            arguments={"anyOf": [OBJECT_OR_NULL, _JSON_TEXT], "description": "or a JSON text of an object"},
+            context=FIELD_OR_NULL,
             idempotencyKey=_AGAIN,
             capabilities={
                 "type": ["object", "null"],
@@ -289,36 +285,6 @@ SHAPES: dict[str, Schema] = {
     "Status": object_of(
         ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
     ),
-    "Key": _KEY,
-    "Keys": object_of(
-        ("keys",),
-        keys=list_of(ref("Key")),
-        next={**TEXT, "description": "list on with this as `after`; left out where these were all"},
-    ),
-    "NewKey": {
-        **object_of(
-            ("name",),
-            name={"type": "string", "minLength": 1, "maxLength": 64},
-            permissions={"type": ["array", "null"], "items": TEXT},
-            contexts={"type": ["array", "null"], "items": TEXT},
-            home=TEXT_OR_NULL,
-            actAs=FLAG,
-            user={**TEXT_OR_NULL, "description": "makes it this user's own key"},
-            expires={"type": ["number", "string", "null"], "description": "seconds since 1970, or ISO 8601"},
-        ),
-        "additionalProperties": False,
-    },
-    "Rotation": only_of(
-        overlapSeconds={
-            **NUMBER_OR_NULL,
-            "minimum": 0,
-            "maximum": MAX_OVERLAP_SECONDS,
-            "description": "how long the old secret stays valid; 0 where it is left out",
-        }
-    ),
-    "MadeKey": {
-        "allOf": [ref("Key"), object_of(("key",), key={"type": "string", "description": "shown this once"})]
-    },
     "Revoked": object_of(("name", "revoked"), name=TEXT, revoked=FLAG),
     "Server": _SERVER,
     "Servers": object_of(
@@ -345,8 +311,8 @@ SHAPES: dict[str, Schema] = {
     "NewPin": {
         **object_of(
             ("name",),
-            name={"type": "string", "description": "any name of the tool", "minLength": 1},
-            seal={"type": ["string", "null"], "description": "approve only if it is still this one"},
+            name={**FIELD, "description": "any name of the tool"},
+            seal={**FIELD_OR_NULL, "description": "approve only if it is still this one"},
         ),
         "additionalProperties": False,
     },
@@ -363,5 +329,6 @@ SHAPES: dict[str, Schema] = {
         secret={"type": "string", "description": "for the header X-Crib-Token; given this once"},
     ),
     "SignedOut": object_of(("signedOut",), signedOut=FLAG),
+    **KEY_SHAPES,
     **APP_SHAPES,
 }

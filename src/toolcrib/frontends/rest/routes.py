@@ -26,13 +26,15 @@ from toolcrib.frontends.rest.key_routes import KeyRoutes
 from toolcrib.frontends.rest.legacy import LegacyRoutes
 from toolcrib.frontends.rest.operator_routes import (
     ADMIN,
+    MAX_AUDIT_NUMBER,
     MOST_AUDIT_RECORDS,
     MOST_CALLS,
     STATUS,
     OperatorRoutes,
 )
+from toolcrib.frontends.rest.parameters import CALL_HEADERS
 from toolcrib.frontends.rest.provider_turn import AnswerRoute
-from toolcrib.frontends.rest.schema_terms import COUNT, FLAG, NUMBER, TEXT, gives, header, query, takes
+from toolcrib.frontends.rest.schema_terms import COUNT, FLAG, NUMBER, TEXT, USER, gives, query, takes
 from toolcrib.frontends.rest.server_routes import SERVERS, ServerRoutes
 from toolcrib.frontends.rest.tool_list import MOST, STYLES, RestToolList
 from toolcrib.frontends.rest.user_events import UserEventStream
@@ -44,16 +46,6 @@ from toolcrib.identity import Identity
 
 _CONTEXT = "the context to look from; the caller's own where it is left out"
 _CALLER = "whose calls; others than one's own need crib:calls"
-_HEADERS = {
-    "X-User-Id": "the user the call is made for; needs a key that may act for others",
-    "X-Agent-Id": "the agent that calls",
-    "X-Agent-Version": "its version",
-    "X-Session-Id": "the session the call belongs to",
-    "X-Correlation-Id": "ties calls together; any id becomes a UUID",
-    "traceparent": "the W3C trace the call is part of",
-    "Idempotency-Key": "the same as idempotencyKey in the body",
-    "X-Timeout-Ms": "how long the caller waits, up to 300000",
-}
 
 
 class RestFrontend:
@@ -111,12 +103,15 @@ class RestFrontend:
             query("context", _CONTEXT),
             query("format", "how tools are spelled", {"enum": list(FORMATS), "default": "rest"}),
             query("style", "how tools are named", {"enum": list(STYLES)}),
-            query("q", "words to look for in names, descriptions, parameters and tags; the best come first"),
+            query(
+                "q",
+                "words to look for in names, descriptions, parameters and tags; the best come first",
+                TEXT,
+            ),
             query("limit", "the most tools to list", {**COUNT, "minimum": 1, "maximum": MOST}),
-            query("text", "what was said: of too many tools, those that fit it are listed"),
+            query("text", "what was said: of too many tools, those that fit it are listed", TEXT),
         ]
         events = {"text/event-stream": {"schema": TEXT}}
-        headers = [header(name, said) for name, said in _HEADERS.items()]
         return (
             Route(
                 method="GET",
@@ -133,7 +128,7 @@ class RestFrontend:
                 summary="Calls a tool; `Accept: text/event-stream` gives events progress, waiting, result.",
                 calls=True,
                 present=True,
-                document={"parameters": headers, **takes("Execute"), **gives("Result", more=events)},
+                document={"parameters": CALL_HEADERS, **takes("Execute"), **gives("Result", more=events)},
             ),
         )
 
@@ -146,7 +141,7 @@ class RestFrontend:
             calls=True,
             present=True,
             document={
-                "parameters": [header(name, said) for name, said in _HEADERS.items()],
+                "parameters": CALL_HEADERS,
                 **takes("Answer"),
                 **gives("Answers", more={"text/event-stream": {"schema": TEXT}}),
             },
@@ -182,7 +177,11 @@ class RestFrontend:
             query(
                 "limit", "the most records to list", {**COUNT, "minimum": 1, "maximum": MOST_AUDIT_RECORDS}
             ),
-            query("before", "older than the record of this number", {**COUNT, "minimum": 1}),
+            query(
+                "before",
+                "older than the record of this number",
+                {**COUNT, "minimum": 1, "maximum": MAX_AUDIT_NUMBER},
+            ),
             query("actor", "of this key alone, by its name"),
             query("action", "of this action alone, such as keys.create, or of its group, such as keys"),
             query("since", "not older than this, in seconds since 1970", NUMBER),
@@ -201,7 +200,7 @@ class RestFrontend:
         explain = [
             query("name", "any name of the tool", required=True),
             query("context", _CONTEXT),
-            query("user", "as this user sees it; needs a key that may act for others"),
+            query("user", "as this user sees it; needs a key that may act for others", USER),
         ]
         return (
             Route(

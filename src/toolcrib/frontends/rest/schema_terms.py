@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from toolcrib.apps.definition_errors import NOT_PRINTED
+from toolcrib.frontends.rest.fields import LONGEST_TEXT
+from toolcrib.identity import LONGEST_USER
+
 Schema = dict[str, Any]
 
 
@@ -26,8 +30,28 @@ def list_of(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
+def text_of(longest: int, pattern: str | None = None, *, shortest: int = 1, **more: Any) -> Schema:
+    """Describe a text by its length and, where it has one, its regular expression."""
+    bounds: Schema = {"type": "string", "minLength": shortest, "maxLength": longest}
+    return {**bounds, **({} if pattern is None else {"pattern": f"^{pattern}$"}), **more}
+
+
+def or_null(schema: Schema) -> Schema:
+    """Describe the same value, or null in its place."""
+    return {**schema, "type": [schema["type"], "null"]}
+
+
 TEXT: Schema = {"type": "string"}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+FIELD = text_of(LONGEST_TEXT)
+"""What `fields.text` accepts."""
+FIELD_OR_NULL = or_null(FIELD)
+PRINTABLE = f"( |[^{NOT_PRINTED}])+"
+"""What `str.isprintable` accepts: no control character, no separator but the space."""
+USER = text_of(LONGEST_USER, PRINTABLE)
+_LATIN = "[!-~\u00a1-\u00ac\u00ae-\u00ff]"
+USER_HEADER = text_of(LONGEST_USER, f"{_LATIN}([ ]*{_LATIN})*")
+"""The same in a header, whose value is ISO 8859-1 without spaces around it."""
 NUMBER: Schema = {"type": "number"}
 NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -39,14 +63,19 @@ TEXTS = list_of(TEXT)
 MOMENT: Schema = {"type": "number", "description": "seconds since 1970"}
 
 
-def query(name: str, description: str, schema: Schema = TEXT, *, required: bool = False) -> Schema:
+def query(name: str, description: str, schema: Schema = FIELD, *, required: bool = False) -> Schema:
     """Describe a parameter of the query."""
     return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
 
 
-def header(name: str, description: str) -> Schema:
+def header(name: str, description: str, schema: Schema = TEXT, *, required: bool = False) -> Schema:
     """Describe a header."""
-    return {"name": name, "in": "header", "description": description, "schema": TEXT}
+    return {"name": name, "in": "header", "required": required, "description": description, "schema": schema}
+
+
+def in_path(name: str, schema: Schema, example: str) -> Schema:
+    """Describe a parameter of the path."""
+    return {"name": name, "in": "path", "required": True, "schema": schema, "example": example}
 
 
 def gives(shape: str, *statuses: str, more: Schema | None = None) -> dict[str, Any]:

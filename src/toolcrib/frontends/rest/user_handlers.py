@@ -5,6 +5,7 @@ from typing import cast
 from toolcrib.admin import UserAdmin
 from toolcrib.admin.user_admin import SETTINGS_BYTES
 from toolcrib.errors import Refused
+from toolcrib.frontends.rest.app_payload_schemas import LONGEST_SAID
 from toolcrib.frontends.rest.app_routes import USERS
 from toolcrib.frontends.rest.fields import count, flag, only, refused, text
 from toolcrib.http import HttpResponse, Request, json_response
@@ -12,8 +13,6 @@ from toolcrib.identity import require_whole
 from toolcrib.model import JsonObject
 
 MOST_LISTED = 1000
-LONGEST_SAID = 10_000
-"""Characters of one utterance."""
 
 
 class UserRoutes:

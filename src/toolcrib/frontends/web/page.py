@@ -33,6 +33,13 @@ _TYPES = {
     ".svg": b"image/svg+xml",
 }
 ADMIN = "crib:admin"
+_SECRET = {
+    "name": "X-Crib-Token",
+    "in": "header",
+    "required": True,
+    "description": "the session's secret",
+    "schema": {"type": "string"},
+}
 MAX_EXCHANGE_BYTES = 1024
 """The body of an exchange is a token; it comes before any authentication."""
 Audited = Callable[[Actor, str], AbstractAsyncContextManager[object]]
@@ -175,7 +182,7 @@ class Page:
                 handler=self.sign_out,
                 summary="Ends the web page's session.",
                 action="signin.end",
-                document=_json("SignedOut"),
+                document={"parameters": [_SECRET], "security": [{"page": []}], **_json("SignedOut")},
             ),
         )
 
