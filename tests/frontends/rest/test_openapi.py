@@ -184,6 +184,26 @@ async def test_schema_and_gateway_accept_the_same_paths(crib: Doors) -> None:
         assert jsonschema_rs.is_valid(parameter["schema"], value) == valid, value
 
 
+async def test_links_name_operations_and_fill_their_paths(crib: Doors) -> None:
+    document = await described(crib)
+    operations = {
+        operation["operationId"]: path
+        for path, methods in document["paths"].items()
+        for operation in methods.values()
+    }
+    links = {
+        (each["operationId"], target): link
+        for methods in document["paths"].values()
+        for each in methods.values()
+        for answer in each["responses"].values()
+        for target, link in answer.get("links", {}).items()
+    }
+    assert ("putApiAppsPackage", "deleteApiAppsPackage") in links
+    assert ("postApiKeys", "postApiKeysNameRotate") in links
+    for link in links.values():
+        assert set(link["parameters"]) == set(re.findall(r"{(\w+)}", operations[link["operationId"]]))
+
+
 async def test_rotation_needs_no_body(crib: Doors) -> None:
     operation = (await described(crib))["paths"]["/api/keys/{name}/rotate"]["post"]
     assert operation["requestBody"]["required"] is False

@@ -24,9 +24,9 @@ _SCHEMES = {"key": _KEY_SCHEME, "page": _COOKIE_SCHEME, "app": _APP_SCHEME}
 
 def describe(routes: Iterable[Route]) -> dict[str, Any]:
     """Return an OpenAPI 3.1 document of these routes."""
-    paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    known, paths = tuple(routes), dict[str, dict[str, Any]]()
+    for route in known:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -41,9 +41,12 @@ def describe(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, routes: Iterable[Route]) -> dict[str, Any]:
     document = dict(route.document)
-    responses = {"default": _failure(), **document.pop("responses", {"200": {"description": "done"}})}
+    done = document.pop("responses", {"200": {"description": "done"}})
+    if links := _links(route, routes):
+        done = {status: {**each, "links": links} for status, each in done.items()}
+    responses = {"default": _failure(), **done}
     operation: dict[str, Any] = {
         "operationId": _id(route),
         "summary": route.summary,
@@ -79,6 +82,24 @@ def _security(route: Route) -> list[dict[str, list[str]]]:
     if route.cookie:
         ways.append({"page": []})
     return [{}, *ways] if route.access == "loopback" else ways
+
+
+def _links(route: Route, routes: Iterable[Route]) -> Schema:
+    """Return the operations on what a route has stored that need no other parameters of the path."""
+    if route.method == "PUT":
+        path, values = route.path, {name: f"$request.path.{name}" for name in _PARAMETER.findall(route.path)}
+    elif "201" in route.document.get("responses", {}):
+        path, values = f"{route.path}/{{name}}", {"name": "$response.body#/name"}
+    else:
+        return {}
+    return {
+        _id(each): {"operationId": _id(each), "parameters": values}
+        for each in routes
+        if (each.path == path or each.path.startswith(f"{path}/"))
+        and each is not route
+        and not each.stays
+        and set(_PARAMETER.findall(each.path)) == values.keys()
+    }
 
 
 def _failure() -> Schema:
