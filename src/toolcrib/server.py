@@ -58,14 +58,13 @@ class GatewayApp:
     def __init__(self, house: Runtime, *, host: str | None = None) -> None:
         settings = house.document.server
         self._gateway, self._identity = house.gateway, house.identity
-        hosts = AllowedHosts(
-            host or settings.host, allowed=settings.allowed_hosts, public_url=settings.public_url
-        )
+        host, public_url = host or settings.host, settings.public_url
+        hosts = AllowedHosts(host, allowed=settings.allowed_hosts, public_url=public_url)
         self._guard, self._clients = RequestGuard(hosts), ClientAddresses(settings.trusted_proxies)
         self._origins = CallOrigins(new_id, self._clients.address)
         self._audit, self._failed_logins = house.console.audit, house.failed_logins
         self._find_app = house.console.apps.find
-        self._sessions = PageSessions(house.identity.sign_in, settings.public_url)
+        self._sessions = PageSessions(house.identity.sign_in, public_url)
         key, store = house.secret("mcp session"), house.console.store
         self.mcp = StreamableHttpFrontend(house.gateway, house.conversations, key, store)
         house.identity.ring.listen(self.mcp.end)
@@ -88,7 +87,7 @@ class GatewayApp:
         )
         self._rest = rest
         house.identity.ring.listen(rest.end)
-        page = self._page(settings.public_url)
+        page = self._page(public_url)
         sockets = AppSockets(
             house.sessions.accept,
             heartbeat=house.document.apps.heartbeat_ms / 1000,

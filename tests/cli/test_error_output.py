@@ -19,7 +19,7 @@ def raising(error: BaseException) -> Callable[..., object]:
 
 
 def test_the_unforeseen_shows_nothing_but_its_kind(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.cli.tools.at_desk", raising(ValueError("password=hunter2")))
+    monkeypatch.setattr("toolcrib.cli.tools.with_backend", raising(ValueError("password=hunter2")))
     done = shell("tools")
     assert (done.code, done.out) == (1, "")
     assert done.err == "toolcrib: this should not have happened (ValueError); TOOLCRIB_DEBUG=1 shows where\n"
@@ -63,7 +63,7 @@ def test_a_fault_of_the_config_says_where(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_a_command(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.cli.tools.at_desk", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("toolcrib.cli.tools.with_backend", raising(KeyboardInterrupt()))
     done = shell("tools")
     assert (done.code, done.err.strip()) == (1, "toolcrib: stopped")
 

@@ -330,9 +330,21 @@ def test_reload_reads_a_file_again_that_changed_while_it_was_read(
 
 def test_reload_refuses_a_file_that_stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "toolcrib.yaml"
-    path.write_text("")
+    path.write_text("server: {port: 7001}\n")
     document = load(path, env={})
+    path.write_text("")
     monkeypatch.setattr(sys.modules[load.__module__], "REREAD_SECONDS", 0.0)
     with pytest.raises(ConfigError) as caught:
         again(document, env={}, overlay={})
     assert [fault.file for fault in caught.value.faults] == [str(path)]
+
+
+def test_reload_reads_an_empty_file_that_was_empty_before(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("server: {port: 7001}\n")
+    first = load(path, env={})
+    path.write_text("")
+    in_force = load(path, env={})
+    assert again(first, env={}, overlay={}, in_force=in_force).server == in_force.server
+    with pytest.raises(ConfigError):
+        again(in_force, env={}, overlay={}, in_force=first)

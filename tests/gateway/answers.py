@@ -22,7 +22,7 @@ from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.deadline import Deadline
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
-from toolcrib.testing import FakeRecorder, a_caller
+from toolcrib.testing import Recordings, a_caller
 
 Work = Callable[[Call], Awaitable[Result]]
 ANTHROPIC, LIVE = "anthropic", "gemini_live"
@@ -39,7 +39,7 @@ class Desk:
         used: dict[str, int] | None = None,
         **more: Any,
     ) -> None:
-        self.recordings, self.calls = FakeRecorder(), list[Call]()
+        self.recordings, self.calls = Recordings(), list[Call]()
         self._work, counts = work, used or {}
         ids = iter(range(10_000_000))
         rule = Contexts(contexts or {})

@@ -15,7 +15,7 @@ from toolcrib.steps.deadline import Deadline
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.verify import Verify
-from toolcrib.testing import FakeRecorder, a_caller, a_tool
+from toolcrib.testing import Recordings, a_caller, a_tool
 
 FORMS: JsonObject = {"elicitation": {}}
 KEY = b"k" * 32
@@ -45,7 +45,7 @@ class Booth:
         slots: ProcessSlots | None = None,
         **fields: Any,
     ) -> None:
-        self.answer, self.recordings, self.places = answer, FakeRecorder(), places or SuspensionLimits()
+        self.answer, self.recordings, self.places = answer, Recordings(), places or SuspensionLimits()
         self.calls: list[Call] = []
         self.running = 0
         tool = a_tool("fake:book", **{"family": "mcp", "timeout": 30.0, **fields})

@@ -16,7 +16,7 @@ from toolcrib.steps.shape import Shape
 from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 from toolcrib.store.shared.memory import MemoryShared
-from toolcrib.testing import FakeRecorder, echo
+from toolcrib.testing import Recordings, echo
 
 
 def materials(
@@ -49,7 +49,7 @@ class House:
         servers: Sequence[str] = (),
         **offers: SourceResources,
     ) -> None:
-        self.answer, self.recordings = answer, FakeRecorder()
+        self.answer, self.recordings = answer, Recordings()
         self.composed: list[str] = []
         self.catalog = Catalog(list(offers), overrides=Overrides(overrides or {}))
         rule, ids = Contexts(contexts or {}), iter(range(100_000))

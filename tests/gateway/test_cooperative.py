@@ -13,7 +13,7 @@ from toolcrib.interfaces import Offer, Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.pipeline import compose
 from toolcrib.policy import Context, Policy
-from toolcrib.testing import FakeRecorder, a_caller, a_tool, echo
+from toolcrib.testing import Recordings, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ def gateway(rule: Moody) -> Gateway:
         Policy([rule]),
         lambda tool: compose((), tool, echo),
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        FakeRecorder(),
+        Recordings(),
         new_id=lambda: "id",
         contexts=lambda: {"default": Context()},
     )

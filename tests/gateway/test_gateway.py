@@ -15,7 +15,7 @@ from toolcrib.pipeline import compose
 from toolcrib.policy import Context, Contexts, DisabledRule, PermissionsRule, Policy, RemovedRule
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.verify import Verify
-from toolcrib.testing import FakeRecorder, a_caller, a_tool, echo
+from toolcrib.testing import Recordings, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ class House:
 
     def __init__(self, *tools: Tool, contexts: dict[str, Context] | None = None) -> None:
         sources = list(dict.fromkeys(tool.source for tool in tools))
-        self.recordings, self.composed = FakeRecorder(), list[str]()
+        self.recordings, self.composed = Recordings(), list[str]()
         self.catalog = Catalog(sources)
         rule = Contexts(contexts or {})
         ids = iter(range(10_000))

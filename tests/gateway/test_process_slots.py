@@ -16,7 +16,7 @@ from toolcrib.interfaces import Handler, Offer
 from toolcrib.model import Call, Channel, JsonObject, Result, Tool, Unanswered
 from toolcrib.policy import PermissionsRule, Policy
 from toolcrib.sdk import AnyTool, create_tool
-from toolcrib.testing import FakeRecorder, a_caller, a_tool
+from toolcrib.testing import Recordings, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I10")]
 YES: JsonObject = {"action": "accept", "content": {"seat": "12A"}}
@@ -109,7 +109,7 @@ async def test_tool_without_a_chain_takes_no_slot(ask: Callable[[Gateway], Await
         Policy([PermissionsRule()]),
         compose,
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        FakeRecorder(),
+        Recordings(),
         new_id=lambda: f"id-{next(ids)}",
         contexts=dict,
         slots=slots,

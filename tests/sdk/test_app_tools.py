@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.apps.definition import tool_faults
-from toolcrib.sdk import AppContext, AppToolDefinition, ToolDefinitionError, create_tool
+from toolcrib.sdk import AppContext, HandledTool, ToolDefinitionError, create_tool
 
 
 async def add(arguments: dict[str, Any], context: AppContext) -> str:
@@ -28,7 +28,7 @@ async def test_definition_and_handler() -> None:
         category="productivity",
         handler=add,
     )
-    assert isinstance(tool, AppToolDefinition)
+    assert isinstance(tool, HandledTool)
     assert (tool.name, repr(tool)) == ("add_reminder", "<HandledTool add_reminder>")
     assert tool.definition == {
         "name": "add_reminder",

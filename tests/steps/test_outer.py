@@ -11,7 +11,7 @@ from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, Toolcrib
 from toolcrib.model import Call, Family, Hints, JsonObject, Origin, Result
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
-from toolcrib.testing import FakeRecorder, a_call, a_caller, a_tool, echo
+from toolcrib.testing import Recordings, a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ async def test_the_cause_of_a_known_problem_is_logged_and_not_shown(caplog: pyte
 
 
 async def test_a_call_is_recorded_once_with_its_time() -> None:
-    heard = FakeRecorder()
+    heard = Recordings()
     await Record(heard).fit(a_tool())(a_call(), echo)
     ((call, result, seconds),) = heard.heard
     assert call.id == "call-1"
@@ -155,7 +155,7 @@ async def test_declared_mutation_is_announced_before_it_goes_on(family: Family, 
 
     tool = a_tool(family=family, declared_mutation=True)
     call = a_call(tool, channel=Slow() if asks else None)
-    step = Record(FakeRecorder(), None, running, lambda call: heard.append(call.id))
+    step = Record(Recordings(), None, running, lambda call: heard.append(call.id))
     await step.fit(tool)(call, work)
     assert (heard, running) == (["call-1", "work"], {})
     ordinary = a_tool(family=family)
@@ -166,7 +166,7 @@ async def test_declared_mutation_is_announced_before_it_goes_on(family: Family, 
 @pytest.mark.parametrize("sampled", [True, False])
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_whether_a_trace_is_kept_is_said_before_the_call_goes_on(sampled: bool, wanted: bool) -> None:
-    heard, passed = FakeRecorder(), list[Call]()
+    heard, passed = Recordings(), list[Call]()
 
     async def note(call: Call) -> Result:
         passed.append(call)
@@ -194,7 +194,7 @@ class Slow:
         raise NotImplementedError
 
 
-class Times(FakeRecorder):
+class Times(Recordings):
     def __init__(self) -> None:
         super().__init__()
         self.times: list[tuple[float, float]] = []
@@ -226,7 +226,7 @@ async def test_the_time_in_which_the_caller_is_asked_counts_apart(
 
 
 async def test_a_cancelled_call_is_recorded_as_such_and_stays_cancelled() -> None:
-    heard = FakeRecorder()
+    heard = Recordings()
 
     async def hang(_call: Call) -> Result:
         await anyio.sleep_forever()

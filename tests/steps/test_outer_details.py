@@ -12,7 +12,7 @@ from toolcrib.model.hints import Impact
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover
 from toolcrib.steps.verify import Verify
-from toolcrib.testing import FakeRecorder, a_call, a_caller, a_tool, echo
+from toolcrib.testing import Recordings, a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ class Clock:
         return self.now
 
 
-class Heard(FakeRecorder):
+class Heard(Recordings):
     """Keeps also how long callers were waited for."""
 
     def __init__(self) -> None:

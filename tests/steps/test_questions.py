@@ -16,7 +16,7 @@ from toolcrib.steps.retry import Retry
 from toolcrib.steps.shape import Shape
 from toolcrib.steps.verify import Verify
 from toolcrib.store.shared.memory import MemoryShared
-from toolcrib.testing import FakeRecorder, a_call, a_tool, echo
+from toolcrib.testing import Recordings, a_call, a_tool, echo
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +119,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 async def test_the_time_in_which_a_caller_is_asked_is_not_the_tools(clock: Clock) -> None:
-    heard, person = FakeRecorder(), Person(silent=True)
+    heard, person = Recordings(), Person(silent=True)
 
     async def work(call: Call) -> Result:
         clock.now += 1
@@ -140,7 +140,7 @@ async def test_the_time_in_which_a_caller_is_asked_is_not_the_tools(clock: Clock
 
 
 async def test_who_leaves_while_it_is_asked_has_left(clock: Clock) -> None:
-    heard, person = FakeRecorder(), Person(silent=True)
+    heard, person = Recordings(), Person(silent=True)
 
     async def work(call: Call) -> Result:
         clock.now += 1
@@ -160,7 +160,7 @@ async def test_who_leaves_while_it_is_asked_has_left(clock: Clock) -> None:
 async def test_a_call_whose_caller_cannot_be_asked_is_recorded_all_the_same(
     capabilities: JsonObject | None,
 ) -> None:
-    heard = FakeRecorder()
+    heard = Recordings()
     channel = None if capabilities is None else Person(capabilities=capabilities)
     await Record(heard).fit(QUERY)(a_call(QUERY, channel=channel), echo)
     assert len(heard.heard) == 1

@@ -9,7 +9,7 @@ from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Offer, Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.policy import Context, Contexts, PermissionsRule, Policy
-from toolcrib.testing import FakeRecorder, a_caller, a_tool, echo
+from toolcrib.testing import Recordings, a_caller, a_tool, echo
 
 
 class Counting:
@@ -38,7 +38,7 @@ def large(size: int, counting: Counting) -> Gateway:
         Policy((contexts, PermissionsRule(), counting)),
         chain,
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        FakeRecorder(),
+        Recordings(),
         new_id=lambda: "id",
         contexts=lambda: contexts.contexts,
     )

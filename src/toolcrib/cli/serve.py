@@ -33,14 +33,9 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
         from toolcrib.cli.running_gateway import running_gateway
         from toolcrib.cli.runtime_file import announced
         from toolcrib.config import home
-        from toolcrib.descriptors import raise_descriptor_limit
-        from toolcrib.http.memory_watch import map_large_blocks
-        from toolcrib.interpreter_lock import shorten_switch_interval
         from toolcrib.server import serve
 
-        raise_descriptor_limit()
-        map_large_blocks()
-        shorten_switch_interval()
+        _prepare_process()
         with ExitStack() as stack:
             async with running_gateway(document, demo=demo) as house:
                 welcome = Banner(house, os.environ, demo=demo)
@@ -60,3 +55,14 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
         # Ctrl-C before anyone could connect; later ones end the server in its own time.
         return 0
     return 0
+
+
+def _prepare_process() -> None:
+    """Adjust the limits and settings that hold for the whole process, which a library must leave alone."""
+    from toolcrib.descriptors import raise_descriptor_limit
+    from toolcrib.http.memory_watch import map_large_blocks
+    from toolcrib.interpreter_lock import shorten_switch_interval
+
+    raise_descriptor_limit()
+    map_large_blocks()
+    shorten_switch_interval()

@@ -41,6 +41,8 @@ class Document(Sections):
     """The ids of the servers under `mcp.servers` that are not in the file, but were added while running."""
     url_givers: Mapping[str, AddressGiver] = field(default_factory=dict[str, AddressGiver])
     """Whose key added each of those; a server that was added before this was recorded is missing."""
+    file_is_empty: bool = False
+    """The file has no content; only then may a reload find it empty."""
     passing_admin_key: bool = False
     """The admin key was made for this run alone, so nothing that lasts may depend on it."""
 
@@ -57,13 +59,18 @@ def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
     return _assembled(read(text.encode(errors="surrogatepass"), name), name, env, {})
 
 
-def again(document: Document, *, env: Mapping[str, str], overlay: JsonObject) -> Document:
+def again(
+    document: Document, *, env: Mapping[str, str], overlay: JsonObject, in_force: Document | None = None
+) -> Document:
     """Read a document's file again, with this overlay; block while the file is being written.
 
     One that came from no file stays as it was made, with what the overlay may change.
+    `in_force` is the document of the last reload.
     """
     if document.source is not None:
-        return _loaded(document.source, _bytes_at_rest(document.source), env, overlay)
+        may_be_empty = (in_force or document).file_is_empty
+        content = _bytes_at_rest(document.source, may_be_empty=may_be_empty)
+        return _loaded(document.source, content, env, overlay)
     if not overlay:
         return document
     read = _assembled(Reading(values=document.raw), "built-in default", env, overlay)
@@ -110,18 +117,18 @@ def _bytes(path: Path) -> bytes:
     raise ConfigError([ConfigFault(message=reason, file=str(path))])
 
 
-def _bytes_at_rest(path: Path) -> bytes:
+def _bytes_at_rest(path: Path, *, may_be_empty: bool) -> bytes:
     """Return the content of a file that nobody is writing: an empty one would remove every server."""
     deadline = time.monotonic() + REREAD_SECONDS
     while True:
         before = _modified(path)
         content = _bytes(path)
-        if content and _modified(path) == before:
+        if (content or may_be_empty) and _modified(path) == before:
             return content
         if time.monotonic() > deadline:
             break
         time.sleep(_REREAD_PAUSE)
-    if content:
+    if content or may_be_empty:
         return content
     raise ConfigError(
         [ConfigFault(message="is empty; write {} for a config without settings", file=str(path))]
@@ -137,7 +144,8 @@ def _modified(path: Path) -> tuple[int, int]:
 
 
 def _loaded(path: Path, content: bytes, env: Mapping[str, str], overlay: JsonObject) -> Document:
-    return replace(_assembled(read(content, str(path)), str(path), env, overlay), source=path)
+    document = _assembled(read(content, str(path)), str(path), env, overlay)
+    return replace(document, source=path, file_is_empty=not content)
 
 
 def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:

@@ -99,15 +99,10 @@ class MultiRoundCalls:
         """
         result: Result | None = None
         if not (capabilities or state or answers or log):
-            # Whom nobody can ask or tell anything has no conversation, and pays for none.
-            way: CallOptions = {
-                "origin": origin,
-                "deadline": deadline,
-                "report": report,
-                "meta": meta or NOTHING,
-            }
-            way["idempotency_key"] = idempotency_key
-            result = await self._gateway.call(name, arguments, caller, **way)
+            # A caller without a channel for questions and log messages pays for none.
+            options = CallOptions(origin=origin, deadline=deadline, report=report, meta=meta or NOTHING)
+            options["idempotency_key"] = idempotency_key
+            result = await self._gateway.call(name, arguments, caller, **options)
             if result.ask is None:
                 return result
         given, said = arguments or NOTHING, answers or NOTHING

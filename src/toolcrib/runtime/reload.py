@@ -135,7 +135,9 @@ class Reloader:
     async def _read(self, overlay: JsonObject) -> Document:
         try:
             # In a thread: a large file takes a while, and calls go on meanwhile.
-            read = await to_thread.run_sync(partial(again, self.first, env=self.env, overlay=overlay))
+            read = await to_thread.run_sync(
+                partial(again, self.first, env=self.env, overlay=overlay, in_force=self.document)
+            )
             self._refuse_taken(read)
         except ConfigError as error:
             raise _refused(error) from None

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import BusinessRuleError
-from toolcrib.sdk.app_tools import AppToolDefinition
+from toolcrib.sdk.app_tools import HandledTool
 from toolcrib.sdk.checks import Finding, ToolDefinitionError
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         AppServer,
         AppSession,
         SessionEnded,
-        SpeechResult,
+        Spoken,
         StorageError,
         Transcription,
     )
@@ -39,7 +39,6 @@ __all__ = [
     "AppContext",
     "AppServer",
     "AppSession",
-    "AppToolDefinition",
     "BrandedId",
     "BusinessRuleError",
     "CardId",
@@ -47,6 +46,7 @@ __all__ = [
     "DeckId",
     "Finding",
     "FunctionTool",
+    "HandledTool",
     "Options",
     "Pagination",
     "RecordMetadata",
@@ -54,7 +54,7 @@ __all__ = [
     "SessionEnded",
     "SessionId",
     "Sorting",
-    "SpeechResult",
+    "Spoken",
     "StorageError",
     "ToolContext",
     "ToolDefinitionError",

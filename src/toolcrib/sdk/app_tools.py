@@ -21,7 +21,7 @@ ToolHandler = Callable[[dict[str, Any], "AppContext"], Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AppToolDefinition:
+class HandledTool:
     """What `create_tool(handler=…)` makes and `AppServer.register_tool` takes."""
 
     definition: JsonObject
@@ -45,13 +45,13 @@ def handled_tool(
     parameters: JsonObject | None = None,
     required: Sequence[str] = (),
     extensions: JsonObject | None = None,
-) -> AppToolDefinition:
+) -> HandledTool:
     """Put a tool together; only what could never be called is refused here, the rest when it is published."""
     refuse_name(name)
     if not callable(handler):
         raise ToolDefinitionError(f"tool {name}: handler is a function of arguments and context")
     schema = {"type": "object", "properties": dict(parameters or {}), "required": list(required)}
-    return AppToolDefinition(defined(name, description, schema, extensions or {}), handler)
+    return HandledTool(defined(name, description, schema, extensions or {}), handler)
 
 
 def defined(name: str, description: str, schema: JsonObject, extensions: JsonObject) -> dict[str, Any]:

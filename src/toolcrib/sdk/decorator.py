@@ -10,7 +10,7 @@ from toolcrib.model import Family, JsonObject, Tool
 from toolcrib.names import snake
 from toolcrib.sdk.app_tools import (
     AppCategory,
-    AppToolDefinition,
+    HandledTool,
     Phrases,
     ToolHandler,
     extensions_of,
@@ -94,7 +94,7 @@ def create_tool(
     required: Sequence[str] = (),
     activation_phrases: Phrases | None = None,
     category: AppCategory | None = None,
-) -> AppToolDefinition: ...
+) -> HandledTool: ...
 def create_tool(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
     """Make a tool as `tool` does, by decorating or by calling, and refuse only what contradicts itself.
 

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.testing.fakes import Answer, FakeRecorder, FakeSource, a_call, a_caller, a_tool, echo
+    from toolcrib.testing.fakes import Answer, FakeSource, Recordings, a_call, a_caller, a_tool, echo
     from toolcrib.testing.module_check import check_tools
 
-__all__ = ["Answer", "FakeRecorder", "FakeSource", "a_call", "a_caller", "a_tool", "check_tools", "echo"]
+__all__ = ["Answer", "FakeSource", "Recordings", "a_call", "a_caller", "a_tool", "check_tools", "echo"]
 
 
 def __getattr__(name: str) -> object:
@@ -15,5 +15,5 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    home = "check" if name == "check_tools" else "fakes"
+    home = "module_check" if name == "check_tools" else "fakes"
     return getattr(import_module(f"{__name__}.{home}"), name)

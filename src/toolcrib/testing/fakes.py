@@ -125,7 +125,7 @@ class FakeSource:
             self._link.updated(uri)
 
 
-class FakeRecorder:
+class Recordings:
     """A recorder that keeps what it hears."""
 
     def __init__(self) -> None:

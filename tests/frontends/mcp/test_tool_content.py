@@ -21,7 +21,7 @@ from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Result
 from toolcrib.policy import Context, Contexts, Policy
 from toolcrib.store import open_store
-from toolcrib.testing import FakeRecorder, a_caller, a_tool
+from toolcrib.testing import Recordings, a_caller, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -44,7 +44,7 @@ async def answering(era: str, *blocks: dict[str, Any], **more: Any) -> AsyncGene
         Policy((contexts,)),
         lambda _tool: answer,
         Completion(lambda _tool: (1.0, 0.0, 0)),
-        FakeRecorder(),
+        Recordings(),
         new_id=lambda: "id",
         contexts=lambda: contexts.contexts,
     )

@@ -9,7 +9,7 @@ import pytest
 from tests.sdk.app.cloud import KEY, PACKAGE, USER, ack, an_app, cloud
 from tests.waiting import until
 from toolcrib.apps import layouts, messages
-from toolcrib.sdk import AppContext, AppSession, SessionEnded, SpeechResult, Transcription, create_tool
+from toolcrib.sdk import AppContext, AppSession, SessionEnded, Spoken, Transcription, create_tool
 from toolcrib.sdk.app.session_table import SessionTable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -202,7 +202,7 @@ async def test_speech_that_fails() -> None:
         await gateway.begin()
         session = app.session(USER)
         assert session is not None
-        told: list[SpeechResult] = []
+        told: list[Spoken] = []
 
         async def speak() -> None:
             told.append(await session.audio.speak("hello"))
@@ -219,8 +219,8 @@ async def test_speech_that_fails() -> None:
             await gateway.heard("audio_play_request", 2)
             await gateway.stop()
         assert told == [
-            SpeechResult(success=False, error="no voice"),
-            SpeechResult(success=False, error="the session has ended"),
+            Spoken(success=False, error="no voice"),
+            Spoken(success=False, error="the session has ended"),
         ]
         with pytest.raises(ValueError, match="nothing to say"):
             await session.audio.speak("")

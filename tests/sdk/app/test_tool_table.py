@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from tests.sdk.app.cloud import an_app, one
 from toolcrib.apps.definition import tool_faults
-from toolcrib.sdk import AppContext, AppToolDefinition, FunctionTool, ToolDefinitionError, create_tool
+from toolcrib.sdk import AppContext, FunctionTool, HandledTool, ToolDefinitionError, create_tool
 
 
 class Item(BaseModel):
@@ -34,7 +34,7 @@ def buy(
     return len(items)
 
 
-def handled(name: str) -> AppToolDefinition:
+def handled(name: str) -> HandledTool:
     """A tool with a handler."""
     return create_tool(name=name, description="Does nothing.", handler=one)
 
@@ -86,7 +86,7 @@ def test_names_with_a_colon_and_names_that_are_taken() -> None:
     app = an_app()
     given = {"name": "a:b", "description": "", "inputSchema": {"type": "object"}}
     with pytest.raises(ToolDefinitionError, match="no colon"):
-        app.register_tool(AppToolDefinition(given, one))
+        app.register_tool(HandledTool(given, one))
     app.register_tool(handled("add"))
     with pytest.raises(ToolDefinitionError, match="already"):
         app.register_tool(handled("add"))

@@ -10,8 +10,8 @@ from toolcrib.sdk import (
     AppContext,
     AppServer,
     AppSession,
-    AppToolDefinition,
     BusinessRuleError,
+    HandledTool,
     ToolResult,
     create_tool,
 )
@@ -130,7 +130,7 @@ class Music:
         data = {"playing": playing.since is not None, "song": known, "position": position}
         return ToolResult(data=data, message=message)
 
-    def tools(self) -> tuple[AppToolDefinition, ...]:
+    def tools(self) -> tuple[HandledTool, ...]:
         """Return the tools of the app."""
         return (
             create_tool(

@@ -7,7 +7,7 @@ from typing import Any
 from zlib import compress, crc32
 
 from toolcrib.demo.apps.stored_list import StoredList, session_of
-from toolcrib.sdk import AppContext, AppServer, AppSession, AppToolDefinition, ToolResult, create_tool
+from toolcrib.sdk import AppContext, AppServer, AppSession, HandledTool, ToolResult, create_tool
 
 PACKAGE = "com.toolcrib.photo"
 _WIDTH, _HEIGHT = 32, 24
@@ -61,7 +61,7 @@ class Photos:
         """Let go of a user who has left; the photos stay at the gateway."""
         self._shelf.forget(session.user_id)
 
-    def tools(self) -> tuple[AppToolDefinition, ...]:
+    def tools(self) -> tuple[HandledTool, ...]:
         """Return the tools of the app."""
         return (
             create_tool(

@@ -7,8 +7,8 @@ from toolcrib.sdk import (
     AppContext,
     AppServer,
     AppSession,
-    AppToolDefinition,
     BusinessRuleError,
+    HandledTool,
     ToolResult,
     Transcription,
     create_tool,
@@ -96,7 +96,7 @@ class Reminders:
             due = _open(entries)
         return await _told(session, f"Noted: {text}.", due, follow_ups=("What are my reminders?",))
 
-    def tools(self) -> tuple[AppToolDefinition, ...]:
+    def tools(self) -> tuple[HandledTool, ...]:
         """Return the tools of the app."""
         return (
             create_tool(

@@ -1,6 +1,6 @@
 """A mini-app in Python: a server the gateway calls, and the sessions of its users."""
 
-from toolcrib.sdk.app.audio import SpeechResult
+from toolcrib.sdk.app.audio import Spoken
 from toolcrib.sdk.app.connection import SessionEnded
 from toolcrib.sdk.app.context import AppContext
 from toolcrib.sdk.app.server import AppServer
@@ -13,7 +13,7 @@ __all__ = [
     "AppServer",
     "AppSession",
     "SessionEnded",
-    "SpeechResult",
+    "Spoken",
     "StorageError",
     "Transcription",
 ]

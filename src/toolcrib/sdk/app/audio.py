@@ -15,7 +15,7 @@ SPEECH_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechResult:
+class Spoken:
     """What became of something that was to be said."""
 
     success: bool
@@ -29,7 +29,7 @@ class Audio:
         self._wire, self._gateway, self._seconds = wire, gateway, seconds
         self._waiting: dict[str, _Wait] = {}
 
-    async def speak(self, text: str) -> SpeechResult:
+    async def speak(self, text: str) -> Spoken:
         """Say something, and wait until it is said or has failed; it raises nothing for that."""
         if not text:
             raise ValueError("there is nothing to say: give a text")
@@ -40,11 +40,9 @@ class Audio:
                 await self._wire.play(request, speech_url(self._gateway, text))
                 await wait.done.wait()
         except TimeoutError:
-            return SpeechResult(
-                success=False, error=f"nobody said within {self._seconds:g} s that it was spoken"
-            )
+            return Spoken(success=False, error=f"nobody said within {self._seconds:g} s that it was spoken")
         except SessionEnded as error:
-            return SpeechResult(success=False, error=str(error))
+            return Spoken(success=False, error=str(error))
         finally:
             del self._waiting[request]
         return wait.spoken
@@ -55,19 +53,19 @@ class Audio:
         if wait is not None:
             error = message.get("error")
             success = message.get("success") is True
-            wait.tell(SpeechResult(success, error if isinstance(error, str) else None))
+            wait.tell(Spoken(success, error if isinstance(error, str) else None))
 
     def end(self) -> None:
         """Let nobody wait any more."""
         for wait in self._waiting.values():
-            wait.tell(SpeechResult(success=False, error="the session has ended"))
+            wait.tell(Spoken(success=False, error="the session has ended"))
 
 
 @dataclass(slots=True)
 class _Wait:
     done: anyio.Event
-    spoken: SpeechResult = SpeechResult(success=False)
+    spoken: Spoken = Spoken(success=False)
 
-    def tell(self, spoken: SpeechResult) -> None:
+    def tell(self, spoken: Spoken) -> None:
         self.spoken = spoken
         self.done.set()

@@ -16,7 +16,7 @@ from toolcrib.sdk.app.request_handlers import RequestHandlers
 from toolcrib.sdk.app.session import AppSession
 from toolcrib.sdk.app.session_table import Hooks, OnSession, OnStop, OnTranscription, SessionTable
 from toolcrib.sdk.app.tool_table import ToolTable
-from toolcrib.sdk.app_tools import AppCategory, AppToolDefinition, Phrases, extensions_of
+from toolcrib.sdk.app_tools import AppCategory, HandledTool, Phrases, extensions_of
 from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool
 from toolcrib.sdk.options import Options
 
@@ -25,7 +25,7 @@ HOST, PORT = "127.0.0.1", 7010
 P = ParamSpec("P")
 R = TypeVar("R")
 Hook = TypeVar("Hook", bound=Callable[..., Any])
-AnyToolOfAnApp = TypeVar("AnyToolOfAnApp", AppToolDefinition, AnyTool)
+AnyToolOfAnApp = TypeVar("AnyToolOfAnApp", HandledTool, AnyTool)
 
 
 class AppServer:

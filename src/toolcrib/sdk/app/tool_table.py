@@ -10,7 +10,7 @@ from toolcrib.sdk.app.context import AppContext
 from toolcrib.sdk.app.handler_queue import finished
 from toolcrib.sdk.app.tool_definitions import definition_of
 from toolcrib.sdk.app.tool_responses import spelled, told
-from toolcrib.sdk.app_tools import AppToolDefinition, refuse_name
+from toolcrib.sdk.app_tools import HandledTool, refuse_name
 from toolcrib.sdk.checks import ToolDefinitionError
 from toolcrib.sdk.decorator import AnyTool
 from toolcrib.sdk.handler_results import result_of
@@ -30,12 +30,12 @@ class ToolTable:
         self._definitions: dict[str, JsonObject] = {}
         self._works: dict[str, Work] = {}
 
-    def add(self, tool: AppToolDefinition | AnyTool, extensions: JsonObject) -> None:
+    def add(self, tool: HandledTool | AnyTool, extensions: JsonObject) -> None:
         """Take in a tool; `extensions` go over what its definition says to assistants."""
         refuse_name(tool.name)
         if tool.name in self._works:
             raise ToolDefinitionError(f"there is a tool {tool.name} already: rename this one")
-        if isinstance(tool, AppToolDefinition):
+        if isinstance(tool, HandledTool):
             definition, work = _extended(tool.definition, extensions), _handled(tool, self._threads)
         else:
             definition, work = definition_of(tool, extensions), _function(tool, self._threads)
@@ -56,7 +56,7 @@ def _extended(definition: JsonObject, extensions: JsonObject) -> JsonObject:
     return {**definition, "mentraExtensions": dict(known)} if known else definition
 
 
-def _handled(tool: AppToolDefinition, threads: Threads) -> Work:
+def _handled(tool: HandledTool, threads: Threads) -> Work:
     handler = tool.handler
     is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
 
