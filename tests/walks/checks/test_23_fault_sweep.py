@@ -50,6 +50,8 @@ pytestmark = [
 
 GRACE_SECONDS = 1.0
 MAX_TRIES = 5
+NOT_YET = {"IN_PROGRESS", "OVERLOADED", "TIMEOUT"}
+"""How a call under a key is answered whose ending is not stored yet, or which meets its deadline."""
 KINDS_PER_AWAIT = figure(1, len(KINDS))
 """How many kinds of faults are tried at each await; the short form takes the next kind at the next await."""
 
@@ -99,7 +101,7 @@ async def check_keys_end(swept: Swept) -> None:
     """Check that every call with a key ends when it is made again, once its ending is stored."""
     for again in swept.keyed:
         with anyio.fail_after(20):
-            while (reply := await again()).code == "IN_PROGRESS":  # noqa: ASYNC110 - the store has no event
+            while (reply := await again()).code in NOT_YET:  # noqa: ASYNC110 - the store has no event
                 await anyio.sleep(0.1)
         assert reply.code in {None, "TOOL_FAILED", "OUTCOME_UNKNOWN", "ANSWER_NOT_KEPT"}, reply.body
 
@@ -185,6 +187,7 @@ async def test_fault_at_every_await_of_a_request(faults: Faults, tmp_path: Path)
 
 
 async def test_fault_at_every_await_of_an_app_call(faults: Faults) -> None:
+    before = held()  # a test that failed may still hold its gateway
     async with house_with(APP) as (house, _):
         swept = Swept(house.crib, house.crib)
         sweep = Sweep(faults, swept)
@@ -193,7 +196,7 @@ async def test_fault_at_every_await_of_an_app_call(faults: Faults) -> None:
         assert (await house.call(f"{APP}:note")).status == 200
         await swept.must("DELETE", "/api/users/ann/session")
         await until(lambda: swept.crib.house.sessions.running() == 0)
-    assert held() == 0
+    assert held() == before
     print(f"calls of an app, running and stopped: {faults.failed} faults, all ended")
 
 
