@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.gates.static import BIN
@@ -73,6 +73,16 @@ def faults(path: Path, text: str) -> list[str]:
         if not isinstance(node, ast.ClassDef):
             found += function_faults(node, method=member)
     return found
+
+
+def repeated_classes(files: Iterable[tuple[str, str]]) -> list[str]:
+    """Public class names that more than one of these files (name and text) defines."""
+    places: dict[str, list[str]] = {}
+    for name, text in files:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name)
+    return [f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1]
 
 
 def tangled(files: list[Path]) -> list[str]:

@@ -17,36 +17,49 @@ def test_every_file_keeps_the_shape() -> None:
     assert not found, "\n".join(found)
 
 
+def test_public_class_names_are_unique() -> None:
+    found = shape.repeated_classes((name_of(path), path.read_text()) for path in python_files("src"))
+    assert not found, "\n".join(found)
+
+
 def test_no_function_is_tangled() -> None:
     found = shape.tangled(python_files())
     assert not found, "\n".join(found)
 
 
-GOOD = '"""A room with one door."""\n'
+GOOD = '"""A cache of parsed headers."""\n'
 
 
 @pytest.mark.parametrize(
     "name, text, complaint",
     [
-        ("room.py", "x = 1\n", "does not open with a sentence"),
-        ("room.py", '"""Room"""\n', "does not open with a sentence"),
-        ("src/toolcrib/room/__init__.py", "", "does not open with a sentence"),
-        ("room.py", GOOD + "x = 1\n" * shape.FILE_LINES, "501 lines"),
-        ("room.py", GOOD + "def f():\n" + "    x = 1\n" * shape.FUNCTION_LINES, "f has 41 lines"),
-        ("room.py", GOOD + "def f(a, b, c, d, e, g): ...\n", "takes 6 positional"),
+        ("cache.py", "x = 1\n", "does not open with a sentence"),
+        ("cache.py", '"""Cache"""\n', "does not open with a sentence"),
+        ("src/toolcrib/cache/__init__.py", "", "does not open with a sentence"),
+        ("cache.py", GOOD + "x = 1\n" * shape.FILE_LINES, "501 lines"),
+        ("cache.py", GOOD + "def f():\n" + "    x = 1\n" * shape.FUNCTION_LINES, "f has 41 lines"),
+        ("cache.py", GOOD + "def f(a, b, c, d, e, g): ...\n", "takes 6 positional"),
         (
-            "room.py",
+            "cache.py",
             GOOD + "class A:\n    @staticmethod\n    def f(a, b, c, d, e, g): ...\n",
             "takes 6 positional",
         ),
-        ("room.py", GOOD + "class KeyManager: ...\n", "`manager` in KeyManager"),
-        ("room.py", GOOD + "async def base_url(): ...\n", "`base` in base_url"),
+        ("cache.py", GOOD + "class KeyManager: ...\n", "`manager` in KeyManager"),
+        ("cache.py", GOOD + "async def base_url(): ...\n", "`base` in base_url"),
         ("utils.py", GOOD, "`utils` in the path"),
-        ("helpers/room.py", GOOD, "`helpers` in the path"),
+        ("helpers/cache.py", GOOD, "`helpers` in the path"),
     ],
 )
 def test_the_shape_gate_can_fail(name: str, text: str, complaint: str) -> None:
     assert complaint in "\n".join(shape.faults(Path(name), text))
+
+
+def test_the_class_name_gate_can_fail() -> None:
+    files = [
+        ("a.py", "class Session: ...\nclass _Own: ...\n"),
+        ("b.py", "class Session: ...\nclass _Own: ...\n"),
+    ]
+    assert shape.repeated_classes(files) == ["Session: a.py, b.py"]
 
 
 def test_what_keeps_the_rules_passes() -> None:

@@ -39,7 +39,7 @@ class _Gone(Exception):
     """The client left before its request was whole; there is nobody to answer."""
 
 
-class AppRoutes:
+class AppEndpoints:
     """Finds the door for a request, reads its body within bounds, and answers whatever happens."""
 
     def __init__(self, doors: dict[tuple[str, str], RouteHandler]) -> None:

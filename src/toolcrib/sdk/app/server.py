@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 import anyio
 
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.asgi import AppRoutes, Receive, Scope, Send
+from toolcrib.sdk.app.asgi import AppEndpoints, Receive, Scope, Send
 from toolcrib.sdk.app.authentication import GatewayAuthentication
 from toolcrib.sdk.app.connection import PAUSES
 from toolcrib.sdk.app.outgoing_messages import AppCredentials
@@ -58,7 +58,7 @@ class AppServer:
         reception = RequestHandlers(
             package, gate=gate, toolbox=self._toolbox, sessions=self._sessions, clock=clock
         )
-        self._doors = AppRoutes(reception.doors())
+        self._doors = AppEndpoints(reception.doors())
 
     def __repr__(self) -> str:
         return f"<AppServer {self.package}>"
