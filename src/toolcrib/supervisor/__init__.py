@@ -1,4 +1,4 @@
-"""Keeps sources alive: runs them, shows what they offer, runs them again when they die, replaces them."""
+"""Supervises sources: runs them, publishes their tools, restarts them after failures, replaces them live."""
 
 from toolcrib.supervisor.supervisor import Supervisor
 from toolcrib.supervisor.tool_sink import ToolSink

@@ -1,50 +1,52 @@
-"""The pause before the next try of a source that died: doubled by failures in a row, up to a crash loop."""
+"""Restart delays of one source: exponential backoff with jitter, ending in the crash-loop state."""
 
 from random import uniform
 
 from toolcrib.interfaces import State, Upkeep
 from toolcrib.supervisor.reconnect import Reconnect
 
+# Seconds; the upper bound of one restart delay outside a crash loop.
 LONGEST_PAUSE = 30.0
 STABLE_SECONDS = 1.0
-"""A connection that lasted so long was a good one."""
+"""Seconds; a connection that stayed up this long resets the failure count."""
 MISBEHAVING_SECONDS = 600.0
-"""Two runs that were cut off for what the server sent count as a row, unless one was up for so long."""
+"""Seconds; misbehaving runs count as consecutive failures unless a run lasted at least this long."""
+# Upper bound of the exponent: without it, 2**failures would eventually overflow a float.
 _MOST_DOUBLINGS = 16
 
 
 class Backoff:
-    """Failures of one source in a row. `patience` is the pause of a crash loop."""
+    """Counts consecutive failures of one source. `patience` is the delay in a crash loop, in seconds."""
 
     def __init__(self, upkeep: Upkeep, patience: float, reconnect: Reconnect | None) -> None:
         self._upkeep, self._patience, self._reconnect = upkeep, patience, reconnect
         self.away = False
-        """Whether the server just cannot be reached, so that probing it is all there is to do."""
+        """Whether the server is merely unreachable; then probes, not runs, decide when to retry."""
         self.answered = False
         """Whether a call has succeeded since the source came up."""
         self.misbehaved = False
-        """Whether the run that ends was cut off because of what its server sent."""
+        """Whether the ending run was terminated because of what its server sent."""
         self._failures = self._excused = 0
         self._up_at: float | None = None
 
     def came_up(self, now: float) -> None:
-        """A run has begun; whether it is a good one is known when it ends."""
+        """Record that a run is up; whether it was stable is decided when it ends."""
         self._up_at, self.answered = now, False
         self._excused = 0
 
     def forgive(self) -> None:
-        """Forget all failures."""
+        """Reset the failure count."""
         self._failures = 0
 
     def lapse(self, now: float) -> None:
-        """A run ends; a good one makes earlier failures forgotten."""
+        """Record the end of a run; a stable run resets the failure count."""
         if self._up_at is not None and self._was_good(now - self._up_at):
             self._excused = self._failures if now - self._up_at < MISBEHAVING_SECONDS else 0
             self._failures = 0
         self._up_at = None
 
     def lost(self, now: float) -> float:
-        """A run has lost its server; return the pause in seconds, as far as it is known yet."""
+        """Record that a run lost its connection; return the delay in seconds, as far as it is known yet."""
         self.lapse(now)
         if self._reconnect is None:
             return self._upkeep.backoff
@@ -52,15 +54,16 @@ class Backoff:
         return self._reconnect.pause(now)
 
     def died(self, now: float, *, away: bool) -> tuple[State, float]:
-        """A run has ended, or a probe failed (`away`); return the state, and the pause in seconds."""
+        """Record that a run ended or a probe failed (`away`); return the state and the delay in seconds."""
         self.lapse(now)
         if self.misbehaved:
-            # To be up is no excuse: one that floods from its start on would be started for ever.
+            # Uptime does not excuse misbehaviour: otherwise a server that floods from its start would be
+            # restarted forever.
             self._failures, self._excused = self._failures + self._excused, 0
         self._failures += not away
         failures, self.away = self._failures, False
         if self._reconnect is not None:
-            # One failure after a good connection is what a restart of the server looks like.
+            # One failure after a stable connection looks like a restart of the server, so it is only probed.
             if away or failures == 1:
                 self.away = True
                 return "down", self._reconnect.pause(now)
@@ -71,7 +74,7 @@ class Backoff:
         return "down", min(doubled, LONGEST_PAUSE) * uniform(0.5, 1.0)  # noqa: S311 - spreads restarts, hides nothing
 
     def _was_good(self, seconds: float) -> bool:
-        """Whether a run that was up for so long was a good one: of a connection, one good call proves it."""
+        """Whether a run of this length was stable; for a connection, one successful call proves it."""
         if self._reconnect is not None:
             return self.answered or seconds >= STABLE_SECONDS
         return seconds >= max(1.0, 10 * self._upkeep.backoff)

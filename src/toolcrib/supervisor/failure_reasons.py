@@ -1,4 +1,4 @@
-"""Why a source died, in one line an operator can read."""
+"""Failure reasons of sources, rendered as one line for operators."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -6,19 +6,20 @@ from typing import cast
 
 from toolcrib.errors import ToolcribError
 
+# Characters of one reason.
 LONGEST = 500
 
 _PLAIN = (ToolcribError, ConnectionError, TimeoutError)
-"""What sources raise on purpose, so that what it says is all there is to say."""
+"""Errors that sources raise deliberately: their message is complete without the class name."""
 
 
 def one_line(text: str) -> str:
-    """Return text on one line, cut where it gets too long."""
+    """Collapse whitespace to single spaces and truncate to LONGEST characters."""
     return " ".join(text.split())[:LONGEST]
 
 
 def reason(error: BaseException) -> str:
-    """Say what an error is; of a group, the first error that is in it."""
+    """Return the description of an error; of an exception group, that of its first leaf error."""
     if isinstance(error, BaseExceptionGroup):
         return reason(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
     kind, said = type(error).__name__, str(error)
@@ -28,7 +29,11 @@ def reason(error: BaseException) -> str:
 
 
 async def outcome(work: Awaitable[object]) -> Exception | None:
-    """Wait for what a source does; return what it died of, None where it ended in good order."""
+    """Await a source's work; return the error that ended it, or None after a normal end.
+
+    A cancellation is re-raised if it was requested from outside. A CancelledError from within the source
+    counts as a lost connection.
+    """
     try:
         await work
     except Exception as error:  # noqa: BLE001 - the boundary: whatever a source raises is its death

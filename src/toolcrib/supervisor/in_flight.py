@@ -1,4 +1,4 @@
-"""The calls a source is carrying out: all of them end the moment it dies."""
+"""Calls in flight on one source: all of them are cancelled when the source dies."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from toolcrib.errors import Lost
 from toolcrib.model import Call, Tool
 
 _AGAIN = 0.05
-"""How soon a call that took no notice of being ended is told again, in seconds."""
+"""Seconds until a task that swallowed its cancellation is cancelled again."""
 
 
 class InFlightCall:
-    """One running call, the task it runs in, and how often that was told to stop.
+    """One call in flight, its task, and how many cancellations of that task we have requested.
 
-    The task itself is told, as a cancel scope for each call would cost four times as much.
+    The task is cancelled directly: a cancel scope per call would cost four times as much.
     """
 
     __slots__ = ("call", "lost", "task", "told")
@@ -22,25 +22,25 @@ class InFlightCall:
         self.call, self.task, self.told, self.lost = call, task, 0, False
 
     def is_cancelled(self) -> bool:
-        """Whether anybody else wants the task to stop."""
+        """Whether someone other than us has requested cancellation of the task."""
         return self.task.cancelling() > self.told
 
     def take_back(self) -> None:
-        """Leave the task as if it had not been told."""
+        """Withdraw our own cancellation requests with `uncancel`."""
         while self.told:
             self.told -= 1
             self.task.uncancel()
 
 
 class InFlightCalls(set[InFlightCall]):
-    """The calls of one source. A set, for `add` and `discard` are all a call pays for."""
+    """The calls in flight of one source. A set: the hot path pays only for `add` and `discard`."""
 
     def ids(self) -> tuple[str, ...]:
-        """Name the calls."""
+        """Return the sorted ids of the calls."""
         return tuple(sorted(flight.call.id for flight in self))
 
     def end(self) -> None:
-        """End every call there is now; its answer cannot come any more."""
+        """Cancel all current calls: their responses can no longer arrive."""
         for flight in self:
             flight.lost = True
         if self:
@@ -50,10 +50,10 @@ class InFlightCalls(set[InFlightCall]):
         return (flight for flight in self if flight.lost)
 
     def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the tasks of lost calls to stop, again and again until they do."""
+        """Cancel the tasks of lost calls, repeatedly until they end."""
         current = asyncio.current_task(loop)
         for flight in self._lost():
-            # A task cannot be told while it runs: it would hear of it later, wherever it is by then.
+            # A running task is skipped: its cancellation would be delivered at its next await, anywhere.
             if flight.task is not current:
                 flight.told += 1
                 flight.task.cancel()
@@ -62,7 +62,7 @@ class InFlightCalls(set[InFlightCall]):
 
 
 def lost(tool: Tool) -> Lost:
-    """Say what is known of a call whose source died under it."""
+    """Return the error of a call interrupted by its source's death: safe to retry, or outcome unknown."""
     if tool.read_only or tool.idempotent:
         return Lost("SOURCE_DOWN", f"{tool.source} stopped during the call; it is safe to try again")
     message = f"{tool.source} stopped during the call; it may have taken effect, so check before trying again"

@@ -1,4 +1,4 @@
-"""What of a source's tools is on the shelf: as it offers them, marked while it is down, then gone."""
+"""Catalog entries of one source: published, degraded while it is down, removed after the grace period."""
 
 import logging
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from toolcrib.supervisor.tool_sink import ToolSink
 log = logging.getLogger(__name__)
 
 Later = Callable[[float, Callable[[], None]], anyio.CancelScope]
-"""Does something after so many seconds, unless it is cancelled."""
+"""Schedules a callback after a delay in seconds; returns the scope that cancels it."""
 
 
 class PublishedTools:
-    """What one instance has to show. It is on the shelf only while that instance holds its id's place."""
+    """The tools that one instance publishes. It writes to the catalog only while it is active."""
 
     def __init__(
         self, id: str, shelf: ToolSink, later: Later, *, grace: float, remembered: Offer | None
@@ -27,11 +27,11 @@ class PublishedTools:
 
     @property
     def tools(self) -> int:
-        """How many tools can be listed."""
+        """Return the number of listed tools."""
         return 0 if self.offer is None or self.faded else len(self.offer.tools)
 
     def place(self, before: "PublishedTools | None", *, sound: bool) -> None:
-        """Go on the shelf; what an older instance offered stays there until there is something newer."""
+        """Become the active instance; the previous offer stays published until this instance has its own."""
         self.placed = True
         if before is not None and self.offer is None:
             self.offer, self.faded = before.offer, before.faded
@@ -39,14 +39,14 @@ class PublishedTools:
             self._shelf.replace(self.id, self.offer, degraded=not sound)
 
     def show(self, offer: Offer) -> None:
-        """Show what is offered now."""
+        """Publish a new offer."""
         self.offer, self.faded = offer, False
         self._stop_fading()
         if self.placed:
             self._shelf.replace(self.id, offer)
 
     def dim(self) -> None:
-        """Mark the tools as those of a source that is down; after the time of grace they go."""
+        """Mark the tools as degraded; after the grace period they are removed."""
         if not self.placed:
             return
         self._shelf.degrade(self.id, True)
@@ -54,7 +54,7 @@ class PublishedTools:
             self._fading = self._later(self._grace, self._fade)
 
     def leave(self) -> None:
-        """Give up the place; what is shown is another's business now."""
+        """Stop being the active instance; the catalog entries belong to the next one from now on."""
         self.placed = False
         self._stop_fading()
 

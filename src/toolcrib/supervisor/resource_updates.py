@@ -1,4 +1,4 @@
-"""What sources are asked to tell of, and who hears it: which of their resources have changed."""
+"""Resource subscriptions: reports the wanted resources to sources and delivers their update notifications."""
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
@@ -12,25 +12,25 @@ from toolcrib.supervisor.failure_reasons import reason
 log = logging.getLogger(__name__)
 
 PATIENCE = 30.0
-"""How long a source may take to agree on what it tells, in seconds."""
+"""Seconds that a source has to accept a changed set of subscriptions."""
 
 Wanted = Callable[[str], frozenset[str]]
-"""Which resources of a source are followed now."""
+"""Returns the resource URIs of a source that have subscribers now."""
 Updated = Callable[[str, str], None]
-"""Told of a source, and of a resource of it that has changed. Must not wait."""
+"""Callback for an updated resource: source id and URI. Must not block."""
 
 
 def _nothing(_source: str) -> frozenset[str]:
-    """Nobody follows anything yet."""
+    """Return no subscriptions; the default until `attend` is called."""
     return frozenset()
 
 
 def _unheard(_source: str, _uri: str) -> None:
-    """Nobody hears of anything yet."""
+    """Discard the notification; the default until `attend` is called."""
 
 
 class ResourceUpdates:
-    """Between those who follow resources and the sources that tell of them."""
+    """Connects the subscribers of resources with the sources that publish updates."""
 
     def __init__(
         self, start: Callable[[Callable[[Source], Coroutine[Any, Any, None]], Source], None]
@@ -40,11 +40,11 @@ class ResourceUpdates:
         self.updated: Updated = _unheard
 
     def attend(self, wanted: Wanted, updated: Updated) -> None:
-        """Go by what `wanted` says from now on, and tell `updated`."""
+        """Set the lookup of wanted subscriptions and the callback for updates."""
         self.wanted, self.updated = wanted, updated
 
     def agree(self, source: Source) -> None:
-        """Have a source that is up told what is followed now."""
+        """Start a task that sends the current subscriptions to a source that is up."""
         if isinstance(source, SubscribableSource):
             self._start(self._agree, source)
 

@@ -1,4 +1,4 @@
-"""What one instance of a source has around it, and what each of its runs is linked to it by."""
+"""Dependencies of a source runner, and the link from one run of a source back to its runner."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerEnvironment:
-    """What a life has around it: where its tools are shown, who hears of its changes, how patient all are."""
+    """Dependencies shared by all source runners: tool sink, timers, callbacks, crash-loop delay."""
 
     shelf: ToolSink
     later: Later
     hear: "Callable[[SourceRunner], None]"
-    """Told when it has settled, and whenever it goes down."""
+    """Called when a runner has settled, and whenever its source goes down."""
     patience: float
-    """The pause between two tries of a source in a crash loop."""
+    """Seconds between two starts of a source in a crash loop."""
     news: ResourceUpdates
-    """What of its resources others follow, and who hears of these."""
+    """The resource subscriptions and the callback for their updates."""
     away: set[Reconnect] = field(default_factory=set[Reconnect])
-    """The servers that are reconnected to now."""
+    """The unreachable servers that are being probed now."""
     reconnected: Callable[[str], None] = lambda _: None
-    """Called with the id of a source whose server was away and is back."""
+    """Called with the id of a source that is reachable again after an outage."""
 
 
 class RunLink:
-    """What one run of a source holds on to; it means nothing any more once that run is given up."""
+    """The SourceLink of one run; once the run is abandoned, its events are ignored."""
 
     def __init__(self, life: "SourceRunner") -> None:
         self._life, self.held = life, True
 
     def up(self, offer: Offer) -> None:
-        """Pass on what the source offers."""
+        """Report that the source is up, or that its offer has changed."""
         if self.held:
             self._life.came_up(offer)
 
     def down(self, reason: str) -> None:
-        """Pass on that the source has lost its server."""
+        """Report that the source has lost its server."""
         if self.held:
             self._life.was_lost(one_line(reason))
 
     def updated(self, uri: str) -> None:
-        """Pass on that a resource has changed."""
+        """Report that a resource was updated."""
         if self.held:
             self._life.was_updated(uri)

@@ -1,4 +1,4 @@
-"""One instance of a source, from its first start to its end: run, restarted, put to sleep, retired."""
+"""Lifecycle of one source instance: start, restart with backoff, idle stop, drain, retire."""
 
 import asyncio
 import logging
@@ -33,14 +33,15 @@ from toolcrib.supervisor.runner_environment import RunLink, RunnerEnvironment
 log = logging.getLogger(__name__)
 
 _SHORTLY = 1.0
-"""When to ask again for a source that is just starting, in seconds."""
+"""Seconds; Retry-After of calls while a source is starting."""
+# Seconds; lower bound of Retry-After while a source is down.
 _SOONEST = 0.05
 _DEMAND_SECONDS = 1.0
-"""How long a call waits for the probe of a server that is away."""
+"""Seconds; how long a call waits for the probe of an unreachable server."""
 
 
 class SourceRunner:
-    """Runs one instance, one run at a time. Whoever holds its id is *placed*: its tools are on the shelf."""
+    """Runs one instance of a source, one run at a time. The active instance for an id publishes its tools."""
 
     def __init__(
         self, source: Source, upkeep: Upkeep, home: RunnerEnvironment, remembered: Offer | None = None
@@ -50,7 +51,7 @@ class SourceRunner:
         self.state: State = "asleep" if upkeep.lazy and known else "starting"
         self.since = time()
         self.serving = False
-        """Whether calls may come: the one thing they look at."""
+        """Whether calls are accepted; the only flag the call path reads."""
         self.flights = InFlightCalls()
         self.settled = anyio.Event()
         self.restarts = 0
@@ -61,14 +62,14 @@ class SourceRunner:
         self._error_at = 0.0
         self._retiring = False
         self._watchful = upkeep.idle is not None
-        """Whether anyone wants to know when a call has ended."""
+        """Whether the end of a call must be recorded (idle timeout or retirement)."""
         self._scope, self._run_scope = anyio.CancelScope(), anyio.CancelScope()
         self._link = RunLink(self)
         self._stir, self._turn = anyio.Event(), anyio.Event()
         self._waiting = 0
         self._dead = False
         self._reconnect = Reconnect(source, home.away) if isinstance(source, ReachableSource) else None
-        """For a server that is no process of ours."""
+        """Set for sources that connect to a server which this process does not run."""
         self._backoff = Backoff(upkeep, home.patience, self._reconnect)
         self._again_at = inf
         self._last_call = 0.0
@@ -76,10 +77,10 @@ class SourceRunner:
         if self.state == "asleep":
             self.settled.set()
 
-    # --- what others may do with it ---
+    # --- operations ---
 
     async def keep(self) -> None:
-        """Run the source, again and again, until it is retired and its last call has ended."""
+        """Run the source in a restart loop until it is retired and its last call has ended."""
         try:
             with self._scope:
                 while True:
@@ -91,7 +92,7 @@ class SourceRunner:
             self._end()
 
     def place(self, before: "SourceRunner | None" = None) -> None:
-        """Hold the id from now on, in place of an older instance; show what is known of the tools."""
+        """Become the active instance for the id, in place of an older one; publish the tools known so far."""
         if before is not None:
             self.restarts += before.restarts
         self.display.place(before and before.display, sound=self.state in ("up", "asleep"))
@@ -99,7 +100,7 @@ class SourceRunner:
             self.display.dim()
 
     def retire(self) -> None:
-        """Take no more calls, finish those there are, then stop for good."""
+        """Drain: refuse new calls, let the running ones finish, then stop for good."""
         self._retiring, self._watchful, self.serving = True, True, False
         self.display.leave()
         self._stop_dozing()
@@ -109,7 +110,7 @@ class SourceRunner:
             self._scope.cancel()
 
     async def rouse(self) -> None:
-        """Start it now if it is not starting already; return when that has worked, or has not."""
+        """Start the source now unless it is starting already; return once it is up or has failed."""
         self._waiting += 1
         try:
             if self.state not in ("starting", "up"):
@@ -119,9 +120,9 @@ class SourceRunner:
             self._waiting -= 1
 
     async def demand(self) -> bool:
-        """Have a server that is away probed now, for a call; False where that was just done, or is of no use.
+        """Trigger a probe of an unreachable server for a call; return False if none was due or would help.
 
-        Returns when the outcome is known, or after a second.
+        Returns when the result is known, or after a second.
         """
         reconnect = self._reconnect
         if (
@@ -138,7 +139,7 @@ class SourceRunner:
         return True
 
     async def test(self) -> str | None:
-        """Ask a running one for something real, start any other; what is wrong, where asking went wrong."""
+        """Check the source if it is up, start it otherwise; return the error of a failed check."""
         if self.state != "up":
             self._backoff.forgive()
             await self.rouse()
@@ -151,7 +152,7 @@ class SourceRunner:
         return None
 
     def unavailable(self) -> Unavailable:
-        """Say why there can be no call now, and when to ask again."""
+        """Return the error for calls that cannot run now, with Retry-After if the source will be retried."""
         if self.state in ("down", "crash_loop"):
             again = max(self._again_at - _now(), _SOONEST)
             again_soon = "is not running and will be started again"
@@ -168,7 +169,7 @@ class SourceRunner:
         return Unavailable("SOURCE_DOWN", message, retry_after=_SHORTLY)
 
     def describe(self, more: Mapping[str, Any]) -> SourceState:
-        """Say how the source is doing."""
+        """Return the state of the source for operators."""
         details = {**self.source.details(), **more}
         if self._error is not None:
             details["last_error_at"] = self._error_at
@@ -186,7 +187,7 @@ class SourceRunner:
     # --- calls ---
 
     async def _guarded(self, call: Call) -> Result:
-        """Carry out a call, but give up the moment the source dies."""
+        """Run a call; fail it at once if the source dies."""
         if not self.serving:
             raise self.unavailable()
         flights = self.flights
@@ -199,7 +200,8 @@ class SourceRunner:
         except asyncio.CancelledError:
             if flight.is_cancelled():
                 raise
-            # Told by us, or by nobody: then the source itself has given up what it waited for.
+            # Either our own cancellation, or one raised inside the source: it has abandoned the awaited
+            # response.
             raise lost(call.tool) from None
         finally:
             flights.discard(flight)
@@ -213,10 +215,10 @@ class SourceRunner:
         if self._retiring and not self.flights:
             self._scope.cancel()
 
-    # --- one run after the other ---
+    # --- restart loop ---
 
     async def _rest(self) -> None:
-        """Wait for the time of the next try, or for whoever wants it started now."""
+        """Wait until the next start is due or requested."""
         if self.state == "starting":
             return
         self._stir = anyio.Event()
@@ -225,7 +227,7 @@ class SourceRunner:
             await self._stir.wait()
 
     async def _reached(self) -> bool:
-        """Whether a run makes sense: a server that is no process of ours must accept a connection first."""
+        """Whether to start a run: a server that this process does not run must first accept a connection."""
         reconnect = self._reconnect
         if reconnect is None:
             return True
@@ -255,7 +257,7 @@ class SourceRunner:
             log.warning("%s did not stop in good order: %s", self.id, died)
 
     async def _lived(self, link: RunLink) -> tuple[str, bool]:
-        """Run the source until it dies; say of what, and whether its server just cannot be reached."""
+        """Run the source to its end; return the reason, and whether its server is merely unreachable."""
         error = await outcome(self.source.run(link))
         if error is None:
             return "it stopped", False
@@ -263,7 +265,7 @@ class SourceRunner:
         return reason(error), self._reconnect is not None and isinstance(error, ServerUnreachable)
 
     def _start_now(self) -> None:
-        """Start without a pause; a run that has lost its server is given up for it."""
+        """Start without a delay; a run that lost its server is abandoned."""
         if self._dead:
             self._link.held = False
             self._run_scope.cancel()
@@ -276,7 +278,7 @@ class SourceRunner:
             self._turn = anyio.Event()
 
     def came_up(self, offer: Offer) -> None:
-        """Show what the source offers; again whenever that changes."""
+        """Publish what the source offers; called again whenever the offer changes."""
         if self._retiring:
             return
         if self.state != "up":
@@ -300,12 +302,12 @@ class SourceRunner:
             self._doze_later(self.upkeep.idle)
 
     def was_updated(self, uri: str) -> None:
-        """Pass on that a resource has changed."""
+        """Forward a resource update, unless the instance is retiring."""
         if not self._retiring:
             self._home.news.updated(self.id, uri)
 
     def was_lost(self, reason: str) -> None:
-        """The source has lost its server, and may yet find it again."""
+        """Handle a lost server connection; the run itself may still reconnect."""
         self._again_at = _now() + self._backoff.lost(_now())
         self._go_down(reason, "crash_loop" if self.state == "crash_loop" else "down")
 
@@ -327,7 +329,7 @@ class SourceRunner:
         self.display.dim()
 
     def _report(self, reason: str) -> None:
-        """Log why it is down: of a server that is away, once and not for every try."""
+        """Log why the source is down; an outage of a server is logged once, not for every probe."""
         reconnect, level = self._reconnect, logging.WARNING
         if reconnect is not None:
             level = logging.DEBUG if reconnect.reported else level
@@ -359,13 +361,13 @@ class SourceRunner:
         self.settled.set()
         self._turn.set()
 
-    # --- what happens after a while ---
+    # --- idle timeout ---
 
     def _doze_later(self, seconds: float) -> None:
         self._dozing = self._home.later(seconds, self._doze)
 
     def _doze(self) -> None:
-        """Go to sleep unless there is, or was lately, something to do."""
+        """Stop the source if it is idle: no running calls, waiters or subscriptions, and no recent call."""
         idle = cast("float", self.upkeep.idle)
         left = self._last_call + idle - _now()
         if self.flights or self._waiting or self._home.news.wanted(self.id):
@@ -390,5 +392,5 @@ class SourceRunner:
 
 
 def _now() -> float:
-    """The loop's own clock, which is also that of deadlines."""
+    """Return the event loop's clock, which cancel-scope deadlines use too."""
     return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Knows every source and who holds its place: starts, swaps, retires, and finds the one a call goes to."""
+"""Registry of sources: starts, replaces and retires their runners, and routes calls to the active one."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, cast
@@ -15,12 +15,12 @@ from toolcrib.supervisor.source_runner import SourceRunner
 from toolcrib.supervisor.tool_sink import ToolSink
 
 PATIENCE = 60.0
-"""The pause between two tries of a source in a crash loop, in seconds."""
+"""Seconds between two starts of a source in a crash loop."""
 PLAIN = Upkeep()
 
 
 class Supervisor:
-    """Owns the liveness of every source."""
+    """Owns the lifecycle of every source."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Supervisor:
         reconnected: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.news = ResourceUpdates(self._soon)
-        """What sources tell of their resources."""
+        """The subscriptions to resources of sources."""
         self._home = RunnerEnvironment(
             shelf=shelf,
             later=self._later,
@@ -40,17 +40,17 @@ class Supervisor:
             reconnected=reconnected,
         )
         self._lives: dict[str, SourceRunner] = {}
-        """Who gets the calls, by source."""
+        """The active runner of each source; it receives the calls."""
         self._heirs: dict[str, SourceRunner] = {}
-        """Who is starting beside one that still serves."""
+        """Replacements that start while the active runner still serves."""
         self._leaving: set[SourceRunner] = set()
-        """Who takes no more calls, and finishes those it has."""
+        """Retired runners that accept no more calls and finish the running ones."""
         self._tasks: TaskGroup | None = None
 
-    # --- which sources there are ---
+    # --- registry ---
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Run every source; return when those that live in this process have come up, or failed to."""
+        """Start every source; return once the in-process ones are up or have failed."""
         self._tasks = tasks
         lives = tuple(self._lives.values())
         for life in lives:
@@ -61,14 +61,14 @@ class Supervisor:
                 await life.settled.wait()
 
     def add(self, source: Source, upkeep: Upkeep = PLAIN, *, remembered: Offer | None = None) -> None:
-        """Take in a source, and run it as soon as this runs; `remembered` is shown until it is up."""
+        """Add a source and run it once the supervisor runs; `remembered` is published until it is up."""
         if source.id in self._lives:
             message = f"there is a source named {source.id} already"
             raise ValueError(message)
         self._enter(SourceRunner(source, upkeep, self._home, remembered))
 
     def replace(self, source: Source, upkeep: Upkeep = PLAIN, *, remembered: Offer | None = None) -> None:
-        """Start another instance of a source; one that serves goes on until this one is up, or has failed."""
+        """Start a replacement; the serving instance serves until the replacement is up or has failed."""
         life = SourceRunner(source, upkeep, self._home, remembered)
         before = self._lives.get(life.id)
         if self._tasks is None or before is None:
@@ -81,7 +81,7 @@ class Supervisor:
             self._promote(life)
 
     def remove(self, id: str) -> tuple[str, ...]:
-        """Take a source's tools away now, and stop it when its calls have ended: those named here."""
+        """Remove a source: unpublish its tools now, drain its calls, then stop it; return their ids."""
         self._retire(self._heirs.pop(id, None))
         life = self._lives.pop(id, None)
         if life is None:
@@ -109,7 +109,7 @@ class Supervisor:
         heir.place(before)
 
     def _heard(self, life: SourceRunner) -> None:
-        """Swap once the new instance has settled, or the old one serves no more."""
+        """Promote the replacement once it has settled, or once the active runner stops serving."""
         heir = self._heirs.get(life.id)
         if heir is not None and (life is heir or (life is self._lives[life.id] and not life.serving)):
             self._promote(heir)
@@ -126,16 +126,16 @@ class Supervisor:
         async def wait() -> None:
             with scope:
                 await anyio.sleep(seconds)
-                if not scope.cancel_called:  # it does not reach a task whose sleep has just ended
+                if not scope.cancel_called:  # a cancelled scope does not stop a sleep that has just ended
                     do()
 
-        cast("TaskGroup", self._tasks).start_soon(wait)  # nothing is placed, let alone down, before the start
+        cast("TaskGroup", self._tasks).start_soon(wait)  # timers start only after the supervisor
         return scope
 
     # --- calls ---
 
     def handler(self, tool: Tool) -> Handler:
-        """Return the end of a tool's chain: whoever holds the place of its source when a call comes."""
+        """Return the end of a tool's chain: it looks up the active runner of the source on every call."""
         lives, source = self._lives, tool.keeper
 
         def carry(call: Call) -> Outcome:
@@ -147,20 +147,20 @@ class Supervisor:
         return carry
 
     def timeout(self, source: str) -> float | None:
-        """Return what one attempt may take by default."""
+        """Return the default timeout of one attempt, in seconds."""
         life = self._lives.get(source)
         return None if life is None else life.source.timeout
 
     def is_up(self, id: str) -> bool:
-        """Whether a call would be taken now."""
+        """Whether a call would be accepted now."""
         life = self._lives.get(id)
         return life is not None and life.serving
 
     async def wake(self, id: str) -> None:
-        """Return when a source is up: one that sleeps is started; one that is down is not waited for.
+        """Return once a source is up: start a sleeping one; raise at once for one that is down.
 
-        A server that is away is probed first, so that one that is back is back with the first call; once,
-        since a probe that fails slowly would be followed by another until the time to start is over.
+        An unreachable server is probed first, so that the first call after its return succeeds. Only once:
+        a slow failing probe would otherwise be repeated until the start timeout.
         """
         probed = False
         while True:
@@ -177,15 +177,15 @@ class Supervisor:
                 probed = True
 
     def release(self, owner: str) -> None:
-        """Let every source close what it kept open for a session that has ended."""
+        """Have every source close the connections of a session that has ended."""
         for life in (*self._lives.values(), *self._leaving):
             if isinstance(life.source, KeepsConnections):
                 life.source.release(owner)
 
-    # --- resources that are followed ---
+    # --- resource subscriptions ---
 
     def refollow(self, id: str) -> None:
-        """Let a source know that what is followed has changed; one that is not up learns it when it is."""
+        """Send changed subscriptions to a source; one that is not up receives them when it comes up."""
         life = self._lives.get(id)
         if life is not None and life.serving:
             self.news.agree(life.source)
@@ -194,15 +194,15 @@ class Supervisor:
         if self._tasks is not None:
             self._tasks.start_soon(do, source)
 
-    # --- what operators ask ---
+    # --- admin operations ---
 
     def in_flight(self, id: str) -> tuple[str, ...]:
-        """Name the calls that are running on a source."""
+        """Return the ids of the calls running on a source."""
         life = self._lives.get(id)
         return () if life is None else life.flights.ids()
 
     def retiring(self) -> Mapping[str, tuple[str, ...]]:
-        """Name the calls that instances on their way out still wait for, by source."""
+        """Return the ids of the calls that retired runners still drain, by source."""
         waiting: dict[str, tuple[str, ...]] = {}
         for life in self._leaving:
             if life.flights:
@@ -210,7 +210,7 @@ class Supervisor:
         return waiting
 
     async def settled(self, within: float, ids: Iterable[str] | None = None) -> bool:
-        """Wait until each source is up, asleep, or has failed once; whether that came about in time."""
+        """Wait until each source is up, asleep or has failed once; return False on timeout."""
         wanted = tuple(self._lives) if ids is None else tuple(ids)
         lives = [self._newest(each) for each in wanted if each in self._lives]
         with anyio.move_on_after(within):
@@ -219,9 +219,9 @@ class Supervisor:
         return all(life.settled.is_set() for life in lives)
 
     async def test(self, id: str, within: float) -> SourceState:
-        """Ask a source that is up for something real, start any other now; how it is then.
+        """Check a source that is up, or start any other; return its state afterwards.
 
-        What went wrong with the asking stands in the details as `fault`, and is the last error too.
+        A failed check is reported in the details as `fault`. Unless it timed out, it is the last error too.
         """
         if id not in self._lives:
             raise Refused("NOT_FOUND", f"there is no source named {id}")
@@ -234,7 +234,7 @@ class Supervisor:
         return life.describe(self._more(id) if fault is None else {**self._more(id), "fault": fault})
 
     def states(self) -> tuple[SourceState, ...]:
-        """Say how every source is doing."""
+        """Return the state of every source."""
         return tuple(life.describe(self._more(life.id)) for life in self._lives.values())
 
     def _more(self, id: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where the tools of sources are shown; the catalog is one."""
+"""Protocol through which the supervisor publishes tools; the catalog implements it."""
 
 from typing import Protocol
 
@@ -6,16 +6,16 @@ from toolcrib.interfaces import Offer
 
 
 class ToolSink(Protocol):
-    """Holds what each source offers. A source it does not know has nothing to mark or take away."""
+    """Stores what each source offers. `degrade` and `remove` of an unknown source do nothing."""
 
     def replace(self, source: str, offer: Offer, *, degraded: bool = False) -> None:
-        """Show all that a source offers, in place of what it offered before."""
+        """Publish the full offer of a source, replacing the previous one."""
         ...
 
-    def degrade(self, source: str, degraded: bool) -> None:  # noqa: FBT001 - it says the name of the method
-        """Mark the tools of a source as those of one that is down, or as sound again."""
+    def degrade(self, source: str, degraded: bool) -> None:  # noqa: FBT001 - same name as the method
+        """Mark the tools of a source as degraded, or as healthy again."""
         ...
 
     def remove(self, source: str) -> None:
-        """Show nothing of a source any more."""
+        """Remove all tools of a source."""
         ...
