@@ -1,4 +1,4 @@
-"""Python functions in this process: async ones on the event loop, the others in threads."""
+"""In-process Python functions as tools: async ones on the event loop, sync ones in worker threads."""
 
 import importlib
 import sys
@@ -20,6 +20,7 @@ from toolcrib.sdk.loop_hold import watched
 from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
 from toolcrib.slots import DEFAULT_SHARE
 
+# Seconds that the close callback of a source may take.
 _CLOSING_SECONDS = 5.0
 
 
@@ -27,11 +28,11 @@ Run = Handler
 
 
 class ModuleProblem(ValueError):
-    """A module named in the config gives no tools; the message says what to do."""
+    """A module named in the config cannot be imported or has no tools; the message states the fix."""
 
 
 class Functions:
-    """A source whose tools are functions of this process, so it cannot die under a running call."""
+    """A source of in-process functions: it cannot die during a call."""
 
     mortal = False
     timeout = None
@@ -61,11 +62,11 @@ class Functions:
 
     @property
     def id(self) -> str:
-        """The first half of its tools' names."""
+        """Return the source id, the namespace of its tools' names."""
         return self._id
 
     async def run(self, link: SourceLink) -> None:
-        """Offer the tools, then wait to be cancelled and let go of what they hold."""
+        """Publish the tools, then wait until cancelled and run the close callback."""
         link.up(Offer(tools=self._offer))
         try:
             await anyio.sleep_forever()
@@ -75,14 +76,14 @@ class Functions:
                     await self._close()
 
     def call(self, call: Call) -> Outcome:
-        """Call the function."""
+        """Start the function of a tool; return its awaitable."""
         return self._runs[call.tool.name](call)
 
     async def check(self) -> None:
-        """Functions are there as long as this process is."""
+        """Do nothing: functions live as long as the process."""
 
     def details(self) -> Mapping[str, Any]:
-        """There is nothing more to say of a function."""
+        """Return no details."""
         return {}
 
 
@@ -103,7 +104,7 @@ def _runner(tool: AnyTool, threads: Threads) -> Run:
             if broken is not None:
                 raise broken from error
             raise
-        except BaseException as error:  # the boundary to code that is not ours; it must not end us
+        except BaseException as error:  # the boundary to third-party code: it must not end the process
             if is_our_end(error):
                 raise
             raise failure(error, call.tool) from error
@@ -112,14 +113,14 @@ def _runner(tool: AnyTool, threads: Threads) -> Run:
 
 
 def source_id(path: str) -> str:
-    """Return the id of a module's source: the last part of its path, in lower snake case."""
+    """Return the source id of a module: the last part of its dotted path in snake_case."""
     return snake(path.rpartition(".")[2])
 
 
 def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]:
-    """Import a module and collect its tools: those at its top level, and those of its registries.
+    """Import a module and return its tools: those at the top level and those in its registries.
 
-    `folder` is where modules are looked for last, after everything installed.
+    `folder` is searched last, after all installed packages.
     """
     tools = tuple(dict.fromkeys(_tools_in(imported(path, folder=folder))))
     if not tools:
@@ -130,7 +131,7 @@ def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]
 
 
 def imported(path: str, *, folder: Path | None = None) -> ModuleType:
-    """Import somebody's module, looked for in the folder last; what it raises is told in one line."""
+    """Import a module, with `folder` appended to the search path; raise ModuleProblem on failure."""
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
     if not all(part.isidentifier() for part in path.split(".")):
@@ -142,7 +143,7 @@ def imported(path: str, *, folder: Path | None = None) -> ModuleType:
             said = f"there is no module {error.name}: install it, or start where it can be imported"
             raise ModuleProblem(f"{path}: {said}") from error
         raise ModuleProblem(f"the module {path} needs {error.name}, which is not installed") from error
-    except (Exception, SystemExit) as error:  # a module is code that is not ours, and may raise anything
+    except (Exception, SystemExit) as error:  # the module is third-party code and may raise anything
         raise ModuleProblem(f"the module {path} does not import: {type(error).__name__}: {error}") from error
 
 

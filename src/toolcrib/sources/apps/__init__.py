@@ -1,4 +1,4 @@
-"""Mini-apps: programs of others behind a URL, whose tools are called by HTTP."""
+"""Mini-apps: third-party HTTP services with tools that are called by POST."""
 
 from toolcrib.sources.apps.source import AppSource
 

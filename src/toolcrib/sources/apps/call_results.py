@@ -1,7 +1,6 @@
-"""What comes back from an app becomes a result, or an error that says what happened to the call.
+"""Converts HTTP responses of apps, and transport errors, to results or errors that state the outcome.
 
-Apps answer in two shapes, and both are read wherever they come: `{success, content, …}`, and the older
-`{status, reply}`.
+Two response shapes are accepted: `{success, content, ...}`, and the older `{status, reply}`.
 """
 
 from collections.abc import Mapping
@@ -17,10 +16,11 @@ from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable, problem
 from toolcrib.model import Hints, Json, JsonObject, Problem, Result, Tool, Voice
 from toolcrib.schemas.json_parsing import InvalidJson, parse
 
+# Suggested follow-ups of one result; further ones are dropped.
 MOST_FOLLOW_UPS = 32
 
 _IN_CHARGE = frozenset({"GIVE_APP_CONTROL_OF_TOOL_RESPONSE", "GIVE_APP_CONTROL_OF_TOOL_REPONSE"})
-"""What an older app replies where it speaks to the user itself; early ones misspell it."""
+"""Replies of older apps that answer the user directly; early apps misspell it."""
 _IT_ANSWERS = "The app answers the user itself."
 _SILENT = "the app says that it failed, but not why"
 _UNSAFE = "it may have taken effect, so check before trying again"
@@ -29,7 +29,7 @@ _BLANK = Result()
 
 
 def result_of(reply: PostResponse, tool: Tool) -> Result:
-    """Read the answer to a call; raise what keeps it from being one."""
+    """Parse the response to a call; raise if it is an HTTP error or not a valid result."""
     if reply.status >= 300:
         raise _status(reply, tool)
     said = _object(reply, tool)
@@ -45,7 +45,7 @@ def result_of(reply: PostResponse, tool: Tool) -> Result:
 
 
 def error_of(error: Exception, tool: Tool) -> ToolcribError:
-    """Say what a fault on the way means for the call it spoiled."""
+    """Convert a transport error to an error with the outcome: not sent, safe to retry, or unknown."""
     if isinstance(error, UrlForbidden):
         message = (
             f"{tool.source} is registered at an address that may not be used; it needs another publicUrl"
@@ -60,7 +60,7 @@ def error_of(error: Exception, tool: Tool) -> ToolcribError:
     return Lost("OUTCOME_UNKNOWN", f"{tool.source} broke off during the call; {_UNSAFE}")
 
 
-# Answers
+# Result bodies
 
 
 def _object(reply: PostResponse, tool: Tool) -> JsonObject:
@@ -77,7 +77,7 @@ def _object(reply: PostResponse, tool: Tool) -> JsonObject:
 
 
 def _succeeded(said: JsonObject) -> Result:
-    """The data is what a program reads, the content what a model reads; most apps give one of them."""
+    """`data` is for programs, `content` for models; most apps send only one of them."""
     content, data, message = said.get("content"), said.get("data"), words(said.get("message"))
     blank = _BLANK.replace(message=message, voice=_voice(said), hints=_hints(said))
     if content is None:
@@ -108,7 +108,7 @@ def _problem(said: JsonObject) -> Problem:
     return problem("TOOL_FAILED", why or _SILENT, tool_code=code, retryable=retryable)
 
 
-# What goes along with them: whatever of it is not as it should be is as good as not there
+# Optional parts: invalid values are ignored, so that they cannot fail a successful call
 
 
 def _voice(said: JsonObject) -> Voice:
@@ -128,7 +128,7 @@ def _hints(said: JsonObject) -> Hints | None:
         return None
 
 
-# Errors
+# HTTP errors
 
 
 def _status(reply: PostResponse, tool: Tool) -> ToolcribError:

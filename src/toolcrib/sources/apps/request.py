@@ -1,4 +1,4 @@
-"""What goes to an app with a call: a body that apps old and new understand, and headers that prove it."""
+"""Request to an app: a JSON body that old and new apps understand, and signed headers."""
 
 import orjson
 
@@ -13,7 +13,7 @@ _TRACE = "traceparent"
 
 
 def body_of(call: Call, now: float) -> bytes:
-    """Spell a call. What an older app reads stands beside what a newer one does."""
+    """Serialize a call. The fields of the older protocol are sent beside those of the newer one."""
     caller, local = call.caller, call.tool.local
     arguments = orjson.Fragment(_encoded(call.arguments))
     user, moment = caller.user or "", stamp(now)
@@ -40,7 +40,7 @@ def body_of(call: Call, now: float) -> bytes:
 
 
 def headers_of(call: Call, body: bytes, app: AppRecord, now: float) -> dict[str, str]:
-    """Prove that it is us who asks, for whom and what, as part of which trace."""
+    """Return the headers that authenticate the gateway, sign the body, and propagate the trace."""
     user, tool = call.caller.user or "", call.tool.local
     headers = proof(app.digest, app.signing, user=user, tool=tool, body=body, now=now)
     trace = traceparent(call)

@@ -1,4 +1,4 @@
-"""All mini-apps as one source: their tools as the store has them, their calls sent to where each app is."""
+"""All mini-apps as one source: tools come from the store, calls are posted to each app's public URL."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,22 +18,23 @@ from toolcrib.model import APPS, Call, Family, Result, Tool
 from toolcrib.sources.apps.call_results import error_of, result_of
 from toolcrib.sources.apps.request import body_of, headers_of
 
+# Bytes of one response body.
 _MOST_BYTES = 8 << 20
 _ALONE = "tools[0]"
 _MASK = b"[redacted]"
 
 
 class ProgressRelay(Protocol):
-    """Who hears what apps say over their sockets."""
+    """Receives the progress that apps report over their WebSockets."""
 
     def following(self, call: Call) -> AbstractContextManager[object]:
-        """Pass on what the call's app says of it, for as long as the block lasts."""
+        """Relay the app's progress for this call while the context is open."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _App:
-    """One app: where its tools are called, and which of them can be."""
+    """One app: its call URL, its callable tools, and those withheld for faults."""
 
     record: AppRecord
     url: str | None
@@ -42,7 +43,7 @@ class _App:
 
 
 class AppSource:
-    """A source whose tools are those of all apps. What is down is an app, never this."""
+    """A source with the tools of all apps. A single app can be unreachable; this source never is."""
 
     mortal = False
     id = APPS
@@ -65,10 +66,10 @@ class AppSource:
         self._link: SourceLink | None = None
         self._turn = anyio.Lock()
         self._asked = self._served = 0
-        """How often anybody wanted the apps read again, and up to which wish they have been."""
+        """Number of requested refreshes, and the last request that a finished refresh covers."""
 
     async def run(self, link: SourceLink) -> None:
-        """Offer the tools of all apps, then wait to be cancelled."""
+        """Publish the tools of all apps, then wait until cancelled."""
         self._link = link
         try:
             await self.refresh()
@@ -77,7 +78,7 @@ class AppSource:
             self._link = None
 
     async def refresh(self) -> None:
-        """Read the apps again and offer what they have; those who ask at once share one reading."""
+        """Reload the apps and publish their tools; concurrent calls share one read (single flight)."""
         self._asked += 1
         mine = self._asked
         async with self._turn:
@@ -88,16 +89,16 @@ class AppSource:
             self._served = asked
 
     def find(self, package: str) -> AppRecord | None:
-        """Return an app as it was read last."""
+        """Return an app from the last snapshot."""
         app = self._apps.get(package)
         return None if app is None else app.record
 
     def apps(self) -> Sequence[AppRecord]:
-        """Return all apps as they were read last."""
+        """Return all apps from the last snapshot."""
         return [app.record for app in self._apps.values()]
 
     async def call(self, call: Call) -> Result:
-        """Post the call to its app and read what that answers. Whether to try again is for others to say."""
+        """Post the call to its app and parse the response. Retries are up to the caller."""
         app = self._apps.get(call.tool.source)
         if app is None or app.url is None:
             raise _nowhere(call.tool, known=app is not None)
@@ -114,11 +115,11 @@ class AppSource:
         return result_of(_discreet(reply, app.record.digest), call.tool)
 
     async def check(self) -> None:
-        """Read the apps again."""
+        """Reload the apps from the store."""
         await self.refresh()
 
     def details(self) -> Mapping[str, Any]:
-        """Say how many apps there are."""
+        """Return the number of apps."""
         return {"apps": len(self._apps)}
 
     def _take(self, records: Sequence[AppRecord]) -> None:
@@ -131,7 +132,7 @@ class AppSource:
 
 
 def _app(record: AppRecord, before: _App | None) -> _App:
-    """Make ready one app; the tools of a version that is known are the very same, which spares work later."""
+    """Build one app; an unchanged version reuses its Tool objects, so that per-tool caches stay valid."""
     url = f"{record.public_url.rstrip('/')}/tool" if record.public_url else None
     if before is not None and _edition(before.record) == _edition(record):
         return _App(record, url, before.tools, before.withheld)
@@ -141,7 +142,7 @@ def _app(record: AppRecord, before: _App | None) -> _App:
 
 
 def _edition(record: AppRecord) -> tuple[int, float]:
-    """What tells one state of an app from another; one that was removed and made anew counts from 1 again."""
+    """Return what identifies a version of an app; a recreated app counts from version 1 again."""
     return record.version, record.created
 
 
@@ -150,16 +151,16 @@ def _made(record: AppRecord, tool: AppTool, place: int) -> Tool | Withheld:
         made = tool_of(record, tool)
         if _is_sound(made):
             return made
-    except (AttributeError, KeyError, TypeError, ValueError):  # stored by hand, or when other rules held
+    except (AttributeError, KeyError, TypeError, ValueError):  # stored by hand, or under earlier rules
         pass
     said = tool.definition.get("name") or tool.definition.get("id") or f"tools[{place}]"
-    # All rules are asked only now: they take twenty times as long as making a tool.
+    # The full validation runs only here: it takes twenty times as long as building the tool.
     fault = next(iter(tool_faults([tool.definition])), "its definition is not one")
     return Withheld(f"{record.package}:{said}", record.package, str(fault).replace(_ALONE, f"tools[{place}]"))
 
 
 def _is_sound(tool: Tool) -> bool:
-    """Whether a tool is of the types it says, as what is stored need not be; the catalog judges the rest."""
+    """Whether the stored fields have their declared types; the catalog validates the rest."""
     given: tuple[tuple[object, type], ...] = (
         (tool.description, str),
         (tool.input_schema, dict),
@@ -169,7 +170,7 @@ def _is_sound(tool: Tool) -> bool:
 
 
 def _discreet(reply: PostResponse, digest: str | None) -> PostResponse:
-    """Take out of an answer what an app was shown: whoever has it can ask the app for anybody."""
+    """Mask the app's key digest in a response: with it, anyone could call the app as the gateway."""
     if digest is None or (shown := digest.encode()) not in reply.body:
         return reply
     return replace(reply, body=reply.body.replace(shown, _MASK))
