@@ -1,4 +1,4 @@
-"""Who is here: users' apps, whether they run, what they show and say, and what they are told."""
+"""App sessions of users: lifecycle, WebSocket protocol, display and speech events, notifications."""
 
 from toolcrib.sessions.app_state import AppState
 from toolcrib.sessions.app_timeouts import AppTimeouts

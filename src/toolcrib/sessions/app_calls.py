@@ -1,4 +1,4 @@
-"""The calls that apps are working on, so that what an app says of one reaches whoever made it."""
+"""App calls in flight, so that progress from an app is routed to the caller."""
 
 import logging
 from collections.abc import Generator
@@ -13,11 +13,11 @@ from toolcrib.sessions.user_events import EventHub, UserEvent
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.0
-"""How long a caller may take to hear of progress; one that takes longer hears of no more."""
+"""Seconds a caller's progress callback may take; after a timeout its call gets no more progress."""
 
 
 class AppCalls:
-    """By user and app: an app can speak of its own calls only, and only of those of the same user."""
+    """Calls by user and app: an app can report progress only for its own calls for the same user."""
 
     def __init__(self, hub: EventHub) -> None:
         self._hub = hub
@@ -25,9 +25,9 @@ class AppCalls:
 
     @contextmanager
     def following(self, call: Call) -> Generator[None]:
-        """Pass on what the app says of a call while this is open, and let the device know of both.
+        """Route the app's progress for a call while this is open; publish its start and progress to devices.
 
-        How a call ends is told of elsewhere, for calls of every kind.
+        The end of a call is published elsewhere, for calls of every kind.
         """
         user = call.caller.user or ""
         key = user, call.tool.source
@@ -42,11 +42,11 @@ class AppCalls:
                 del self._running[key]
 
     def busy(self, user: str, package: str) -> bool:
-        """Whether an app has a call to work on."""
+        """Whether an app has a call in flight."""
         return (user, package) in self._running
 
     async def progress(self, user: str, package: str, id: str, progress: Progress) -> bool:
-        """Pass on how far a call has come; False where that app has no such call of that user."""
+        """Deliver the progress of a call; return False if this app has no such call for this user."""
         call = self._running.get((user, package), {}).get(id)
         if call is None:
             return False
@@ -72,6 +72,6 @@ async def _reported(report: Report, progress: Progress) -> bool:
         with anyio.move_on_after(PATIENCE):
             await report(progress)
             return True
-    except Exception:  # boundary: a caller's own code must not end the app's connection
+    except Exception:  # boundary: the caller's callback must not end the app's connection
         log.exception("progress could not be passed on")
     return False

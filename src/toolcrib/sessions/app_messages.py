@@ -1,4 +1,4 @@
-"""What an app that runs says, and what follows from it: to the device, to a caller, or to the app itself."""
+"""Handles the messages of connected apps: routes them to the device, a caller, or back to the app."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -25,11 +25,11 @@ from toolcrib.sessions.user_events import EventHub, UserEvent
 log = logging.getLogger(__name__)
 
 MOST_GARBLED = 10
-"""How many messages of one connection may be no messages at all."""
+"""Unparsable messages per connection before it is closed."""
 
 
 class AppMessages:
-    """Reads one connection after another to its end, each within its allowance."""
+    """Reads each connection until it ends, within the frame-size and rate limits."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class AppMessages:
         self._settings, self._hub, self._calls = settings, hub, calls
         self._to_front, self._clock = to_front, clock
         self.ignored = 0
-        """How many messages nobody had a use for: of unknown types, or not as they should be."""
+        """Messages ignored so far: unknown types, invalid contents, progress of unknown calls."""
         self._ways: dict[type, Callable[[AppStateMachine, Any], Awaitable[None]]] = {
             SubscribeMessage: self._subscribe,
             DisplayMessage: self._show,
@@ -55,7 +55,7 @@ class AppMessages:
         }
 
     async def read(self, life: AppStateMachine, socket: AppSocket) -> None:
-        """Take in all that comes over a connection, until it ends, is replaced, or is too much."""
+        """Process a connection until it closes, is replaced, or violates a limit."""
         trouble = await self._listen(life, socket)
         if trouble is not None:
             log.warning("the connection of app %s is closed: %s", life.package, trouble[1])
@@ -122,7 +122,7 @@ class AppMessages:
         self._hub.tell(life.user, UserEvent("speak", {"packageName": life.package, "text": "", "stop": True}))
 
     async def _release(self, life: AppStateMachine, said: ReleaseMessage) -> None:
-        # One that is asked to come while it is here gives up what it has, and opens it anew.
+        # An app that was just requested to connect while connected releases its session and reconnects.
         if not life.attempt.recalled:
             socket = life.socket
             life.release(said.reason or "released")

@@ -1,4 +1,4 @@
-"""Gets an app to run: asks it by webhook, waits for its connection, and asks again for one that was lost."""
+"""Starts apps: calls the webhook, waits for the WebSocket connection, and restarts lost connections."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -21,11 +21,11 @@ from toolcrib.sessions.webhook import Webhooks, why
 log = logging.getLogger(__name__)
 
 PAUSE = 0.3
-"""Before an app that could not be reached is tried once more."""
+"""Seconds before the webhook of an unreachable app is retried once."""
 
 
 class AppStarter:
-    """Works in the background: whoever waits for an app may leave, and others still get it."""
+    """Starts apps in background tasks: a waiter that is cancelled does not abort the start for the others."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class AppStarter:
         self._find, self._user = find, user
 
     def check(self, package: str, worn: Device | None) -> AppRecord:
-        """Return an app that may be started; raise what is in the way of it before anything is sent."""
+        """Return an app that may be started; raise what prevents it, before anything is sent."""
         app = self._app(package)
         found = self._unfit(app, worn)
         if found is not None:
@@ -48,16 +48,16 @@ class AppStarter:
         return app
 
     def fits(self, package: str, worn: Device | None) -> bool:
-        """Whether an app can run on a device."""
+        """Whether the app exists and the device meets its hardware requirements."""
         app = self._find(package)
         return app is not None and self._unfit(app, worn) is None
 
     def begin(self, life: AppStateMachine, app: AppRecord) -> None:
-        """Ask an app to come, for the first time."""
+        """Start an app: call its webhook, with one retry."""
         self._call(life, app, tries=2)
 
     def lost(self, life: AppStateMachine, attempt: StartAttempt) -> None:
-        """Give an app whose connection broke the time to come back, and then ask it to."""
+        """Give a disconnected app the grace period to reconnect, then call its webhook."""
         self._background.begin(partial(self._grace, life, attempt))
 
     async def _grace(self, life: AppStateMachine, attempt: StartAttempt) -> None:
@@ -85,8 +85,8 @@ class AppStarter:
             self._fail(life, attempt, attempt.reason(too_late(life.package, seconds)))
 
     async def _ask(self, life: AppStateMachine, attempt: StartAttempt, app: AppRecord, tries: int) -> None:
-        # The answer is waited for even if the app has connected: some apps give it last, and one that
-        # is hung up on may take that for a reason to stop.
+        # The webhook response is awaited even if the app has already connected: some apps respond last,
+        # and may treat an aborted request as a reason to stop.
         found: Problem | None = None
         with anyio.move_on_after(self._settings.webhook):
             found = await self._unwanted(life, app) or await self._posted(attempt, app, life.user, tries)
@@ -96,15 +96,15 @@ class AppStarter:
             self._fail(life, attempt, attempt.reason(found))
 
     async def _unwanted(self, life: AppStateMachine, app: AppRecord) -> Problem | None:
-        """Say why an app is not started after all: its user may have given it up since it was called.
+        """Return why an app must not start after all: its user may have removed it since the request.
 
-        Whoever takes an app away stores that first and stops it then. What is stored now is therefore the
-        last word: if it changes later, this very start is stopped.
+        Removing an app stores the change first and stops the app second. What is stored now is therefore
+        decisive: if it changes later, this start is stopped.
         """
         name = app.package
         try:
             user = await self._user(life.user)
-        except Exception:  # boundary: whatever the store raises, those who wait are told
+        except Exception:  # boundary: whatever the store raises, the waiters get an error
             log.exception("app %s is not started: its user could not be read", name)
             message = f"{name} was not started: its user could not be read; try again"
             return refusal("webhook", message, retryable=True)
@@ -170,7 +170,7 @@ def _refused(stage: str, message: str, *, retryable: bool = False) -> Unavailabl
 
 
 def worn(user: UserRecord | None) -> Device | None:
-    """Return the device of a user who is here; None where there is none that can be made sense of."""
+    """Return the device of a user with a session; None if there is none or it is invalid."""
     session = None if user is None else user.session
     if session is None or session.device is None:
         return None
@@ -181,7 +181,7 @@ def worn(user: UserRecord | None) -> Device | None:
 
 
 def spoken(user: UserRecord | None) -> str | None:
-    """Return what a user speaks, where that is known."""
+    """Return the language of a user's session or profile, if known."""
     if user is None:
         return None
     return (user.session.language if user.session is not None else None) or user.language

@@ -1,4 +1,4 @@
-"""One app of one user, and how it is doing: every state there is, and every way from one to the next."""
+"""State machine of one app session of one user: the states and the allowed transitions."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -22,29 +22,29 @@ WAYS: dict[State, frozenset[State]] = {
     "resurrecting": frozenset({"running", "stopping", "stopped"}),
     "stopping": frozenset({"stopped"}),
 }
-"""Where each state may lead. One that has come to `stopped` is over: the next start makes another."""
+"""Allowed transitions. A machine that reaches `stopped` is finished: the next start creates another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppState:
-    """How an app is doing, for whoever asks."""
+    """The state of an app session, for API responses."""
 
     state: State
     since: float
-    """When it came to that."""
+    """Unix time of the last transition."""
     foreground: bool = False
     activated: bool = False
-    """Whether a tool call has started it, rather than its user."""
+    """Whether a tool call started it, rather than its user."""
     error: str | None = None
-    """Why it does not run, where its last start failed."""
+    """Why the last start failed, if it did."""
 
     def as_json(self) -> dict[str, Any]:
-        """Spell it."""
+        """Serialize the state."""
         return asdict(self)
 
 
 class AppStateMachine:
-    """From the first webhook until it has stopped. `hear` is told of every change, and why."""
+    """One app session from the first webhook until it has stopped. `hear` is called on every transition."""
 
     def __init__(
         self,
@@ -60,24 +60,24 @@ class AppStateMachine:
         self.foreground = self.activated = False
         self.error: str | None = None
         self.socket: AppSocket | None = None
-        """Where it is connected; only while it runs."""
+        """The connection; set only while the app runs."""
         self.streams: tuple[str, ...] = ()
-        """What it has subscribed to."""
+        """The subscribed streams."""
         self.changes = 0
-        """How often there was something to tell it of its user, connected or not."""
+        """Counts changes of user data that the app must receive; detects races in the handshake."""
         self.attempt = StartAttempt()
-        """What those wait for who need it."""
+        """The start attempt that waiters share."""
         self.allowance = MessageRate()
-        """How much it may say, over whichever connection: one that comes anew has no more for that."""
+        """Message rate limit, across connections: reconnecting does not refill it."""
         self.over = anyio.Event()
         self.touch()
 
     def touch(self) -> None:
-        """Take note that it is of use."""
+        """Record activity; resets the idle timeout."""
         self.last = anyio.current_time()
 
     def describe(self) -> AppState:
-        """Say how it is doing."""
+        """Return the current state."""
         return AppState(
             state=self.state,
             since=self.since,
@@ -86,21 +86,21 @@ class AppStateMachine:
             error=self.error,
         )
 
-    # --- what may happen to it ---
+    # --- transitions ---
 
     def begin(self, *, activated: bool) -> StartAttempt:
-        """It is wanted."""
+        """Move to `connecting`; return the start attempt."""
         self.activated = activated
         self._move("connecting")
         return self.attempt
 
     @property
     def welcome(self) -> bool:
-        """Whether it may connect now."""
+        """Whether a connection of the app is accepted now."""
         return self.state in ("connecting", "running", "grace_period", "resurrecting")
 
     def arrive(self, socket: AppSocket) -> AppSocket | None:
-        """It has connected and is known; return the connection that this one replaces."""
+        """Set the authenticated connection and move to `running`; return the connection it replaces."""
         former, self.socket = self.socket, socket
         self.touch()
         if self.state != "running":
@@ -109,7 +109,7 @@ class AppStateMachine:
         return former
 
     def drop(self, socket: AppSocket) -> StartAttempt | None:
-        """A connection broke; where it was the one in use, return what its coming back is waited for with."""
+        """Handle a lost connection; return the attempt that awaits the reconnect, None if it is stale."""
         if self.state != "running" or self.socket is not socket:
             return None
         self.socket, self.attempt = None, StartAttempt()
@@ -117,7 +117,7 @@ class AppStateMachine:
         return self.attempt
 
     def revive(self, attempt: StartAttempt) -> bool:
-        """It has not come back by itself; whether that is still so, and it is to be asked."""
+        """Move to `resurrecting` if the grace period ended without a reconnect; return whether it did."""
         if self.state != "grace_period" or self.attempt is not attempt:
             return False
         attempt.recalled = True
@@ -125,7 +125,7 @@ class AppStateMachine:
         return True
 
     def fail(self, attempt: StartAttempt, found: Problem) -> None:
-        """It did not come; nothing happens where it has, or where it is over anyway."""
+        """Fail a start attempt; does nothing if the attempt is stale or the app is connected or stopped."""
         if self.attempt is not attempt or self.state not in ("connecting", "resurrecting"):
             return
         self.error = found.message
@@ -133,13 +133,13 @@ class AppStateMachine:
         attempt.settle(found)
 
     def release(self, reason: str) -> None:
-        """It has given the session up."""
+        """Move to `stopped`: the app has released its session."""
         if self.state == "running":
             self.socket = None
             self._move("stopped", reason)
 
     def leave(self, reason: str) -> bool:
-        """It is to stop; False where it does so already."""
+        """Move to `stopping`; return False if it is stopping or stopped already."""
         if not self.welcome:
             return False
         self._move("stopping", reason)
@@ -147,7 +147,7 @@ class AppStateMachine:
         return True
 
     def end(self, reason: str) -> None:
-        """It has been told to stop."""
+        """Move to `stopped`: the stop message has been sent."""
         self.socket = None
         self._move("stopped", reason)
 

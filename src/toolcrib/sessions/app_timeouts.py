@@ -1,4 +1,4 @@
-"""How long an app may take to come, to come back, and to do nothing."""
+"""Timeouts and limits of app sessions."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,25 @@ from toolcrib.slots import DEFAULT_SHARE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppTimeouts:
-    """All times in seconds."""
+    """Timeouts in seconds, and limits of sizes and counts."""
 
     activation: float = 10.0
-    """How long an app that is called may take until it is connected and known."""
+    """Time an app has to connect and authenticate after a start."""
     grace: float = 5.0
-    """How long one whose connection broke may take to come back by itself."""
+    """Time a disconnected app has to reconnect before its webhook is called."""
     heartbeat: float = 10.0
-    """How often a connection is tried, by whoever holds the socket."""
+    """Interval of WebSocket pings; the frontend that owns the socket sends them."""
     idle: float | None = 600.0
-    """After how long without a call, a message or an event an app is stopped; None for never."""
+    """An app without calls, messages or events for this long is stopped; None disables that."""
     first_frame: float = 5.0
-    """How long a new connection may take to say whose it is."""
+    """Time a new connection has to send its first message, which authenticates it."""
     frame_bytes: int = 1 << 20
-    """The largest message an app may send."""
+    """Bytes of the largest message an app may send."""
     webhook: float = 10.0
-    """How long the answer to a webhook is waited for."""
+    """Timeout of a webhook response."""
     sockets: int = 4096
-    """How many connections of apps that are known there may be."""
+    """Maximum number of authenticated app connections."""
     share: float = DEFAULT_SHARE
-    """The largest part of a shared limit that one principal may hold: a key, or the key an app belongs to."""
+    """Largest share of a limit for one principal: a key, or the key that owns the app."""
     phone_microphone: bool = True
-    """Whether the microphone of the phone counts as the device's."""
+    """Whether the phone's microphone counts as the device's."""

@@ -1,4 +1,4 @@
-"""Where apps come in: the first message of a connection says whose it is, and proves it."""
+"""Handshake of app connections: the first message names the session and authenticates the app."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -23,19 +23,19 @@ from toolcrib.slots import Slots
 log = logging.getLogger(__name__)
 
 _NOBODY = digest("")
-"""What the key of an app that does not exist is compared with, so that it takes as long."""
+"""Digest to compare with if the app does not exist, so that the check takes the same time."""
 _NOTHING: JsonObject = {}
 HandshakeRejected = Callable[[str], Awaitable[None]]
-"""Told the package of an app that has shown a wrong key, before the app is."""
+"""Callback with the package of an app that sent a wrong key, called before the app is notified."""
 _TRY_LATER = 1013
 _CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
 
 
 class _Refused(Exception):
-    """An app is not let in: a code it knows, or a code to close with alone."""
+    """A rejected handshake: with an error code of the protocol, or with a close code alone."""
 
     package = ""
-    """The app whose key was wrong, where that is why."""
+    """The app with the wrong key, if that was the reason."""
 
     def __init__(self, message: str, code: str = "", close: int = 1008) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class _Refused(Exception):
 
 
 class AppHandshake:
-    """Knows an app by its key and the session it names, which must be one that is wanted."""
+    """Authenticates an app by its API key and the session it names, which must be expecting it."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class AppHandshake:
         self._find, self._user = find, user
         self._slots = Slots(settings.sockets, settings.share)
         self._owners: dict[AppSocket, str] = {}
-        """The connections of known apps, each with the key its app belongs to."""
+        """Authenticated connections, each with the key that owns its app."""
 
     async def enter(
         self, socket: AppSocket, rejected: HandshakeRejected | None = None
     ) -> AppStateMachine | None:
-        """Let an app in, and say so; None where it was sent away, and told why."""
-        # How many may wait here to say whose they are is for the face to bound: it sends the oldest away,
-        # so that no number of silent ones keeps an app out.
+        """Run the handshake and send the ack; on rejection, send the error, close, and return None."""
+        # Unauthenticated connections are bounded by the frontend, which closes the oldest, so that idle
+        # ones cannot lock apps out.
         try:
             return await self._known(socket)
         except _Refused as refused:
@@ -78,7 +78,7 @@ class AppHandshake:
             return None
 
     def left(self, socket: AppSocket) -> None:
-        """Take note that a connection has ended, known or not."""
+        """Release the slot of a connection that has ended, if it was authenticated."""
         owner = self._owners.pop(socket, None)
         if owner is not None:
             self._slots.release(owner)
@@ -99,7 +99,7 @@ class AppHandshake:
         return life
 
     def _count(self, socket: AppSocket, owner: str, life: AppStateMachine) -> None:
-        """Count a connection for the key its app belongs to; one that replaces another is let in anyway."""
+        """Take a connection slot of the key that owns the app; a replacement is always admitted."""
         if life.socket is not None:
             self._slots.retake(owner)
         elif not self._slots.take(owner):
@@ -132,7 +132,7 @@ class AppHandshake:
         return self._lives.get(init.session.removesuffix(end), init.package)
 
     def _prove(self, init: InitMessage, life: AppStateMachine | None) -> str:
-        """Return the key that an app belongs to, once it has shown its own."""
+        """Verify the app's API key; return the key that owns the app."""
         app = self._find(init.package)
         kept = app.digest if app is not None else None
         if compare_digest(digest(init.key), kept or _NOBODY) and app is not None and kept is not None:
@@ -147,7 +147,7 @@ class AppHandshake:
     async def _ack(self, life: AppStateMachine) -> str:
         try:
             user = await self._latest(life)
-        except Exception as error:  # boundary: whatever the store raises, the app is told and sent away
+        except Exception as error:  # boundary: whatever the store raises, the app gets an error
             log.exception("app %s could not be let in", life.package)
             message = f"{life.package} connected, and its session could not be read; try again"
             life.attempt.suspect(refusal("connection", message, retryable=True), named=True)
@@ -165,7 +165,7 @@ class AppHandshake:
         return messages.encode(said)
 
     async def _latest(self, life: AppStateMachine) -> UserRecord | None:
-        """Read a user; once more where something changes meanwhile, which it could not be told yet."""
+        """Read the user; reread if something changed during the read: the app could not be notified yet."""
         while True:
             before = life.changes
             user = await self._user(life.user)
@@ -173,7 +173,7 @@ class AppHandshake:
                 return user
 
     def _came_and_left(self) -> None:
-        """Remember a connection that ended without a word, where only one app can have been meant."""
+        """Record a connection that closed before it authenticated, if only one app can be the cause."""
         if len(self._lives.expected) == 1:
             (life,) = self._lives.expected
             message = f"{life.package} connected and left before it said who it was; try again"

@@ -1,4 +1,4 @@
-"""Which users are active: stamped in memory, stored now and then, so that unused sessions come to an end."""
+"""Last use of user sessions: recorded in memory, written to the store in batches, for the idle timeout."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -13,18 +13,18 @@ from toolcrib.sessions.user_sessions import UserSessions
 log = logging.getLogger(__name__)
 
 PARTS = 20
-"""A use is stored where the stored one is older than one part in so many of the idle time."""
+"""A use is stored once the stored one is older than the idle timeout divided by this."""
 MAX_PERIOD = 60.0
-"""The longest time between two looks, in seconds."""
+"""Seconds; upper bound of the interval between rounds."""
 
 End = Callable[[str, float], Awaitable[object]]
-"""Ends the session of a user, unless it was used since a moment."""
+"""Ends the session of a user, unless it was used since a time."""
 
 
 class SessionUse:
-    """When users were last active. Whoever is active costs one assignment; the store is written in rounds.
+    """When users were last active. Recording a use is one assignment; the store is written in rounds.
 
-    `idle` are the seconds after which an unused session ends; None for never.
+    `idle` is the idle timeout in seconds; None disables it.
     """
 
     def __init__(self, users: StoredUsers, sessions: UserSessions, clock: Clock, idle: float | None) -> None:
@@ -33,12 +33,12 @@ class SessionUse:
         self._stored: dict[str, float] = {}
 
     def note(self, user: str) -> None:
-        """Take note that a user who has a session is active."""
+        """Record that a user with a session is active."""
         if self._idle is not None:
             self._last[user] = self._clock.now()
 
     async def run(self, end: End) -> None:
-        """End sessions that nobody uses, until cancelled."""
+        """End idle sessions, until cancelled."""
         if self._idle is None:
             return
         period = min(MAX_PERIOD, self._idle / PARTS)
@@ -50,7 +50,7 @@ class SessionUse:
                 log.warning("unused sessions of users cannot be ended now: %s", error)
 
     async def look(self, end: End, period: float) -> None:
-        """Store who was active since the last look, and end what nobody has used."""
+        """Store the uses since the last round, and end the sessions that are idle."""
         if self._idle is None:
             return
         for user in self._sessions.active(anyio.current_time() - period):

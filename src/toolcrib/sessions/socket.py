@@ -1,19 +1,19 @@
-"""An app's connection, as whoever holds the real one offers it."""
+"""Protocol of an app's WebSocket connection."""
 
 from typing import Protocol
 
 
 class AppSocket(Protocol):
-    """Messages to and from an app; the face that listens makes it."""
+    """A message stream to and from an app; the frontend that accepted the connection implements it."""
 
     async def receive(self) -> str | bytes | None:
-        """Return the next message; None once there will be no more, again and again."""
+        """Return the next message; None after the connection has closed, on every call."""
         ...
 
     async def send(self, text: str) -> None:
-        """Send a message: does not wait for the app to read it, and raises nothing where it has gone."""
+        """Queue a message: does not wait for the app to read it, and does not raise after a disconnect."""
         ...
 
     async def close(self, code: int, reason: str = "") -> None:
-        """End the connection, once; `receive` gives None from then on."""
+        """Close the connection, once; `receive` returns None from then on."""
         ...

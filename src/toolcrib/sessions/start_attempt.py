@@ -1,4 +1,4 @@
-"""One wait for an app to run, shared by all who need it: it ends once, well or with a problem."""
+"""One attempt to start or reconnect an app, shared by all waiters: it settles once."""
 
 from math import inf
 
@@ -8,17 +8,17 @@ from toolcrib.errors import Unavailable, problem
 from toolcrib.model import Problem
 
 PATIENCE = 1.0
-"""How long the right connection may still take after a wrong one, once the webhook has been answered."""
+"""Seconds the right connection may still take after a failed one, once the webhook has responded."""
 
 
 class StartAttempt:
-    """Begins when an app is asked to come, or is expected back."""
+    """Created when an app is requested to connect, or is expected to reconnect."""
 
     def __init__(self) -> None:
         self.limit = anyio.CancelScope(deadline=inf)
-        """Around whoever watches over it; what is known meanwhile brings its end nearer."""
+        """Scope around the timeout of the attempt; evidence of a failure shortens its deadline."""
         self.recalled = False
-        """Whether one that was lost is being asked to come: if it is back already, it leaves to come anew."""
+        """Whether a lost app's webhook is in flight; an app that is back by then releases and reconnects."""
         self._done = anyio.Event()
         self._problem: Problem | None = None
         self._suspicion: Problem | None = None
@@ -26,41 +26,41 @@ class StartAttempt:
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the attempt has not settled."""
         return not self._done.is_set()
 
     def settle(self, found: Problem | None = None) -> None:
-        """End it, once."""
+        """Settle the attempt, with an error or without; only the first call counts."""
         if self.open:
             self._problem = found
             self._done.set()
 
     async def ended(self) -> None:
-        """Wait for its end, whatever that is."""
+        """Wait until the attempt has settled, whatever the result."""
         await self._done.wait()
 
     async def wait(self) -> None:
-        """Wait for the app to run; raise what is in the way."""
+        """Wait until the app runs; raise the error of a failed attempt."""
         await self._done.wait()
         if self._problem is not None:
             raise unavailable(self._problem)
 
-    # What is learned on the way. None of it is final: who connects is known only once it has shown the key,
-    # and a stranger must not be able to end what somebody else waits for.
+    # Evidence collected during the attempt. None of it is final: a connection is unauthenticated until it
+    # has sent the key, and an unauthenticated client must not be able to fail the attempt for its waiters.
 
     def suspect(self, found: Problem, *, named: bool) -> None:
-        """Remember what will have been the reason if nothing better comes; `named` if it was surely meant."""
+        """Record a probable cause, used if the attempt fails; `named` if the connection named this app."""
         if self._suspicion is None or (named and not self._named):
             self._suspicion, self._named = found, named
         self._hurry()
 
     def answered(self) -> None:
-        """Take note that the app has taken the webhook."""
+        """Record that the app has responded to the webhook."""
         self._answered = True
         self._hurry()
 
     def reason(self, otherwise: Problem) -> Problem:
-        """Return the best reason there is for its failure."""
+        """Return the recorded cause, or else the given problem."""
         return self._suspicion or otherwise
 
     def _hurry(self) -> None:
@@ -69,16 +69,16 @@ class StartAttempt:
 
 
 def refusal(stage: str, message: str, *, retryable: bool) -> Problem:
-    """Say why an app could not be had."""
+    """Return the problem of an app that is not available."""
     return problem("APP_NOT_AVAILABLE", message, stage=stage, retryable=retryable)
 
 
 def too_late(package: str, seconds: float) -> Problem:
-    """Say that an app did not come in time."""
+    """Return the problem of an app that did not connect in time."""
     message = f"{package} was asked to start and did not connect within {seconds:g} s; try again"
     return problem("TIMEOUT", message, stage="timeout")
 
 
 def unavailable(found: Problem) -> Unavailable:
-    """Make an error of a problem: each who waits needs one of its own."""
+    """Build an exception from a problem: each waiter must raise its own instance."""
     return Unavailable(found.code, found.message, stage=found.stage, retryable=found.retryable)

@@ -1,4 +1,4 @@
-"""Which of an app's subscriptions a piece of speech belongs to."""
+"""Matches transcriptions to the stream subscriptions of an app."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ _ANY = "auto"
 
 
 def matching(streams: Iterable[str], language: str | None) -> str | None:
-    """Return the subscription that fits what was said in a language best; None where none does.
+    """Return the subscription that best matches a transcription's language; None if none does.
 
-    `transcription` takes any language, `transcription:en-US` that one, and other English too: apps
-    subscribe to their author's variant, and users speak their own.
+    `transcription` matches any language; `transcription:en-US` matches exactly that tag first, then
+    other variants of English: apps subscribe to their author's variant, and users speak their own.
     """
     fits = [(_fit(stream, language), stream) for stream in streams]
     best = max(fits, key=lambda each: each[0], default=(0, ""))

@@ -1,4 +1,4 @@
-"""Where things happen that nobody waits for."""
+"""Background tasks of app sessions."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,18 +9,18 @@ log = logging.getLogger(__name__)
 
 
 class TaskRunner:
-    """Open while somebody runs it; what is begun at another time does not happen."""
+    """Starts tasks while a task group is set; at any other time they are dropped."""
 
     def __init__(self) -> None:
         self.tasks: TaskGroup | None = None
 
     @property
     def open(self) -> bool:
-        """Whether anything that is begun now will happen."""
+        """Whether tasks are accepted now."""
         return self.tasks is not None
 
     def begin(self, do: Callable[[], Awaitable[object]]) -> None:
-        """Have something done."""
+        """Start a background task."""
         if self.tasks is not None:
             self.tasks.start_soon(_guarded, do)
 
@@ -28,5 +28,5 @@ class TaskRunner:
 async def _guarded(do: Callable[[], Awaitable[object]]) -> None:
     try:
         await do()
-    except Exception:  # boundary: what goes wrong with one app must not end the others
+    except Exception:  # boundary: an error of one app must not end the tasks of the others
         log.exception("something went wrong with an app")

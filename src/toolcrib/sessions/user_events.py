@@ -1,4 +1,4 @@
-"""What goes out to a user's device: told to everyone who listens, waiting for nobody."""
+"""Event stream to a user's devices: fan-out to all listeners, without waiting for any of them."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -15,23 +15,23 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 Kind = Literal["display", "speak", "tool", "app"]
 
 MOST_LISTENERS = 16
-"""How many may listen to one user at once."""
+"""Concurrent listeners per user."""
 MOST_WAITING = 512
-"""How many events may wait for one listener."""
+"""Queued events per listener."""
 MOST_BYTES = 8 << 20
-"""How large they may be together: pictures are."""
+"""Bytes of queued events per listener; images are large."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserEvent:
-    """Something an app shows or says, how far a tool call is, or how an app is doing."""
+    """An event for a user's devices: display, speech, progress of a tool call, or state of an app."""
 
     kind: Kind
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class EventListener:
-    """The events of one user from now on. One that is too slow loses the oldest, and is told how many."""
+    """Queue of one listener. A slow listener loses the oldest events and receives their number."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[UserEvent, int]] = deque()
@@ -39,7 +39,7 @@ class EventListener:
         self._stir = anyio.Event()
 
     def hear(self, event: UserEvent, size: int) -> None:
-        """Take an event of so many bytes in."""
+        """Enqueue an event of this size in bytes."""
         self._waiting.append((event, size))
         self._bytes += size
         while len(self._waiting) > MOST_WAITING or self._bytes > MOST_BYTES:
@@ -56,7 +56,7 @@ class EventListener:
         return self
 
     async def __anext__(self) -> UserEvent:
-        """Return the next event, which may be a while."""
+        """Return the next event, waiting for one if the queue is empty."""
         while not self._waiting:
             self._stir = anyio.Event()
             await self._stir.wait()
@@ -67,17 +67,17 @@ class EventListener:
 
 
 class EventHub:
-    """Who listens to whom. A user to whom nobody listens costs nothing."""
+    """Listeners by user. A user without listeners costs nothing."""
 
     def __init__(self, share: float = DEFAULT_SHARE) -> None:
         self._share = share
         self._listeners: dict[str, list[EventListener]] = {}
         self._slots: dict[str, Slots] = {}
-        """By user: the limit of listeners is one user's, and divided among the keys that listen."""
+        """Listener slots of each user, shared among the keys that listen."""
 
     @asynccontextmanager
     async def listen(self, user: str, principal: str) -> AsyncGenerator[EventListener]:
-        """Give what a user's device is to show and say, for as long as this is open."""
+        """Subscribe to the events for a user's devices while the context is open."""
         slots = self._slots.setdefault(user, Slots(MOST_LISTENERS, self._share))
         if not slots.take(principal):
             message = f"{slots.used} devices listen already; {slots.per_principal} of one key may"
@@ -93,7 +93,7 @@ class EventHub:
                 del self._listeners[user], self._slots[user]
 
     def tell(self, user: str, event: UserEvent) -> None:
-        """Pass an event on to all who listen."""
+        """Publish an event to all listeners of a user."""
         listeners = self._listeners.get(user)
         if not listeners:
             return
@@ -102,7 +102,7 @@ class EventHub:
             listener.hear(event, size)
 
     def hears(self, user: str) -> bool:
-        """Whether anyone listens."""
+        """Whether a user has listeners."""
         return user in self._listeners
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The one owner of apps that run: starts, stops and watches them, and carries what they say and are told."""
+"""App sessions of all users: starts, stops and monitors apps, and exchanges messages with them."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -27,11 +27,11 @@ from toolcrib.sessions.user_events import EventHub, EventListener, UserEvent
 from toolcrib.sessions.webhook import PostsJson, Webhooks, known
 
 _ROUNDS = 20
-"""How often in the idle time it is looked who has been idle for so long."""
+"""The minimum interval between idle checks is the idle timeout divided by this."""
 
 
 class UserSessions:
-    """Users' apps. `find` knows every app, `user` reads all there is of a user, `post` reaches webhooks."""
+    """App sessions of all users. `find` looks up apps, `user` reads a user, `post` calls webhooks."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class UserSessions:
 
     @property
     def address(self) -> str | None:
-        """Where apps reach the gateway, by HTTP; None where nothing listens."""
+        """Base URL at which apps reach the gateway; None while nothing listens."""
         return self._webhooks.address
 
     @address.setter
@@ -62,7 +62,7 @@ class UserSessions:
         self._webhooks.address = address
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Do what happens in the background, until this is cancelled; then every app is let go."""
+        """Run background tasks and idle checks until cancelled; then close every app session."""
         async with anyio.create_task_group() as tasks:
             self._background.tasks = tasks
             task_status.started()
@@ -74,10 +74,10 @@ class UserSessions:
                     for life in self._lives:
                         await self._close(life, "the gateway stops", code=1001)
 
-    # --- whether they run ---
+    # --- lifecycle ---
 
     async def ready(self, call: Call) -> bool:
-        """Have the app of a call run for its user; True where this call is why it was started."""
+        """Ensure that the app of a call runs for its user; return True if this call started it."""
         user, package = call.caller.user, call.tool.source
         if user is None:
             raise Refused("NO_SESSION", f"{package} is an app: it is called on behalf of a user")
@@ -88,7 +88,7 @@ class UserSessions:
         return await self._have(user, package, call.caller.device, activated=True)
 
     async def start(self, user: str, package: str) -> None:
-        """Start an app because its user wants it; a standard one takes the foreground from another."""
+        """Start an app for its user; a standard app takes the foreground, and the previous one stops."""
         record = await self._user(user)
         if record is None or not any(each.package == package for each in record.installs):
             raise Refused("NOT_FOUND", f"{package} is not installed for this user")
@@ -100,37 +100,37 @@ class UserSessions:
             await self._to_front(life)
 
     async def stop(self, user: str, package: str, reason: str = "user_disabled") -> bool:
-        """Stop an app; False where it does not run."""
+        """Stop an app; return False if it does not run."""
         life = self._lives.get(user, package)
         return life is not None and await self._stop(life, reason)
 
     async def end(self, user: str) -> None:
-        """Stop all apps of a user, who has left."""
+        """Stop all apps of a user after the session has ended."""
         for life in self._lives.of(user):
             await self._stop(life, "system_stop")
 
     async def forget(self, package: str) -> None:
-        """End all connections of an app that is no more, or has another key."""
+        """Close all sessions of an app that was removed or has another key."""
         for life in self._lives:
             if life.package == package:
                 await self._stop(life, "system_stop")
         self._lives.forget(package)
 
     def states(self, user: str) -> Mapping[str, AppState]:
-        """Say how a user's apps are doing; one that is not there is stopped."""
+        """Return the states of a user's apps; an app without an entry is stopped."""
         return self._lives.states(user)
 
     def running(self) -> int:
-        """How many apps run, over all users."""
+        """Return the number of running apps, over all users."""
         return sum(life.state == "running" for life in self._lives)
 
     def users(self) -> int:
-        """How many users have an app that is not stopped."""
+        """Return how many users have an app that is not stopped."""
         return self._lives.users()
 
     @property
     def ignored(self) -> int:
-        """How many messages of apps nobody had a use for."""
+        """Return the number of app messages that were ignored."""
         return self._frames.ignored
 
     async def _have(self, user: str, package: str, device: Device | None, *, activated: bool) -> bool:
@@ -202,10 +202,10 @@ class UserSessions:
                     soonest = min(soonest, left)
             await anyio.sleep(max(soonest, idle / _ROUNDS))
 
-    # --- what they are told ---
+    # --- notifications to apps ---
 
     def begin(self, session: SessionRecord, device: Device | None) -> None:
-        """Take note of a user's new or changed session: apps are told, and stop where they no longer fit."""
+        """Handle a new or changed user session: notify its apps; stop those the device does not support."""
         capabilities = None if device is None else device.capabilities
         for life in self._lives.of(session.user):
             life.changes += 1
@@ -218,7 +218,7 @@ class UserSessions:
                 self._background.begin(partial(self._send, life, said))
 
     def configure(self, user: str, package: str, settings: JsonObject) -> None:
-        """Tell an app that runs what its user has set."""
+        """Notify an app session of changed settings."""
         life = self._lives.get(user, package)
         if life is not None:
             life.changes += 1
@@ -226,7 +226,7 @@ class UserSessions:
             self._background.begin(partial(self._send, life, said))
 
     async def transcribe(self, user: str, text: str, *, final: bool, language: str | None) -> int:
-        """Pass on what a user has said to the apps that want it; how many those were."""
+        """Send a transcription to the subscribed apps; return how many received it."""
         now, told = self._clock(), 0
         data = messages.transcription(text, final=final, language=language or "auto", now=now)
         for life in self._lives.of(user):
@@ -241,12 +241,12 @@ class UserSessions:
         if life.socket is not None:
             await life.socket.send(messages.encode(message))
 
-    # --- what they say ---
+    # --- messages from apps ---
 
     async def accept(self, socket: AppSocket, rejected: HandshakeRejected | None = None) -> None:
-        """Serve a connection to its end; an app that is cut off has some time to come back.
+        """Serve a connection until it ends; an app that lost it has the grace period to reconnect.
 
-        `rejected` is told the package of an app that shows a wrong key, before the app is.
+        `rejected` is called with the package of an app that sent a wrong key, before the app is notified.
         """
         try:
             life = await self._door.enter(socket, rejected)
@@ -265,7 +265,7 @@ class UserSessions:
 
     @contextmanager
     def following(self, call: Call) -> Generator[None]:
-        """Pass on to a call's caller what its app says of it, while this is open."""
+        """Route an app's progress to the caller of this call, while this is open."""
         with self._calls.following(call):
             try:
                 yield
@@ -275,21 +275,21 @@ class UserSessions:
                     life.touch()
 
     def active(self, since: float) -> set[str]:
-        """Users to whom somebody listens, or whose apps were of use since a moment of the event loop."""
+        """Return users with listeners, or with apps active since this time of the event loop's clock."""
         lives = (life for life in self._lives if life.last >= since or self._busy(life))
         return {life.user for life in lives} | set(self._hub)
 
     def _busy(self, life: AppStateMachine) -> bool:
         return self._calls.busy(life.user, life.package)
 
-    # --- who listens ---
+    # --- device events ---
 
     def listen(self, user: str, principal: str) -> AbstractAsyncContextManager[EventListener]:
-        """Give what a user's device is to show and say, for as long as this is open."""
+        """Subscribe to the events for a user's devices while the context is open."""
         return self._hub.listen(user, principal)
 
     def tell(self, user: str, event: UserEvent) -> None:
-        """Pass an event on to a user's device."""
+        """Publish an event to a user's devices."""
         self._hub.tell(user, event)
 
     def hears(self, user: str) -> bool:

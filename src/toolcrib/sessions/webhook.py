@@ -1,4 +1,4 @@
-"""What is posted to an app's webhook: come, and go."""
+"""Webhooks of apps: session requests and stop requests."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol, cast
@@ -15,16 +15,16 @@ from toolcrib.model import AddressGiver, JsonObject
 from toolcrib.schemas.json_parsing import InvalidJson, parse
 
 STOP_SECONDS = 3.0
-"""How long an app may take to be told that it is to stop."""
+"""Timeout of a stop request, in seconds."""
 _MOST_BYTES = 64 << 10
 _TAKEN = PostResponse(200, "", b"")
 _LONGEST_WORDS = 300
 _REASONS = ("user_disabled", "system_stop", "error")
-"""Why apps are stopped, in words they know."""
+"""The stop reasons of the app protocol."""
 
 
 class PostsJson(Protocol):
-    """The way out: `egress.posting.Post`."""
+    """Outbound HTTP: `egress.json_post.JsonPoster`."""
 
     async def send(
         self,
@@ -35,22 +35,22 @@ class PostsJson(Protocol):
         most_bytes: int,
         giver: AddressGiver | None = "other",
     ) -> PostResponse:
-        """Post a body of JSON to a URL, judged by who gave it, and return the answer."""
+        """POST a JSON body under the address rules for the giver of the URL; return the response."""
         ...
 
 
 class Webhooks:
-    """Posts, signed with what only we and the app can know of its key."""
+    """Posts signed requests to the webhooks of apps."""
 
     def __init__(self, post: PostsJson, clock: Callable[[], float]) -> None:
         self._post, self._clock = post, clock
         self.address: str | None = None
-        """Where apps reach us, by HTTP."""
+        """Base URL at which apps reach the gateway."""
         self._leaving: dict[str, anyio.Event] = {}
-        """Sessions that are being told to stop: what comes next for them must not overtake that."""
+        """Sessions with a stop request in flight: a later session request must not overtake it."""
 
     async def come(self, app: AppRecord, user: str) -> PostResponse:
-        """Ask an app to open a session with a user; return what it answers."""
+        """Send a session request; return the app's response."""
         session = messages.session_id(user, app.package)
         if (leaving := self._leaving.get(session)) is not None:
             await leaving.wait()
@@ -59,7 +59,7 @@ class Webhooks:
         return await self._send(app, user, said)
 
     async def go(self, app: AppRecord, user: str, reason: str) -> None:
-        """Tell an app that its session is over. It is, so whatever goes wrong here changes nothing."""
+        """Send a stop request, best effort: the session is already over, so transport errors are ignored."""
         session = messages.session_id(user, app.package)
         leaving = self._leaving[session] = anyio.Event()
         try:
@@ -83,11 +83,11 @@ class Webhooks:
             url = f"{(app.public_url or '').rstrip('/')}/webhook"
             return await self._post.send(url, body, headers, most_bytes=_MOST_BYTES, giver=app.url_giver)
         except PostResponseTooLarge:
-            return _TAKEN  # errors are cut, never too large; and what an app says otherwise nobody reads
+            return _TAKEN  # error bodies are truncated, never too large; other bodies are not used
 
 
 def why(reply: PostResponse) -> str:
-    """Return an app's own words for not coming, to be put after ours; nothing where it has none."""
+    """Return the error text of an app's response, formatted as a suffix; empty if there is none."""
     try:
         said = parse(reply.body)
     except InvalidJson:
@@ -97,7 +97,7 @@ def why(reply: PostResponse) -> str:
 
 
 def known(reason: str) -> str:
-    """Return a reason in a word that apps know."""
+    """Return a stop reason that apps know."""
     return reason if reason in _REASONS else "system_stop"
 
 
