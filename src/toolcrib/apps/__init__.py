@@ -1,1 +1,1 @@
-"""Mini-apps, as far as no wire is needed: their definitions, their protocol, the devices they run on."""
+"""Mini-app protocol without I/O: tool definitions, messages, signatures, and device capabilities."""

@@ -1,4 +1,4 @@
-"""What a developer sends in, judged whole: tools and apps, every fault named by where it is."""
+"""Validation of app and tool definitions: collects every fault, each with its path."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -35,8 +35,11 @@ __all__ = [
     "warnings",
 ]
 
+# Tools per app.
 MOST_TOOLS = 500
+# Bytes of JSON of one definition.
 MOST_BYTES = 64 * 1024
+# Nesting levels of one definition.
 DEPTH = 32
 CATEGORIES = ("productivity", "media", "communication", "utility", "other")
 
@@ -45,18 +48,18 @@ _EXTENSIONS = (FIELD, "category")
 
 
 def tool_faults(tools: Json) -> tuple[DefinitionFault, ...]:
-    """Name every fault in an app's list of tools; with a single one, none of them is taken."""
+    """Return every fault in an app's list of tools; a single fault rejects the whole list."""
     return first(_list_faults(tools))
 
 
 def stored(definition: JsonObject) -> AppTool:
-    """Make what is stored of a definition without faults; one that was migrated may bring its original."""
+    """Build the stored form of a valid definition; a migrated one may include its original."""
     plain = {name: value for name, value in definition.items() if name != ORIGINAL}
     return AppTool(definition=plain, original=original_of(definition))
 
 
 def tool_of(app: AppRecord, tool: AppTool) -> Tool:
-    """Make the tool that agents see of a stored one; it counts as one that changes something."""
+    """Build the Tool that agents see from a stored one; without declared effects, it counts as a mutation."""
     said = migrated(tool.definition) if is_old(tool.definition) else tool.definition
     return Tool(
         name=f"{app.package}:{said['name']}",
@@ -86,7 +89,7 @@ def _list_faults(tools: Json) -> Iterator[DefinitionFault]:
 
 
 def faults_of(given: Json, path: str) -> Iterator[DefinitionFault]:
-    """Name the faults of one definition, of the new shape or the old one."""
+    """Yield the faults of one definition, in the current or the old format."""
     if not isinstance(given, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
@@ -98,7 +101,7 @@ def faults_of(given: Json, path: str) -> Iterator[DefinitionFault]:
 
 
 def twins(tools: Sequence[Json]) -> Iterator[DefinitionFault]:
-    """Name the tools that are called what an earlier one is called; case, and - for _, do not tell apart."""
+    """Yield tools with the name of an earlier one; names are compared without case, and `-` equals `_`."""
     seen: dict[str, int] = {}
     for place, each in enumerate(tools):
         name = _name(each)
@@ -114,7 +117,7 @@ def _name(given: Json) -> object:
 
 
 def _size_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
-    """Bound a definition, and apart from it the original it may bring, which is as large again."""
+    """Bound the size and depth of a definition, and separately those of the original it may include."""
     for part in ({name: value for name, value in tool.items() if name != ORIGINAL}, tool.get(ORIGINAL)):
         if excess := too_deep(part, DEPTH):
             yield DefinitionFault(path, f"{excess}; split the tool")

@@ -1,4 +1,4 @@
-"""What is wrong with something a developer sent in: where, and what would be right."""
+"""Faults in submitted definitions: where each is, and what would be valid; shared validators."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from toolcrib.names import INVISIBLE, hidden
 from toolcrib.schemas.explain import excerpt, spell
 
 MOST_FAULTS = 100
-"""How many are told at once."""
+"""Faults reported at once."""
 NOT_PRINTED = r"\p{C}\p{Z}\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
-"""What `str.isprintable` rejects, and the space, as the inside of a class of ECMA-262.
+"""Characters that `str.isprintable` rejects, and the space: the inside of an ECMA-262 character class.
 
-The code points are among the properties already; they are for validators that know of these ASCII alone.
+The code points repeat what the properties cover, for validators that know those for ASCII only.
 """
 _VISIBLE = f"[^{NOT_PRINTED}{INVISIBLE}]"
 VISIBLE_LINE = f" *{_VISIBLE}( |{_VISIBLE})*"
-"""What `word_faults` accepts, as a regular expression of ECMA-262."""
+"""The strings that `word_faults` accepts, as an ECMA-262 regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionFault:
-    """One fault. `path` is where, such as `tools[0].inputSchema.properties.when.type`."""
+    """One fault. `path` is its location, such as `tools[0].inputSchema.properties.when.type`."""
 
     path: str
     message: str
@@ -32,22 +32,22 @@ class DefinitionFault:
         return f"{self.path}: {self.message}"
 
     def as_json(self) -> dict[str, Any]:
-        """Spell it for a program."""
+        """Serialize the fault."""
         return {"path": self.path, "message": self.message}
 
 
 def at(path: str, *steps: str | int) -> str:
-    """A place below another one."""
+    """Append steps to a path."""
     return spell(path, steps)
 
 
 def first(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...]:
-    """The faults, and no more of them than anyone reads."""
+    """Return the first faults, at most MOST_FAULTS."""
     return tuple(islice(found, MOST_FAULTS))
 
 
 def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterator[DefinitionFault]:
-    """Name what should not be there."""
+    """Yield a fault for each unknown field."""
     names = tuple(known)
     for name in given:
         if name not in names:
@@ -57,7 +57,7 @@ def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterat
 def text_faults(
     value: object, path: str, *, most: int, unit: str = "characters"
 ) -> Iterator[DefinitionFault]:
-    """Ask for a text of which something can be seen."""
+    """Require a string that is not blank, with at most `most` characters or bytes."""
     if not isinstance(value, str):
         yield DefinitionFault(
             path, "is required, and must be a string" if value is None else "must be a string"
@@ -69,7 +69,7 @@ def text_faults(
 
 
 def word_faults(value: object, path: str, *, most: int) -> Iterator[DefinitionFault]:
-    """Ask for a text on one line, without anything in it that cannot be seen."""
+    """Require a single-line string without invisible characters."""
     found = tuple(text_faults(value, path, most=most))
     yield from found
     if not found and isinstance(value, str) and (character := hidden(value)):
@@ -77,7 +77,7 @@ def word_faults(value: object, path: str, *, most: int) -> Iterator[DefinitionFa
 
 
 def choice_faults(value: object, path: str, choices: Iterable[str]) -> Iterator[DefinitionFault]:
-    """Ask for one of a few words."""
+    """Require one of the given strings."""
     known = tuple(choices)
     if value not in known:
         came = "it is missing" if value is None else f"not {excerpt(value)}"

@@ -1,8 +1,8 @@
-"""What is raised where a message between the gateway and an app cannot be understood."""
+"""Error for messages between the gateway and an app that cannot be parsed."""
 
 
 class InvalidMessage(ValueError):
-    """A message that is not one; `path` says where the fault is."""
+    """A malformed message; `path` locates the fault."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}")

@@ -1,4 +1,4 @@
-"""Tools in the text of a JSON file, migrated where they stand and put back to the last byte."""
+"""Migrates tool definitions inside the text of a JSON file; `undo` restores them byte for byte."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _MARK = "\ufeff"
 
 
 class UnmigratableFile(ValueError):
-    """A file that is left as it is; `faults` say why."""
+    """A file that is left unchanged; `faults` state why."""
 
     def __init__(self, *faults: DefinitionFault) -> None:
         super().__init__("\n".join(map(str, faults)))
@@ -26,7 +26,7 @@ class UnmigratableFile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ToolMigration:
-    """One tool that becomes another one."""
+    """One migrated tool: its definition before and after."""
 
     path: str
     before: JsonObject
@@ -35,7 +35,7 @@ class ToolMigration:
 
 @dataclass(frozen=True, slots=True)
 class MigratedText:
-    """A file's text, and what is different in it."""
+    """The new text of a file, and its changes."""
 
     text: str
     changes: tuple[ToolMigration, ...]
@@ -43,7 +43,7 @@ class MigratedText:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One tool, and where in the text it stands."""
+    """One tool and its position in the text."""
 
     place: int
     start: int
@@ -56,7 +56,7 @@ class _Part:
 
 
 def migrate(text: str) -> MigratedText:
-    """Put every tool of the old shape into the new one, its own text beside it; the rest stays as it is."""
+    """Convert every old tool to the new format, with its original text; the rest of the file is unchanged."""
     parts = list(_tools(text))
     old = [part for part in parts if is_old(part.value)]
     faults = [fault for part in old for fault in faults_of(part.value, part.path)]
@@ -70,7 +70,7 @@ def migrate(text: str) -> MigratedText:
 
 
 def undo(text: str) -> MigratedText:
-    """Put every migrated tool back to what it was."""
+    """Restore every migrated tool from its original text."""
     parts = [part for part in _tools(text) if _is_migrated(part.value)]
     lost = [part for part in parts if not isinstance(part.value[ORIGINAL], str) or _was(part) is None]
     if lost:
@@ -102,7 +102,7 @@ def _replaced(text: str, parts: list[_Part], write: Callable[[_Part], str]) -> s
 
 
 def _written(text: str, part: _Part, new: JsonObject) -> str:
-    """Write a tool as the file is written: on one line or on several, in ASCII alone or not."""
+    """Serialize a tool in the style of the file: one line or several, ASCII only or not."""
     was = text[part.start : part.end]
     ascii_only = text.isascii()
     if "\n" not in was:
@@ -113,7 +113,7 @@ def _written(text: str, part: _Part, new: JsonObject) -> str:
     return spelled.replace("\n", ("\r\n" if "\r\n" in was else "\n") + inset)
 
 
-# --- where the tools stand
+# --- scanner: positions of the tools
 
 
 def _tools(text: str) -> Iterator[_Part]:
@@ -132,7 +132,7 @@ def _tools(text: str) -> Iterator[_Part]:
 
 
 def _member(text: str, at: int) -> int:
-    """Find where the array of tools starts in an object."""
+    """Return the position of the `tools` array in an object."""
     found: list[int] = []
     at = _skip(text, at + 1)
     while text[at] != "}":
@@ -157,7 +157,7 @@ def _items(text: str, at: int) -> Iterator[tuple[int, int, Json]]:
 
 
 def _next(text: str, end: int) -> int:
-    """Go on behind a value: to the next one, or to the bracket that closes them."""
+    """Skip the separator after a value; return the position of the next value or of the closing bracket."""
     at = _skip(text, end)
     return _skip(text, at + 1) if text[at] == "," else at
 

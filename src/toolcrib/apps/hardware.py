@@ -1,4 +1,4 @@
-"""Whether an app can run on a device: what the device has, what the app needs, what is missing."""
+"""Hardware compatibility: compares the requirements of an app with the capabilities of a device."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,11 @@ from toolcrib.model import HARDWARE, Device, JsonObject, Requirement
 from toolcrib.names import hidden
 from toolcrib.schemas import too_deep
 
+# Characters of a model name.
 LONGEST_MODEL = 200
+# Bytes of JSON of a device description.
 MOST_BYTES = 64 * 1024
+# Nesting levels of a device description.
 DEPTH = 32
 
 _NOUNS = {
@@ -30,7 +33,7 @@ _NO_DEVICE = "No device is connected, so it cannot be said whether it has the ha
 
 
 class InvalidDevice(ValueError):
-    """Something that describes no device; `path` says where."""
+    """An invalid device description; `path` locates the fault."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}")
@@ -40,21 +43,21 @@ class InvalidDevice(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compatibility:
-    """What a device lacks for an app."""
+    """The result of a compatibility check: the missing hardware."""
 
     missing_required: tuple[Requirement, ...] = ()
     missing_optional: tuple[Requirement, ...] = ()
     warnings: tuple[str, ...] = ()
     message: str = ""
-    """Why the app cannot run, for the user; empty where it can."""
+    """Why the app cannot run, for the user; empty if it can."""
 
     @property
     def is_compatible(self) -> bool:
-        """Whether the app can run: nothing it requires is missing."""
+        """Whether the app can run: no required hardware is missing."""
         return not self.missing_required
 
     def as_json(self) -> dict[str, Any]:
-        """Spell it as apps' developers know it."""
+        """Serialize in the format of the app protocol."""
         return {
             "isCompatible": self.is_compatible,
             "missingRequired": [each.as_json() for each in self.missing_required],
@@ -67,9 +70,9 @@ class Compatibility:
 def check_compatibility(
     requirements: Sequence[Requirement], device: Device | None, *, phone_microphone: bool = True
 ) -> Compatibility:
-    """Compare what an app needs with what a device has; what cannot be compared is no reason against it.
+    """Compare requirements with a device; without a device the result is compatible, with a warning.
 
-    With `phone_microphone` every device hears: the phone it is connected to lends its own.
+    With `phone_microphone` every device has a microphone: that of the connected phone.
     """
     if not requirements:
         return Compatibility()
@@ -85,17 +88,17 @@ def check_compatibility(
 
 
 def has(device: Device, kind: str, *, phone_microphone: bool = True) -> bool:
-    """Whether a device has a kind of hardware; what we do not know, none has."""
+    """Whether a device has a kind of hardware; no device has an unknown kind."""
     return kind in device.has or (phone_microphone and kind == "MICROPHONE")
 
 
 def lacks(missing: Iterable[Requirement], device: Device) -> str:
-    """Say what is missing, as the rest of a sentence: `needs a camera, which Mentra Mach1 does not have`."""
+    """Return the missing hardware as a clause: `needs a camera, which Mentra Mach1 does not have`."""
     return f"needs {_listed(missing)}, which {device.model or 'the connected device'} does not have"
 
 
 def summary(requirements: Iterable[Requirement]) -> str:
-    """Say in a sentence what an app needs and what it would use; empty where it needs nothing."""
+    """Return required and optional hardware as a sentence; empty without requirements."""
     known = tuple(requirements)
     needs = _listed(each for each in known if each.level == "REQUIRED")
     uses = _listed(each for each in known if each.level != "REQUIRED")
@@ -110,10 +113,10 @@ def _listed(requirements: Iterable[Requirement]) -> str:
 
 
 def device(given: str | JsonObject) -> Device:
-    """Understand a device: the name of a model, or its capabilities. A model we do not know has nothing."""
+    """Parse a device: a model name or its capabilities. An unknown model has no hardware."""
     if isinstance(given, str):
         return _named(given, "device")
-    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it comes from outside
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - external input
         raise InvalidDevice("device", "must be the name of a model, or an object of capabilities")
     _bounded(given)
     model = given.get("modelName", "")
@@ -163,7 +166,7 @@ def _flag(given: JsonObject, name: str) -> bool:
 
 
 def _check_detail(given: JsonObject, kind: str, having: frozenset[str]) -> None:
-    """What is described must be there; what is there need not be described."""
+    """Reject details of absent hardware; details of present hardware are optional."""
     name = kind.lower()
     detail = cast("object", given.get(name))
     if detail is None:

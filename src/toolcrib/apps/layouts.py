@@ -1,4 +1,4 @@
-"""What apps show: the layouts, how they are made, read with bounds, and laid out as lines of text."""
+"""Display layouts of apps: constructors, bounded parsing, and rendering as lines of text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -6,9 +6,11 @@ from typing import Any, cast
 from toolcrib.apps.errors import InvalidMessage
 from toolcrib.model import Json, JsonObject
 
+# Characters of one text.
 LONGEST_TEXT = 16_384
 LARGEST_PICTURE = 768 * 1024
-"""Characters of one picture, spelled as its app spells it."""
+"""Characters of one encoded image, or of all frames of an animation."""
+# Frames of an animation.
 MOST_PICTURES = 64
 
 _TEXTS: Mapping[str, tuple[str, ...]] = {
@@ -23,43 +25,43 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 
 
 def text_wall(text: str) -> dict[str, Any]:
-    """A text that fills the display."""
+    """Build a layout with one text that fills the display."""
     return {"layoutType": "text_wall", "text": text}
 
 
 def double_text_wall(top: str, bottom: str) -> dict[str, Any]:
-    """Two texts, one above the other."""
+    """Build a layout with two texts, one above the other."""
     return {"layoutType": "double_text_wall", "topText": top, "bottomText": bottom}
 
 
 def reference_card(title: str, text: str) -> dict[str, Any]:
-    """A text under its title."""
+    """Build a layout with a text under its title."""
     return {"layoutType": "reference_card", "title": title, "text": text}
 
 
 def dashboard_card(left: str, right: str) -> dict[str, Any]:
-    """Two short texts side by side."""
+    """Build a layout with two short texts side by side."""
     return {"layoutType": "dashboard_card", "leftText": left, "rightText": right}
 
 
 def bitmap_view(data: str) -> dict[str, Any]:
-    """A picture."""
+    """Build a layout with an image."""
     return {"layoutType": "bitmap_view", "data": data}
 
 
 def bitmap_animation(frames: Sequence[str], *, interval_ms: float, repeat: bool) -> dict[str, Any]:
-    """Pictures one after the other."""
+    """Build a layout with a sequence of images."""
     shown = {"frames": list(frames), "interval": interval_ms, "repeat": repeat}
     return {"layoutType": "bitmap_animation", **shown}
 
 
 def clear_view() -> dict[str, Any]:
-    """Nothing."""
+    """Build an empty layout."""
     return {"layoutType": "clear_view"}
 
 
 def read_layout(given: Json) -> dict[str, Any]:
-    """Take in a layout: of a known kind, whole, and no larger than a device can be told."""
+    """Parse a layout: of a known type, with valid fields, and within the size limits."""
     if not isinstance(given, Mapping):
         raise InvalidMessage("layout", "must be an object")
     layout = cast("JsonObject", given)
@@ -75,7 +77,7 @@ def read_layout(given: Json) -> dict[str, Any]:
 
 
 def lines(layout: JsonObject) -> list[str]:
-    """What a layout looks like on a display for text alone, unwrapped."""
+    """Render a layout for a text-only display, without line wrapping."""
     kind = layout["layoutType"]
     if kind in ("bitmap_view", "bitmap_animation"):
         return ["[picture]"]

@@ -1,4 +1,4 @@
-"""The protocol between the gateway and apps: the messages' names and how each is built and written."""
+"""App protocol: message types, and how messages are built, serialized and parsed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,10 +11,10 @@ from toolcrib.model import Json, JsonObject, Progress
 from toolcrib.schemas.duplicates import duplicate_key
 from toolcrib.schemas.json_parsing import InvalidJson, parse
 
-# --- by webhook, to the app
+# --- webhook requests to the app
 SESSION_REQUEST: Final = "session_request"
 STOP_REQUEST: Final = "stop_request"
-# --- over the socket, from the app
+# --- WebSocket messages from the app
 CONNECTION_INIT: Final = "tpa_connection_init"
 SUBSCRIPTION_UPDATE: Final = "subscription_update"
 DISPLAY_EVENT: Final = "display_event"
@@ -23,7 +23,7 @@ AUDIO_STOP_REQUEST: Final = "audio_stop_request"
 OWNERSHIP_RELEASE: Final = "ownership_release"
 TOOL_PROGRESS: Final = "tool_progress"
 FOREGROUND_REQUEST: Final = "foreground_request"
-# --- over the socket, to the app
+# --- WebSocket messages to the app
 CONNECTION_ACK: Final = "tpa_connection_ack"
 CONNECTION_ERROR: Final = "tpa_connection_error"
 DATA_STREAM: Final = "data_stream"
@@ -33,28 +33,28 @@ CAPABILITIES_UPDATE: Final = "capabilities_update"
 APP_STOPPED: Final = "app_stopped"
 
 TRANSCRIPTION: Final = "transcription"
-"""The stream of what the user says; of one language with its tag: `transcription:en-US`."""
+"""The stream of transcribed speech; with a language tag for one language: `transcription:en-US`."""
 
 Message = dict[str, Any]
 
 
 def session_id(user: str, package: str) -> str:
-    """What the gateway and an app call the session the app has with a user."""
+    """Return the id of the session of an app with a user."""
     return f"{user}-{package}"
 
 
 def stamp(now: float) -> str:
-    """A moment, as messages spell it."""
+    """Format a Unix time as an RFC 3339 timestamp in UTC, with milliseconds."""
     return datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def encode(message: JsonObject) -> str:
-    """Write a message for the wire."""
+    """Serialize a message to JSON."""
     return orjson.dumps(message).decode()
 
 
 def read(frame: str | bytes) -> JsonObject:
-    """Read a message off the wire: a bounded object that says its type."""
+    """Parse a JSON message: a bounded object with a `type` and without duplicate keys."""
     data = frame.encode(errors="replace") if isinstance(frame, str) else frame
     try:
         value = parse(data)
@@ -79,17 +79,17 @@ def _to(kind: str, session: str, now: float, **more: Any) -> Message:
     return {"type": kind, "sessionId": session, **more, "timestamp": stamp(now)}
 
 
-# --- the gateway's
+# --- messages of the gateway
 
 
 def session_request(session: str, user: str, *, websocket: str, now: float) -> Message:
-    """Ask an app to open a session with a user; its address has had two names, and apps know one or both."""
+    """Request an app to open a session; the URL is sent under its old and its new name."""
     names = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
     return _to(SESSION_REQUEST, session, now, userId=user, **dict.fromkeys(names, websocket))
 
 
 def stop_request(session: str, user: str, *, reason: str, now: float) -> Message:
-    """Ask an app to end its session with a user: `user_disabled`, `system_stop` or `error`."""
+    """Request an app to end its session; the reason is `user_disabled`, `system_stop` or `error`."""
     return _to(STOP_REQUEST, session, now, userId=user, reason=reason)
 
 
@@ -101,23 +101,23 @@ def connection_ack(
     now: float,
     language: str | None = None,
 ) -> Message:
-    """Let an app in; the device's own settings have had two names, and apps miss the one they know."""
+    """Accept an app; the device settings are sent empty under both of their names, as apps expect one."""
     said: Message = {"settings": settings_list(settings), "mentraosSettings": {}, "augmentosSettings": {}}
     return _to(CONNECTION_ACK, session, now, **said, capabilities=capabilities, **_spoken(language))
 
 
 def connection_error(code: str, message: str, *, now: float) -> Message:
-    """Tell an app why it is not let in: `INVALID_API_KEY`, `APP_NOT_STARTED` or `INTERNAL_ERROR`."""
+    """Reject an app: `INVALID_API_KEY`, `APP_NOT_STARTED` or `INTERNAL_ERROR`."""
     return {"type": CONNECTION_ERROR, "code": code, "message": message, "timestamp": stamp(now)}
 
 
 def data_stream(session: str, stream: str, data: JsonObject, *, now: float) -> Message:
-    """Pass on a piece of what an app has subscribed to."""
+    """Build an event of a subscribed stream."""
     return _to(DATA_STREAM, session, now, streamType=stream, data=data)
 
 
 def transcription(text: str, *, final: bool, language: str, now: float) -> Message:
-    """What a user has said, as the data of a stream."""
+    """Build the payload of a transcription event."""
     moment = now * 1000
     times = {"startTime": moment, "endTime": moment}
     return {
@@ -138,21 +138,21 @@ def audio_play_response(
     error: str | None = None,
     duration: float | None = None,
 ) -> Message:
-    """Tell an app what became of what it wanted played."""
+    """Build the response to an audio play request."""
     more = {"error": error, "duration": duration}
     known = {name: value for name, value in more.items() if value is not None}
     return _to(AUDIO_PLAY_RESPONSE, session, now, requestId=request, success=success, **known)
 
 
 def settings_update(session: str, package: str, settings: JsonObject, *, now: float) -> Message:
-    """Tell an app what its user has set."""
+    """Notify an app of changed settings."""
     return _to(SETTINGS_UPDATE, session, now, packageName=package, settings=settings_list(settings))
 
 
 def capabilities_update(
     session: str, capabilities: JsonObject | None, *, now: float, language: str | None = None
 ) -> Message:
-    """Tell an app that its user wears another device, or none, or speaks another language."""
+    """Notify an app of a changed device or language."""
     known: Message = {"capabilities": capabilities, "modelName": (capabilities or {}).get("modelName")}
     return _to(CAPABILITIES_UPDATE, session, now, **known, **_spoken(language))
 
@@ -162,33 +162,33 @@ def _spoken(language: str | None) -> Message:
 
 
 def app_stopped(session: str, *, reason: str, now: float) -> Message:
-    """Tell an app that its session is over, and why."""
+    """Notify an app that its session is over, with the reason."""
     return _to(APP_STOPPED, session, now, reason=reason)
 
 
 def settings_list(settings: JsonObject) -> list[Message]:
-    """Spell settings as apps read them."""
+    """Convert settings to the list of key and value objects that apps expect."""
     return [{"key": key, "value": value} for key, value in settings.items()]
 
 
 def settings_of(given: Json) -> Message:
-    """Read settings as apps are told them; what is none is left out."""
+    """Parse the settings list of a message; invalid entries are skipped."""
     if not isinstance(given, list):
         return {}
     each = [cast("Mapping[str, Any]", one) for one in cast("list[Json]", given) if isinstance(one, Mapping)]
     return {one["key"]: one.get("value") for one in each if isinstance(one.get("key"), str)}
 
 
-# --- the app's
+# --- messages of the app
 
 
 def connection_init(session: str, package: str, *, key: str, now: float) -> Message:
-    """Say who is there."""
+    """Build the first message of a connection, which authenticates the app."""
     return _from(CONNECTION_INIT, session, package, apiKey=key, timestamp=stamp(now))
 
 
 def subscription_update(session: str, package: str, streams: Sequence[str]) -> Message:
-    """Say which streams are wanted, all of them."""
+    """Build a subscription update: the full list of streams, replacing the previous one."""
     return _from(SUBSCRIPTION_UPDATE, session, package, subscriptions=list(streams))
 
 
@@ -201,7 +201,7 @@ def display_event(
     view: str = "main",
     duration_ms: float | None = None,
 ) -> Message:
-    """Show something, for good or for a while."""
+    """Build a display request, permanent or for a duration."""
     more = {} if duration_ms is None else {"durationMs": duration_ms}
     return _from(DISPLAY_EVENT, session, package, view=view, layout=layout, **more, timestamp=stamp(now))
 
@@ -216,28 +216,28 @@ def audio_play_request(
     volume: float = 1.0,
     stop_other: bool = True,
 ) -> Message:
-    """Play what is at an address."""
+    """Build a request to play the audio at a URL."""
     how = {"volume": volume, "stopOtherAudio": stop_other, "timestamp": stamp(now)}
     return _from(AUDIO_PLAY_REQUEST, session, package, requestId=request, audioUrl=url, **how)
 
 
 def audio_stop_request(session: str, package: str, *, now: float) -> Message:
-    """Play nothing more."""
+    """Build a request to stop all audio."""
     return _from(AUDIO_STOP_REQUEST, session, package, timestamp=stamp(now))
 
 
 def ownership_release(session: str, package: str, *, reason: str, now: float) -> Message:
-    """Give the session up: `switching_clouds`, `clean_shutdown` or `user_logout`."""
+    """Build a release of the session: `switching_clouds`, `clean_shutdown` or `user_logout`."""
     return _from(OWNERSHIP_RELEASE, session, package, reason=reason, timestamp=stamp(now))
 
 
 def foreground_request(session: str, package: str, *, now: float) -> Message:
-    """Ask to be the one app in the foreground; the one that is there stops."""
+    """Build a request for the foreground; the previous foreground app stops."""
     return _from(FOREGROUND_REQUEST, session, package, timestamp=stamp(now))
 
 
 def tool_progress(session: str, package: str, *, call: str, progress: Progress) -> Message:
-    """Say how far a running tool call has come."""
+    """Build a progress report of a running tool call."""
     more = {"done": progress.done, "total": progress.total, "message": progress.message}
     said = {name: value for name, value in more.items() if value is not None}
     return _from(TOOL_PROGRESS, session, package, callId=call, **said)

@@ -1,4 +1,4 @@
-"""From the old shape of an app's tool to the new one: the same tool, and the original kept to go back to."""
+"""Converts tool definitions of the old format to the current one, reversibly."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -19,16 +19,17 @@ from toolcrib.apps.properties import enum_faults
 from toolcrib.model import Json, JsonObject
 
 ORIGINAL = "x-toolcrib-original"
-"""Where a migrated definition in a file keeps the text of what it was."""
+"""Field in which a migrated definition stores its original text."""
 
 _FIELDS = ("id", "description", FIELD, "parameters")
 _PARAMETER = ("type", "description", "enum", "required")
 _TYPES = ("string", "number", "boolean")
+# Bytes of a description.
 _LONGEST = 4 * 1024
 
 
 def is_old(definition: Json) -> bool:
-    """Whether a definition is of the old shape: known by an `id`, and without a name or a schema."""
+    """Whether a definition has the old format: it has an `id`, but neither a name nor a schema."""
     if not isinstance(definition, Mapping):
         return False
     fields = cast("JsonObject", definition)
@@ -36,7 +37,7 @@ def is_old(definition: Json) -> bool:
 
 
 def migrated(old: JsonObject) -> dict[str, Any]:
-    """Spell a definition without faults in the new shape; the old one is left as it is."""
+    """Return a valid definition in the current format; the old one is not modified."""
     parameters: Mapping[str, JsonObject] = old.get("parameters") or {}
     phrases = old.get(FIELD)
     return {
@@ -58,7 +59,7 @@ def _property(parameter: JsonObject) -> dict[str, Any]:
 
 
 def original_of(definition: JsonObject) -> JsonObject | None:
-    """Return what a migrated definition was before, as far as it has kept that."""
+    """Return the original of a migrated definition; None if it is missing or invalid."""
     kept = definition.get(ORIGINAL)
     try:
         original = orjson.loads(kept) if isinstance(kept, str) else kept
@@ -68,7 +69,7 @@ def original_of(definition: JsonObject) -> JsonObject | None:
 
 
 def old_faults(definition: JsonObject, path: str) -> tuple[DefinitionFault, ...]:
-    """Name every fault of a definition of the old shape."""
+    """Return every fault of a definition in the old format."""
     return first(_faults(definition, path))
 
 

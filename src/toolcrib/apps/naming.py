@@ -1,4 +1,4 @@
-"""What apps and their tools may be called: the rules of all names, each fault said where it is."""
+"""Naming rules for app packages and their tools, reported as definition faults."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,13 @@ from toolcrib.model import APPS
 from toolcrib.names import canonical
 
 RESERVED = (APPS, "crib", "local")
-"""Sources of ours; an app of that name would put its tools among theirs."""
+"""Our own source names; an app with such a name would share their namespace."""
 
 _PACKAGE = "a package is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
 
 
 def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
-    """Name what is wrong with the name a developer gives a tool."""
+    """Yield the faults of a tool's name."""
     if not isinstance(name, str):
         yield DefinitionFault(path, "is required, and must be a string")
     elif not name:
@@ -28,7 +28,7 @@ def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
 
 
 def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
-    """Name what is wrong with an app's package."""
+    """Yield the faults of an app's package name."""
     if not package or ":" in package or _unfit(package, "tool"):
         yield DefinitionFault(path, f"is no package: {_PACKAGE}")
     elif package in RESERVED:
@@ -36,7 +36,7 @@ def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
 
 
 def _unfit(source: str, local: str) -> str | None:
-    """Say why two halves make no name; None where they do."""
+    """Return why the two parts do not form a valid name; None if they do."""
     try:
         canonical(source, local)
     except Refused as refused:

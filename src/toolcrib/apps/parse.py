@@ -1,4 +1,4 @@
-"""What an app says over its socket, understood: each message as a value, bounded, or refused by path."""
+"""Parses messages from apps to typed values; invalid ones are rejected with the path of the fault."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,37 +12,40 @@ from toolcrib.apps.layouts import read_layout
 from toolcrib.model import Json, JsonObject, Progress
 
 LONGEST = 4_096
-"""Characters of any short text."""
+"""Characters of a short text."""
+# Characters of a text to speak.
 LONGEST_SPEECH = 16_384
+# Streams of one subscription.
 MOST_STREAMS = 256
+# Milliseconds: a day.
 LONGEST_SHOW_MS = 86_400_000
 SPEECH = "/api/tts"
-"""Where an app's SDK says that a text is spoken: `{gateway}/api/tts?text=...`."""
+"""Path with which an app's SDK requests speech: `{gateway}/api/tts?text=...`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitMessage:
-    """An app says who it is."""
+    """Authenticates the app."""
 
     session: str
     package: str
     key: str
 
     def __repr__(self) -> str:
-        """Keep the key out of logs."""
+        """Return a representation without the key: it must not reach logs."""
         return f"Init(session={self.session!r}, package={self.package!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribeMessage:
-    """From now on it wants these streams, and no others."""
+    """Replaces the subscribed streams."""
 
     streams: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayMessage:
-    """It shows something."""
+    """Shows a layout."""
 
     layout: JsonObject
     view: str
@@ -51,7 +54,7 @@ class DisplayMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayMessage:
-    """It wants something played; where that is speech, `text` says what."""
+    """Plays audio; `text` is the text to speak, if the URL requests speech."""
 
     request: str
     url: str
@@ -62,19 +65,19 @@ class PlayMessage:
 
 @dataclass(frozen=True, slots=True)
 class StopAudioMessage:
-    """It wants nothing more played."""
+    """Stops all audio."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMessage:
-    """It gives the session up, so that nobody calls it back."""
+    """Releases the session, so that the gateway does not restart the app."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressMessage:
-    """A call it works at has come this far."""
+    """Reports the progress of a call in flight."""
 
     call: str
     progress: Progress
@@ -82,12 +85,12 @@ class ProgressMessage:
 
 @dataclass(frozen=True, slots=True)
 class ForegroundMessage:
-    """It asks for the foreground."""
+    """Requests the foreground."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownMessage:
-    """Something we have no use for. Apps may know more than we do."""
+    """A message of an unknown type. Apps may implement a newer protocol."""
 
     type: str
 
@@ -106,14 +109,14 @@ Heard = (
 
 
 def heard(message: JsonObject) -> Heard:
-    """Understand a message that was read off an app's socket."""
+    """Parse a decoded message of an app."""
     kind: str = message["type"]
     reader = _READERS.get(kind)
     return reader(message) if reader else UnknownMessage(kind[:100])
 
 
 def speech_url(gateway: str, text: str) -> str:
-    """The address an app's SDK gives for a text that is to be spoken."""
+    """Return the URL with which an app's SDK requests speech."""
     return f"{gateway.rstrip('/')}{SPEECH}?text={quote(text)}"
 
 
@@ -153,6 +156,7 @@ def _show(message: JsonObject) -> DisplayMessage:
 
 
 def _play(message: JsonObject) -> PlayMessage:
+    # A BMP character takes up to nine characters in a percent-encoded URL.
     url = _text(message, "audioUrl", LONGEST_SPEECH * 9)
     volume = 1.0 if message.get("volume") is None else _number(message, "volume")
     return PlayMessage(

@@ -1,4 +1,4 @@
-"""What users say to mean a tool: activation phrases, in the language of whoever asks."""
+"""Activation phrases: utterances that invoke a tool, by language."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -8,13 +8,15 @@ from toolcrib.model import JsonObject
 
 FIELD = "activationPhrases"
 FALLBACK = "en"
+# Phrases per language.
 MOST = 100
+# Characters of one phrase.
 LONGEST = 200
 _LONGEST_TAG = 35
 
 
 def phrases(extensions: JsonObject, language: str) -> tuple[str, ...]:
-    """Return a tool's phrases in a language: of its exact tag, its base language, English, or the first."""
+    """Return a tool's phrases for a language: exact tag, base language, English, or the first one."""
     given: Any = extensions.get(FIELD)
     if isinstance(given, Mapping):
         given = _spoken(cast("Mapping[str, Any]", given), _tag(language))
@@ -22,7 +24,7 @@ def phrases(extensions: JsonObject, language: str) -> tuple[str, ...]:
 
 
 def every_phrase(extensions: JsonObject) -> Iterator[str]:
-    """Yield a tool's phrases in all languages: whoever searches may speak any."""
+    """Yield a tool's phrases in all languages: a search query may be in any."""
     given: Any = extensions.get(FIELD)
     lists = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else (given,)
     for said in lists:
@@ -42,7 +44,7 @@ def _tag(language: str) -> str:
 
 
 def phrase_faults(given: object, path: str) -> Iterator[DefinitionFault]:
-    """Name what is wrong with activation phrases: a list, or a list for each language."""
+    """Yield the faults of activation phrases: a list, or a list for each language."""
     if not isinstance(given, Mapping):
         yield from _list_faults(given, path)
         return

@@ -1,4 +1,4 @@
-"""The devices we know: what each can do, in the spelling apps are told it in."""
+"""Capabilities of the known device models, in the format of the app protocol."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,13 +65,13 @@ def _speaker() -> dict[str, Any]:
 
 
 _HEAD_UP: dict[str, Any] = {"hasIMU": True, "imu": None}
-"""It notices that the head is raised, and tells nothing more."""
+"""An IMU that only detects a raised head."""
 _PRESSES = ("press", "double_press", "long_press")
 _EVEN = _green(count=2, size=_size(640, 200), wide=25, lines=5, pictures=True)
 _SMALL = _green(count=1, size=_size(640, 480), wide=30, lines=7, pictures=False)
 
 EMPTY = _model("None")
-"""The device of which nothing is known: it has nothing."""
+"""An unknown device: it has no hardware."""
 
 _G2 = _model(
     "Even Realities G2",
@@ -162,7 +162,7 @@ PROFILES: Mapping[str, JsonObject] = {
         EMPTY,
     )
 }
-"""What each model can do, by its name."""
+"""Capabilities by model name."""
 
 _ALIASES = {
     "Even G1": "Even Realities G1",
@@ -185,5 +185,5 @@ _KNOWN = {_folded(name): PROFILES[name] for name in PROFILES} | {
 
 
 def profile(model: str) -> JsonObject | None:
-    """Find a model by its name or one it had before, in any case; None where we do not know it."""
+    """Return a model by its current or a former name, ignoring case; None if it is unknown."""
     return _KNOWN.get(_folded(model))

@@ -1,4 +1,4 @@
-"""The schema of an app's tool: an object whose properties have a known type and say what they are for."""
+"""Input schemas of app tools: an object with typed and described properties."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
@@ -9,7 +9,7 @@ from toolcrib.schemas import InvalidSchema, check
 from toolcrib.schemas.explain import excerpt
 
 LONGEST_DESCRIPTION = 4 * 1024
-"""Bytes."""
+"""Bytes of a description."""
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -25,13 +25,13 @@ _ASIDE = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties"),
 )
-"""What JSON Schema knows besides; it is checked when the schema is compiled, and decides about arguments."""
+"""Further JSON Schema keywords; they are checked when the schema is compiled, and apply to arguments."""
 _ROOT = (*_OURS, *_ASIDE, "$schema")
 _NODE = (*_OURS, *_ASIDE)
 
 
 def schema_faults(given: object, path: str) -> Iterator[DefinitionFault]:
-    """Name what is wrong with an `inputSchema`."""
+    """Yield the faults of an `inputSchema`."""
     if not isinstance(given, Mapping):
         yield DefinitionFault(path, "is required, and must be an object")
         return
@@ -66,7 +66,7 @@ def _property(given: object, path: str, *, described: bool) -> Iterator[Definiti
 
 
 def _values(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
-    """Ask that the values a property names are such as it takes."""
+    """Require that the enum values and the default of a property match its type."""
     if "enum" in schema:
         yield from enum_faults(schema["enum"], schema.get("type"), at(path, "enum"))
     if schema.get("default") is not None:
@@ -74,7 +74,7 @@ def _values(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
 
 
 def enum_faults(values: object, kind: object, path: str) -> Iterator[DefinitionFault]:
-    """Name what is wrong with the values a property may have."""
+    """Yield the faults of an enum."""
     if not isinstance(values, list) or not values:
         yield DefinitionFault(path, "must be an array of at least one value")
         return
@@ -88,7 +88,7 @@ def _type_faults(value: Any, kind: object, path: str) -> Iterator[DefinitionFaul
 
 
 def _inside(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
-    """Ask of what lies inside an array or an object what is asked of the whole."""
+    """Apply the rules for properties recursively to array items and object properties."""
     kind = schema.get("type")
     for name, holder in (("items", "array"), ("properties", "object"), ("required", "object")):
         if name in schema and kind in _TYPES and kind != holder:

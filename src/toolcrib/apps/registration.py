@@ -1,4 +1,4 @@
-"""What a developer says of an app: its name, where it is, what it needs of a device."""
+"""Validation of app registrations: name, public URL, type, hardware requirements, permissions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,9 @@ from toolcrib.apps.naming import package_faults
 from toolcrib.interfaces import AppType
 from toolcrib.model import HARDWARE, Json, JsonObject, Level, Requirement
 
+# Characters.
 LONGEST_NAME = 200
+# Characters.
 LONGEST_URL = 2_048
 MOST_REQUIREMENTS = 50
 MOST_PERMISSIONS = 100
@@ -27,12 +29,12 @@ _WORD = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 
 def app_faults(package: str, body: Json) -> tuple[DefinitionFault, ...]:
-    """Name every fault in what is said of an app."""
+    """Return every fault of an app registration."""
     return first(_faults(package, body))
 
 
 def requirements(body: JsonObject) -> tuple[Requirement, ...]:
-    """Read what an app without faults needs of a device."""
+    """Parse the hardware requirements of a valid registration."""
     given: list[dict[str, Any]] = body.get("hardwareRequirements") or []
     return tuple(
         Requirement(type=each["type"], level=each["level"], description=each.get("description") or "")
@@ -41,7 +43,7 @@ def requirements(body: JsonObject) -> tuple[Requirement, ...]:
 
 
 def warnings(body: JsonObject) -> tuple[str, ...]:
-    """Say what is odd about an app without faults, and what comes of it."""
+    """Return warnings for a valid registration, with their consequences."""
     found: list[str] = []
     for place, each in enumerate(requirements(body)):
         if each.type not in HARDWARE:
@@ -70,7 +72,7 @@ def _faults(package: str, body: Json) -> Iterator[DefinitionFault]:
 
 
 def url_faults(given: object, path: str) -> Iterator[DefinitionFault]:
-    """Name what is wrong with an address; whether we may go there is another question."""
+    """Yield the faults of a URL; the address rules for egress are checked elsewhere."""
     found = tuple(word_faults(given, path, most=LONGEST_URL))
     yield from found
     if found or not isinstance(given, str):
@@ -83,7 +85,7 @@ def url_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     if parts is None or not usable or given != given.strip():
         yield DefinitionFault(path, "must be an address such as https://app.example.com")
     elif parts.username is not None or "?" in given or "#" in given:
-        # Even with nothing behind them: what we put behind the address would not be its path.
+        # Rejected even if empty: the path that we append would become part of them.
         yield DefinitionFault(path, "must hold no user, no password, no '?' and no '#'")
 
 

@@ -1,4 +1,4 @@
-"""A signed header on what we send to apps: for which user, which tool and which body, for a minute."""
+"""Signed header of requests to apps: binds user, tool and body, and expires after a minute."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
@@ -12,16 +12,16 @@ import orjson
 
 HEADER = "X-Toolcrib-Signature"
 KEY_HEADER = "X-App-API-Key"
-"""Where an app finds the sha256 of its own key; it proves who asks, and nothing about what is asked."""
+"""Header with the SHA-256 of the app's own key; it authenticates the gateway, not the request."""
 LIFE = 60.0
-"""Seconds for which a signature holds."""
+"""Seconds until a signature expires."""
 
 _VERSION = "v1"
 _LONGEST = 4_096
 
 
 class InvalidSignature(ValueError):
-    """A header that was not made by us for this body, or too long ago; `reason` says which."""
+    """A header that does not match this body and key, or has expired; `reason` states which."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{HEADER}: {reason}")
@@ -30,26 +30,26 @@ class InvalidSignature(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """What a signature vouches for. `tool` is empty where the request is no tool call."""
+    """The verified claims of a signature. `tool` is empty unless the request is a tool call."""
 
     user: str
     tool: str
 
 
 def digest(key: str) -> str:
-    """Hash an app's key: what we keep of it, and show to the app."""
+    """Hash an app's key: the stored value, which is also sent to the app in KEY_HEADER."""
     return sha256(key.encode()).hexdigest()
 
 
 def signing(key: str) -> str:
-    """Return what is signed with: another hash of the key, never sent, so nobody on the way has it."""
+    """Derive the signing secret from an app's key (HMAC). It is never sent, so it cannot be intercepted."""
     return keyed(key.encode(), b"toolcrib signature", "sha256").hex()
 
 
 def proof(
     shown: str | None, secret: str | None, *, user: str, tool: str, body: bytes, now: float
 ) -> dict[str, str]:
-    """Return the headers that prove who asks, for whom and what; an app without a key is shown nothing."""
+    """Return the authentication headers of a request; a missing digest or secret omits its header."""
     headers = {} if shown is None else {KEY_HEADER: shown}
     if secret is not None:
         headers[HEADER] = sign(secret, user=user, tool=tool, body=body, now=now)
@@ -57,14 +57,14 @@ def proof(
 
 
 def sign(secret: str, *, user: str, tool: str, body: bytes, now: float) -> str:
-    """Make the header's value; `secret` is what `signing` gives for the app's key."""
+    """Return the header's value; `secret` is the result of `signing` for the app's key."""
     claims = {"user": user, "tool": tool, "body": sha256(body).hexdigest(), "expires": now + LIFE}
     spoken = _VERSION + "." + _text(orjson.dumps(claims))
     return f"{spoken}.{_text(_mac(secret, spoken))}"
 
 
 def verify(secret: str, header: str, *, body: bytes, now: float) -> SignedRequest:
-    """Return what a header vouches for; what it says is believed only once it is known to be ours."""
+    """Verify a header and return its claims; they are parsed only after the MAC has been verified."""
     spoken, _, mac = header.rpartition(".")
     version, _, claims = spoken.partition(".")
     if version != _VERSION or len(header) > _LONGEST or not header.isascii():
