@@ -1,4 +1,4 @@
-"""From a credential to a Caller: in memory, so that no call waits to know who is asking."""
+"""Authentication: resolves a credential to a Caller, in memory, so that calls do not wait for the store."""
 
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -35,12 +35,14 @@ __all__ = [
 ]
 
 ADMIN = Caller(id="admin", key=OPERATOR, permissions=frozenset({"*"}), act_as=True, operator=True)
+# Characters of a user id.
 LONGEST_USER = 200
+# Entries of each cache of `Authorization` headers; a full cache is cleared.
 _MOST_SEEN = 4096
 
 
 class Identity:
-    """Believes an API key or the admin key, then what the chosen mode adds, and nothing else."""
+    """Authenticates API keys, the admin key, page sessions, and what the configured mode adds."""
 
     def __init__(
         self,
@@ -53,24 +55,24 @@ class Identity:
     ) -> None:
         self.ring, self.sign_in = ring, SignIn()
         self.people = people or UserCache(_nobody)
-        """What is known of the users that callers act for."""
+        """Cache of the users that callers act for."""
         self._admin, self._derive = digest(admin), partial(derive, admin)
         self._trust_header, self._anonymous = trust_header, anonymous
         self._accepted: set[bytes] = set()
 
     def secret(self, purpose: str) -> bytes:
-        """Return a key for one purpose, which every gateway with the same admin key has."""
+        """Derive the secret for a purpose; all gateways with the same admin key derive the same one."""
         return self._derive(purpose)
 
     def caller(self, credential: Credential) -> Caller:
-        """Return who this is; refuse whoever cannot show it."""
+        """Authenticate a credential; raise UNAUTHENTICATED if that fails."""
         found = self._found(credential)
         if found is None:
             raise Refused("UNAUTHENTICATED", "send an API key in the header `Authorization: Bearer KEY`")
         return found if credential.user is None else self.acting_for(found, credential.user)
 
     def bearer(self, authorization: bytes) -> Caller:
-        """Return who an `Authorization` header stands for; one that is used again is not reckoned again."""
+        """Authenticate an `Authorization` header; results are cached, so a repeated one is not hashed."""
         seen = self.ring.seen
         caller = seen.get(authorization)
         if caller is None:
@@ -84,8 +86,8 @@ class Identity:
         return caller
 
     def may_be_a_guess(self, authorization: bytes) -> bool:
-        """Whether a header holds a key that was not accepted before, and that somebody may have made up."""
-        # Kept apart from `seen`, which every change of any key empties.
+        """Whether a header has not been accepted before and could be guessed: it is not a generated key."""
+        # Separate from `seen`, which every change of any key empties.
         return authorization not in self._accepted and not is_generated(authorization)
 
     def _found(self, credential: Credential) -> Caller | None:
@@ -101,9 +103,9 @@ class Identity:
         return None
 
     def make_link(self, caller: Caller, authorization: str | None = None) -> str:
-        """Return the token of a link whose session acts as this caller's key does, for as long as it does.
+        """Return the token of a sign-in link; its session acts as the caller's key while that is valid.
 
-        Of a key that has just been rotated two secrets are valid; the session ends with the one shown.
+        After a rotation two secrets of a key are valid; the session ends with the one in `authorization`.
         """
         if caller.key == ADMIN.key:
             return self.sign_in.make_link()
@@ -114,10 +116,10 @@ class Identity:
         return self.sign_in.make_link(maker)
 
     def session_caller(self, session: PageSession) -> Caller | None:
-        """Return who a session of the page acts as; None, and it ends, where its key is no longer valid."""
+        """Return the caller of a page session; if its key is no longer valid, end it and return None."""
         caller = ADMIN if session.maker is None else self.ring.caller(session.maker)
         if caller is None:
-            # The key that made the link has been revoked or rotated, or has expired.
+            # The key that created the link was revoked or rotated, or has expired.
             self.sign_in.end(session.cookie)
             return None
         return caller if self.sign_in.is_fresh(session) else _stale(caller)
@@ -131,18 +133,18 @@ class Identity:
             return ADMIN
         caller = self.ring.caller(found)
         if caller is None:
-            # Only who holds the key itself is told that it has expired.
+            # Only a client with the key itself learns that it has expired.
             expired = self.ring.has_expired(found)
             what = "has expired; ask for another one" if expired else "is unknown or has been revoked"
             raise Refused("UNAUTHENTICATED", f"this API key {what}")
         return caller
 
     def ended_name(self, authorization: str) -> str:
-        """Return the name of the ended key that an `Authorization` header holds; empty for any other."""
+        """Return the name of the revoked or expired key in an `Authorization` header; empty for any other."""
         return self.ring.ended_name(_digest_in(authorization))
 
     def acting_for(self, caller: Caller, user: str) -> Caller:
-        """Return the caller as it acts for a user; one that may not is refused."""
+        """Return the caller acting for a user; raise SCOPE_DENIED if it may not."""
         if user == caller.user:
             return caller
         if not caller.act_as:
@@ -158,24 +160,24 @@ def _digest_in(authorization: str) -> str:
 
 @lru_cache(maxsize=64)
 def _stale(caller: Caller) -> Caller:
-    # Cached, since what the gateway prepares per caller is kept by the object's identity.
+    # Cached: per-caller caches of the gateway are keyed by the identity of the object.
     return replace(caller, stale=True)
 
 
 def check_user(id: str, path: str) -> None:
-    """Refuse what cannot be the id of a user."""
+    """Raise INVALID_REQUEST if this cannot be a user id."""
     if not id or len(id) > LONGEST_USER or not id.isprintable():
         message = f"a user's id has 1 to {LONGEST_USER} printable characters"
         raise Refused("INVALID_REQUEST", message, path=path)
 
 
 def require_whole(caller: Caller) -> None:
-    """Refuse a caller that is confined to contexts what concerns the gateway as a whole."""
+    """Raise SCOPE_DENIED for a caller restricted to contexts: the operation concerns the whole gateway."""
     if caller.narrowed:
         message = "this concerns the whole gateway, and your key is confined to contexts; use one that is not"
         raise Refused("SCOPE_DENIED", message)
 
 
 async def _nobody(user: str) -> None:
-    """Where no users are kept, nothing is known of them."""
+    """Return None: without a user store, no user is known."""
     del user

@@ -1,4 +1,4 @@
-"""The admin key: given by the operator, else made once and kept for the owner alone."""
+"""The admin key: configured by the operator, or generated once and stored in a private file."""
 
 import os
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from toolcrib.private_files import FILE_MODE, private_folder, read_secret
 
 FILE = "admin.key"
 _LONG = 32
-"""So many characters nobody tries out."""
+"""Characters from which a key is considered too long for brute force."""
 
 
 def admin_key(given: str | None, home: Path, new_key: Callable[[], str]) -> str:
-    """Return the key in force. A generated one is readable by its owner only; a laxer file is refused."""
+    """Return the admin key. A generated one is readable by its owner only; a laxer file is refused."""
     if given:
         return given
     path = home / FILE
@@ -33,12 +33,12 @@ def admin_key(given: str | None, home: Path, new_key: Callable[[], str]) -> str:
 
 
 def derive(admin: str, purpose: str) -> bytes:
-    """Return a key for one purpose, which every gateway with the same admin key has, and nobody else."""
+    """Derive a secret for a purpose (HMAC); all gateways with the same admin key derive the same one."""
     root = admin.encode() if len(admin) >= _LONG else _stretched(admin)
     return digest(root, purpose.encode(), "sha256")
 
 
 @lru_cache(maxsize=1)
 def _stretched(admin: str) -> bytes:
-    """Make trying out short keys slow, for what is signed with a derived one gets into many hands."""
+    """Stretch a short key with scrypt: signed values are public, and allow offline brute force otherwise."""
     return scrypt(admin.encode(), salt=b"toolcrib", n=1 << 14, r=8, p=1, dklen=32)

@@ -1,4 +1,4 @@
-"""Callers without a credential, from this machine only, get one context and no permissions."""
+"""Anonymous callers: requests without a credential from loopback get one context and no permissions."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from toolcrib.model import Caller, Credential
 
 @dataclass(frozen=True)
 class AnonymousIdentity:
-    """What the operator opens to whoever is on this machine."""
+    """The context that the operator opens to loopback clients without a credential."""
 
     context: str
 
     def caller(self, credential: Credential) -> Caller | None:
-        """Return the anonymous caller, or None for someone from elsewhere."""
+        """Return the anonymous caller; None unless the request comes from loopback."""
         if not credential.loopback:
             return None
         return Caller(id="anonymous", key="anonymous", context=self.context, contexts=frozenset())

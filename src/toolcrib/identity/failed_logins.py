@@ -1,4 +1,4 @@
-"""Failed authentications: recorded by address, and slowed down where they repeat."""
+"""Failed authentications: audited per address, with exponential delays for repeated failures."""
 
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
@@ -14,43 +14,46 @@ from toolcrib.observe import Action, Audit
 from toolcrib.observe.event_limits import EventCount, EventLimits
 
 FREE_FAILURES = 10
-"""Failures of one address within `WINDOW_SECONDS` that are answered at once."""
+"""Failures of one address within `WINDOW_SECONDS` that are answered without a delay."""
 WINDOW_SECONDS = 60.0
 FIRST_DELAY_SECONDS = 0.25
-"""The first delay; each further failure doubles it, up to the longest."""
+"""The first delay; each further failure doubles it, up to MAX_DELAY_SECONDS."""
 MAX_DELAY_SECONDS = 3.0
 MAX_DELAYED = 64
-"""Attempts that are delayed at once, of all addresses; each holds a connection."""
+"""Responses delayed at once, over all addresses; each holds a connection."""
+# Responses delayed at once for one address.
 MAX_DELAYED_PER_ADDRESS = 8
 MAX_ADDRESSES = 4096
-"""Addresses whose failures are remembered; beyond that the one that failed longest ago is forgotten."""
+"""Addresses with remembered failures; beyond that, the one with the oldest last failure is evicted."""
+# Seconds between writes of due counts to the audit log.
 FLUSH_SECONDS = 5.0
+# Seconds for the last write at shutdown.
 LAST_WRITE_SECONDS = 3.0
 ACTION = "auth.failed"
 _TOO_MANY = "too many failed authentications from this address; check the key, then try again"
 
 
 class Failure(NamedTuple):
-    """What failed authentications are counted by."""
+    """The key by which failed authentications are counted."""
 
     frontend: str
     address: str
     what: str
     """`key`, `app` or `link`."""
     name: str
-    """The name of the key or the app, where it is known."""
+    """The name of the key or app, if known."""
 
 
 OTHERS = Failure("gateway", "other addresses", "key", "")
-"""Failures of further addresses, when too many fail at the same time to count each apart."""
+"""Shared counter for further addresses when too many fail at once to be counted separately."""
 
 
 class Untried(Refused):
-    """A key was not even looked up: a guess must learn nothing while its answer cannot be held back."""
+    """A key was refused before the lookup: its response could not be delayed, so it must reveal nothing."""
 
 
 class _Address:
-    """The failures of one address: when the last ones were, and how many answers are held back now."""
+    """Failures of one address: the times of the latest ones, and the number of delayed responses."""
 
     __slots__ = ("delayed", "times")
 
@@ -59,7 +62,7 @@ class _Address:
         self.delayed = 0
 
     def delay(self, now: float) -> float:
-        """Return how long the answer to one more failure is to wait."""
+        """Return the delay of the response to one more failure, in seconds."""
         while self.times and self.times[0] < now - WINDOW_SECONDS:
             self.times.popleft()
         beyond = len(self.times) - FREE_FAILURES
@@ -67,11 +70,11 @@ class _Address:
 
 
 class FailedLogins:
-    """Told of every failed authentication, whose answers it holds back.
+    """Records failed authentications and delays their responses.
 
-    A valid key that was accepted before is never slowed or refused, nor is one that we have generated. An
-    admin key of the operator's own making may be asked to try again, while its address has as many answers
-    held back as it may have: it could be a guess.
+    A valid key that was accepted before is never delayed or refused, nor is a generated one. An admin key
+    chosen by the operator may be refused with Retry-After while no delay slot is free for its address,
+    because it could be a guess.
     """
 
     def __init__(
@@ -89,22 +92,22 @@ class FailedLogins:
 
     @property
     def addresses(self) -> int:
-        """How many addresses are remembered."""
+        """Return the number of remembered addresses."""
         return len(self._addresses)
 
     async def failed(self, failure: Failure) -> None:
-        """Record a failure and hold its answer back; refuse where too many are held back already."""
+        """Record a failure and delay its response; raise RATE_LIMITED if no delay slot is free."""
         await self.count(failure)
         await self._slow_down(client_network(failure.address))
 
     async def count(self, failure: Failure) -> None:
-        """Record a failure, the first of a minute at once."""
+        """Record a failure; the first one of a window is written at once."""
         failure = failure._replace(address=client_network(failure.address))
         if self._floods.admit(failure):
             await self._record(EventCount(failure, since=time(), until=0.0, count=1))
 
     def refuse_untried(self, address: str) -> None:
-        """Refuse a key that is not known yet where it could fail without its answer being held back."""
+        """Refuse a key that was not accepted before while its failure could not be delayed."""
         if not self._delayed:
             return
         known = self._addresses.get(client_network(address))
@@ -112,7 +115,7 @@ class FailedLogins:
             raise Untried("RATE_LIMITED", _TOO_MANY, retry_after=delay)
 
     async def run(self) -> None:
-        """Write the counts of failures whose minute is over, until cancelled; then all that are left."""
+        """Write the counts of finished windows, until cancelled; then all remaining ones."""
         try:
             while True:
                 await anyio.sleep(FLUSH_SECONDS)
@@ -122,7 +125,7 @@ class FailedLogins:
                 await self.flush(everything=True)
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Write the counts of failures whose minute is over, or of all."""
+        """Write the counts of finished windows, or all."""
         await self._audit.flush(everything=everything)
         for flood in self._floods.due(everything=everything):
             await self._record(flood)
@@ -132,7 +135,7 @@ class FailedLogins:
         actor = Actor.unknown(frontend, address, name)
         try:
             await self._audit.record(actor, ACTION, Action(what, after=flood.as_json()), "UNAUTHENTICATED")
-        except Exception:  # noqa: BLE001 - `record` has logged it; it is tried again with the next count
+        except Exception:  # noqa: BLE001 - `record` has logged it; retried with the next count
             self._floods.put_back(flood)
 
     async def _slow_down(self, address: str) -> None:
@@ -153,7 +156,7 @@ class FailedLogins:
             known.delayed -= 1
 
     def _is_full(self, known: _Address) -> bool:
-        """Whether no more answers may be held back, to this address or at all."""
+        """Whether no delay slot is free, for this address or in total."""
         return self._delayed >= MAX_DELAYED or known.delayed >= MAX_DELAYED_PER_ADDRESS
 
     def _known(self, address: str) -> _Address:

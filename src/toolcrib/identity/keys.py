@@ -1,4 +1,4 @@
-"""API keys: random, shown once, stored as a hash, looked up by it."""
+"""API keys: random, shown once, stored and looked up by hash."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,36 +16,40 @@ from toolcrib.model import EVERY_CONTEXT, NO_CONTEXT, Caller
 
 PREFIX = "tc_"
 MAX_UNCHECKED_SECONDS = 60.0
-"""How long keys are accepted after they were last read from the store: one may have been revoked since."""
+"""Seconds that keys are accepted without a successful read of the store: one may have been revoked."""
 EXPIRY_CHECK_SECONDS = 0.25
-"""Between two looks at which keys have expired, of those that requests have been seen with."""
+"""Seconds between checks for expired keys: bounds how long a cached header outlives its key."""
 MAX_EXPIRED_AT_ONCE = 1000
-"""Keys that are ended in one go; those who hold thousands must not stop everyone else."""
+"""Keys expired per batch; a large batch must not block the event loop."""
 
+# Cached callers; a full cache is cleared.
 _MAX_CALLERS = 8192
+# Shared grants; beyond that, the table is cleared.
 _MAX_KNOWN_GRANTS = 4096
+# Seconds; Retry-After while the store is unreachable.
 _RETRY_AFTER = 2.0
+# Seconds between checks while the store is unreachable.
 _EXPIRED_PAUSE = 1.0
 _GENERATED = re.compile(rb"[Bb]earer +tc_[A-Za-z0-9_-]{43}")
 
 
 def new_key() -> str:
-    """Make a key of 256 random bits."""
+    """Generate a key with 256 random bits."""
     return PREFIX + token_urlsafe(32)
 
 
 def is_generated(authorization: bytes) -> bool:
-    """Whether a header holds a key of the form of ours, whose 256 random bits nobody can guess."""
+    """Whether a header holds a key in our generated format, with 256 random bits that cannot be guessed."""
     return _GENERATED.fullmatch(authorization) is not None
 
 
 def digest(key: str) -> str:
-    """Hash a key. It is random, so a plain hash is as good as a slow one."""
+    """Hash a key. Keys are random, so a plain hash is as safe as a slow one."""
     return sha256(key.encode()).hexdigest()
 
 
 class _Grant(NamedTuple):
-    """What a key may do."""
+    """The permissions of a key."""
 
     home: str
     contexts: frozenset[str] | None
@@ -54,10 +58,10 @@ class _Grant(NamedTuple):
 
 
 class KeyRing:
-    """The live keys. Changes are applied as they are read, and expiry as it comes.
+    """Index of the valid keys. Changes are applied as they are read; expiry is applied on time.
 
-    Of each key it has texts and a shared grant only, and makes the caller when the key is first used: a
-    hundred thousand objects more would make every garbage collection hold everybody up.
+    Per key it stores strings and a shared grant only, and creates the caller on first use: a hundred
+    thousand more objects would make every garbage collection pause the process.
     """
 
     def __init__(
@@ -71,35 +75,35 @@ class KeyRing:
         self._checked = clock()
         self._stale = False
         self._live: dict[str, str] = {}
-        """The names of valid keys, by hash."""
+        """Names of valid keys, by hash."""
         self._grants: dict[str, _Grant] = {}
-        """What keys may do, by name."""
+        """Grants, by key name."""
         self._users: dict[str, str] = {}
-        """Whose own keys are, by name, of those that are somebody's."""
+        """Users of personal keys, by key name."""
         self._known_grants: dict[_Grant, _Grant] = {}
         self._callers: dict[str, Caller] = {}
-        """Keys in use as callers, by hash: always the same object, by which others know it."""
+        """Callers of keys in use, by hash: one object per secret, as other caches use its identity."""
         self._digests: dict[str, tuple[str, ...]] = {}
-        """The hashes that each name has here, live or not."""
+        """All hashes of each key name, valid or not."""
         self._ends: dict[str, float] = {}
-        """When hashes stop being valid, of those that do."""
+        """Expiry times of hashes that expire."""
         self._due: list[tuple[float, str]] = []
-        """The same as a heap; entries that no longer hold are passed over."""
+        """The same as a heap; outdated entries are skipped."""
         self._ended: dict[str, str] = {}
         self._expired: set[str] = set()
         self.used: dict[str, float] = {}
-        """When keys were last used, by name, of those whose use is not stored yet."""
+        """Time of the last use by key name, for uses that are not stored yet."""
         self.seen: dict[bytes, Caller] = {}
-        """Whom an `Authorization` header has turned out to be; forgotten whenever a key changes."""
+        """Callers by `Authorization` header; emptied whenever a key changes."""
         self._listeners: list[Callable[[str], None]] = []
 
     @property
     def names(self) -> Collection[str]:
-        """The names of all keys that are known here."""
+        """The names of all known keys."""
         return self._digests.keys()
 
     def listen(self, hear: Callable[[str], None]) -> None:
-        """Hear the name of every key of which a secret is no longer valid, whoever ended it and wherever."""
+        """Register a callback with the name of every key that loses a valid secret, in any process."""
         self._listeners.append(hear)
 
     def load(self, records: Collection[KeyRecord]) -> None:
@@ -110,27 +114,27 @@ class KeyRing:
         self.checked()
 
     def checked(self) -> None:
-        """Note that the store has been read up to its newest change."""
+        """Record that the store has been read up to its newest change."""
         self._checked, self._stale = self._clock(), False
 
     def apply(self, records: Iterable[KeyRecord]) -> None:
-        """Put keys in the place of what is known of them; a revoked one is gone with this."""
+        """Insert or update keys; the secrets of a revoked one become invalid."""
         now = self._now()
         for record in records:
             self._apply(record, now)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Forget keys."""
+        """Remove keys."""
         for name in names:
             self._tell(name, gone=self._forget(name))
 
     def digest_of(self, name: str) -> str | None:
-        """Return the hash of the live key with this name; rotating the key changes it."""
+        """Return the hash of the valid key with this name; rotation changes it."""
         newest = self._digests.get(name, ("",))[0]
         return newest if newest in self._live else None
 
     def caller(self, hashed: str) -> Caller | None:
-        """Return the caller of a hashed key, and note its use; keys unchecked for too long are refused."""
+        """Return the caller of a hashed key and record its use; raise Unavailable if the keys are stale."""
         if self._stale:
             message = "the store does not answer, so API keys cannot be checked; nothing was done"
             raise Unavailable("SOURCE_DOWN", message, retry_after=_RETRY_AFTER)
@@ -144,24 +148,24 @@ class KeyRing:
         return self._callers.get(hashed) or self._made(name, hashed)
 
     def ended_name(self, hashed: str) -> str:
-        """Return the name of a key that was revoked or has expired; empty where a hash belongs to none."""
+        """Return the name of a revoked or expired key; empty for any other hash."""
         return self._ended.get(hashed, "")
 
     def has_expired(self, hashed: str) -> bool:
-        """Whether this is the hash of a key that has expired and was not revoked."""
+        """Whether this hash belongs to a key that has expired and was not revoked."""
         return hashed in self._expired
 
     def expire(self) -> float:
-        """Stop accepting keys that were not checked for too long; return the seconds until the next look."""
+        """Stop accepting keys that are too stale; return the seconds until the next check."""
         left = self._checked + MAX_UNCHECKED_SECONDS - self._clock()
         if left > 0:
             return left
-        # `seen` is what requests look at first: emptied, they all come to `caller`.
+        # Requests look up `seen` first: once it is empty, they all reach `caller`.
         self._stale, self.seen = True, {}
         return _EXPIRED_PAUSE
 
     def end_expired(self) -> bool:
-        """End keys and previous secrets whose time is over; whether there may be more of them."""
+        """Expire keys and previous secrets; return whether the batch was full, so that there may be more."""
         now, ended = self._now(), 0
         while self._due and self._due[0][0] <= now and ended < MAX_EXPIRED_AT_ONCE:
             until, hashed = heappop(self._due)
@@ -171,7 +175,7 @@ class KeyRing:
         return ended == MAX_EXPIRED_AT_ONCE
 
     async def run(self) -> None:
-        """Expire keys in time, until cancelled: a check on every call would cost every call."""
+        """Expire keys on time, until cancelled: a check on every call would cost every call."""
         while True:
             seconds = min(self.expire(), EXPIRY_CHECK_SECONDS)
             await anyio.sleep(0 if self.end_expired() else seconds)
@@ -194,7 +198,7 @@ class KeyRing:
         self._tell(record.name, gone=[each for each in before if each not in self._live])
 
     def _grant(self, record: KeyRecord) -> None:
-        """Note what a key may do; equal grants are one object, since most keys are alike."""
+        """Store the grant of a key; equal grants share one object, since most keys are alike."""
         home, contexts = record.home, record.contexts
         if contexts is None and self._deny:
             home, contexts = NO_CONTEXT, frozenset[str]()
@@ -208,7 +212,7 @@ class KeyRing:
             self._users[record.name] = record.user
 
     def _made(self, name: str, hashed: str) -> Caller:
-        """Make the caller of a secret that is used for the first time."""
+        """Create the caller of a secret on its first use."""
         grant, user = self._grants[name], self._users.get(name)
         if len(self._callers) >= _MAX_CALLERS:
             self._callers.clear()
@@ -225,7 +229,7 @@ class KeyRing:
         return caller
 
     def _forget(self, name: str) -> list[str]:
-        """Take a key out; return its hashes that were valid."""
+        """Remove a key; return its hashes that were valid."""
         valid: list[str] = []
         self._grants.pop(name, None)
         for hashed in self._digests.pop(name, ()):
@@ -241,7 +245,7 @@ class KeyRing:
         return valid
 
     def _end(self, hashed: str) -> None:
-        """End a hash whose time is over."""
+        """Expire a hash."""
         name = self._live.pop(hashed)
         del self._ends[hashed]
         self._callers.pop(hashed, None)
@@ -258,7 +262,7 @@ class KeyRing:
 
 
 def _valid(record: KeyRecord) -> Iterator[tuple[str, float | None]]:
-    """Yield the hashes of a key that is not revoked, and until when each is valid."""
+    """Yield the hashes of a key that is not revoked, each with its expiry time."""
     if record.revoked is not None:
         return
     yield record.digest, record.expires

@@ -1,4 +1,4 @@
-"""Sign-in to the web page: one-time links, and sessions that need both a cookie and a secret."""
+"""Sign-in to the web page: one-time links, and sessions that require a cookie and a secret."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,35 +9,38 @@ from toolcrib.clock import elapsed_seconds
 from toolcrib.errors import Refused
 from toolcrib.model import Caller
 
+# Seconds; lifetime of an unused link.
 LINK_SECONDS = 10 * 60.0
 FRESH_SECONDS = 15 * 60.0
-"""How long after a sign-in a session may do what hands out power: make keys, apps and servers."""
+"""Seconds after a sign-in during which a session may create keys, apps and servers."""
+# Seconds; idle timeout of a session.
 IDLE_SECONDS = 30 * 60.0
+# Seconds; maximum lifetime of a session.
 SESSION_SECONDS = 12 * 3600.0
 MAX_LINKS = MAX_SESSIONS = 1000
-"""The oldest go first; only credentials with `crib:admin` can make any."""
-# The prefix of our keys: the redactor masks such values by their shape, wherever they turn up.
+"""Creating a link evicts the oldest beyond these; only credentials with `crib:admin` can create any."""
+# They share the prefix of API keys: the redactor masks such values by their format, anywhere.
 _LINK_PREFIX, _COOKIE_PREFIX, _SECRET_PREFIX = "tc_link_", "tc_page_", "tc_secret_"
 
 
 @dataclass(slots=True, kw_only=True)
 class PageSession:
-    """One sign-in. The browser sends the cookie by itself, the page's script adds the secret."""
+    """One sign-in. The browser sends the cookie automatically; the page's script adds the secret (CSRF)."""
 
     cookie: str = field(repr=False)
     secret: str = field(repr=False)
     maker: str | None = field(repr=False)
-    """The digest of the key that made the link; None for the admin key."""
+    """Digest of the key that created the link; None for the admin key."""
     signed_in: float
     last_used: float
 
     def is_live(self, now: float) -> bool:
-        """Whether neither the idle time nor the longest life is over."""
+        """Whether neither the idle timeout nor the maximum lifetime has passed."""
         return now <= self.last_used + IDLE_SECONDS and now <= self.signed_in + SESSION_SECONDS
 
 
 class SignIn:
-    """Links and sessions of operators, in memory: a restart signs everyone out."""
+    """Links and sessions of operators, in memory: a restart ends them all."""
 
     def __init__(self, now: Callable[[], float] = elapsed_seconds) -> None:
         self.now = now
@@ -45,14 +48,14 @@ class SignIn:
         self._sessions: dict[str, PageSession] = {}
 
     def make_link(self, maker: str | None = None) -> str:
-        """Return the token of a link that works once, on behalf of the key with this digest."""
+        """Create a one-time link for the key with this digest; return its token."""
         self._remove_expired()
         token = _LINK_PREFIX + token_urlsafe(32)
         self._links[token] = (self.now() + LINK_SECONDS, maker)
         return token
 
     def exchange(self, token: str) -> PageSession | None:
-        """Use a link up; return the session it opens, or None if it is unknown, used or too old."""
+        """Consume a link; return the session it opens, or None if it is unknown, used or expired."""
         expires, maker = self._links.pop(token, (-1.0, None))
         now = self.now()
         if expires < now:
@@ -68,12 +71,12 @@ class SignIn:
         return session
 
     def session(self, cookie: str) -> PageSession | None:
-        """Return the live session of a cookie. By itself this proves nothing: see `verify`."""
+        """Return the live session of a cookie. The cookie alone does not authenticate: see `verify`."""
         held = self._sessions.get(cookie)
         return held if held is not None and held.is_live(self.now()) else None
 
     def verify(self, cookie: str, secret: str) -> PageSession | None:
-        """Return the session whose cookie and secret these are, and count this as a use of it."""
+        """Return the session with this cookie and secret, and restart its idle timeout."""
         held = self.session(cookie)
         if held is None or not compare_digest(held.secret.encode(), secret.encode()):
             return None
@@ -81,11 +84,11 @@ class SignIn:
         return held
 
     def is_fresh(self, session: PageSession) -> bool:
-        """Whether the sign-in is recent enough for what hands out power."""
+        """Whether the sign-in is recent enough for privileged operations."""
         return self.now() <= session.signed_in + FRESH_SECONDS
 
     def end(self, cookie: str) -> None:
-        """Sign out, in every tab."""
+        """End the session, in every tab."""
         self._sessions.pop(cookie, None)
 
     def _remove_expired(self) -> None:
@@ -98,7 +101,7 @@ class SignIn:
 
 
 def require_fresh(caller: Caller) -> None:
-    """Refuse a session of the page whose sign-in is too old for what hands out power."""
+    """Refuse a page session if its sign-in is too old for privileged operations."""
     if caller.stale:
         minutes = round(FRESH_SECONDS / 60)
         message = (

@@ -1,4 +1,4 @@
-"""The user named in a header is believed; for loopback behind a proxy that has checked it."""
+"""Trusts the user header of a loopback client, such as an authenticating reverse proxy."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from toolcrib.model import TRUST_HEADER, Caller, Credential
 
 @dataclass(frozen=True)
 class TrustHeaderIdentity:
-    """Takes `X-User-Id` at its word, from this machine only."""
+    """Accepts `X-User-Id` from loopback without further checks."""
 
     def caller(self, credential: Credential) -> Caller | None:
-        """Return the caller the header names, or None where there is none to believe."""
+        """Return the caller that the header names; None if it is missing, invalid, or not from loopback."""
         user = credential.user
         if not user or not credential.loopback or not user.isprintable():
             return None

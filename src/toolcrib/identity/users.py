@@ -1,4 +1,4 @@
-"""Users as callers: read from the store once, and kept until something about them changes."""
+"""Cache of users, and of the callers that act for them; entries are invalidated when a user changes."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -10,19 +10,20 @@ from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import UserRecord
 from toolcrib.model import Caller
 
+# Cached users.
 _MOST = 8192
 _KEYS = 16
-"""So many keys may act for one user before what was made of the first is made again."""
+"""Callers cached per user; a full cache is cleared."""
 FRESH_SECONDS = 60.0
-"""How long a user is believed unchanged where nobody says otherwise, as another process does not."""
+"""Seconds that a cached user is trusted: a change in another process may not be reported here."""
 
 MAX_READ_SECONDS = 5.0
-"""Who calls is found out before the deadline of the call is known, so the store gets a limit of its own."""
+"""Seconds; the caller is resolved before the deadline of the call is known, so reads have their own."""
 
 
 @dataclass(slots=True)
 class _Person:
-    """A user as every caller that acts for them, made once."""
+    """A cached user, with the callers that act for it."""
 
     record: UserRecord | None
     until: float
@@ -38,7 +39,7 @@ class _Person:
 
 
 class UserCache:
-    """Whom callers act for. A call finds its user here without waiting for the store."""
+    """Users that callers act for. A warm call finds its user here without waiting for the store."""
 
     def __init__(
         self,
@@ -49,10 +50,10 @@ class UserCache:
         self._read, self._clock = read, clock
         self._known: dict[str, _Person] = {}
         self._reading: dict[str, anyio.Lock] = {}
-        """Users being read, each by one request at a time; removed when the user changes meanwhile."""
+        """Locks of users being read, one read at a time; removed if the user changes during the read."""
 
     def known(self, caller: Caller) -> Caller | None:
-        """Return a caller with all that is known of its user; None where that must be read first."""
+        """Return the caller with its user's data; None if the user must be read first."""
         if caller.user is None:
             return caller
         person = self._known.get(caller.user)
@@ -61,15 +62,15 @@ class UserCache:
         return person.acting(caller)
 
     async def present(self, caller: Caller) -> Caller:
-        """Return a caller with all that is known of its user, read where need be."""
+        """Return the caller with its user's data, which is read if necessary."""
         return caller if caller.user is None else (await self._person(caller.user)).acting(caller)
 
     async def record(self, user: str) -> UserRecord | None:
-        """Return all there is of a user, read where need be."""
+        """Return a user's record, which is read if necessary."""
         return (await self._person(user)).record
 
     async def here(self, caller: Caller) -> Caller:
-        """Return a caller as `present` does, and refuse where its user has no session."""
+        """Like `present`, but raise NO_SESSION if the user has no session."""
         found = await self.present(caller)
         if not found.session:
             message = "this user has no session; begin one with PUT /api/users/{id}/session"
@@ -77,7 +78,7 @@ class UserCache:
         return found
 
     def forget(self, user: str) -> None:
-        """Read this user again when next asked for; without a name, every user."""
+        """Invalidate a user; an empty name invalidates every user."""
         if user:
             self._known.pop(user, None)
             self._reading.pop(user, None)
@@ -103,7 +104,7 @@ class UserCache:
         return None if found is None or found.until < self._clock() else found
 
     async def _read_once(self, user: str, lock: anyio.Lock) -> _Person | None:
-        """Read a user; None where they changed meanwhile, so that what was read may be of the time before."""
+        """Read a user; None if it was invalidated during the read: the record may be outdated."""
         if self._reading.get(user) is not lock:
             return None
         try:
@@ -117,14 +118,14 @@ class UserCache:
     def _keep(self, user: str, record: UserRecord | None) -> _Person:
         self._known.pop(user, None)
         if len(self._known) >= _MOST:
-            # The longest known go: a dict keeps the order in which they came.
+            # Evict the oldest entry: a dict preserves insertion order.
             del self._known[next(iter(self._known))]
         person = self._known[user] = _Person(record, self._clock() + FRESH_SECONDS)
         return person
 
 
 def _filled(caller: Caller, record: UserRecord | None) -> Caller:
-    """Fill in what is known; nothing is left of what the caller was filled with before."""
+    """Return the caller with its user's data; language and time zone fall back to the caller's own."""
     record = record or UserRecord(id="")
     session = record.session
     spoken = None if session is None else session.language
