@@ -48,7 +48,7 @@ _EXTENSIONS = (FIELD, "category")
 
 
 def tool_faults(tools: Json) -> tuple[DefinitionFault, ...]:
-    """Return every fault in an app's list of tools; a single fault rejects the whole list."""
+    """Return the faults in an app's list of tools, at most MOST_FAULTS; one fault rejects the whole list."""
     return first(_list_faults(tools))
 
 
@@ -59,7 +59,7 @@ def stored(definition: JsonObject) -> AppTool:
 
 
 def tool_of(app: AppRecord, tool: AppTool) -> Tool:
-    """Build the Tool that agents see from a stored one; without declared effects, it counts as a mutation."""
+    """Build the Tool that agents see from a stored one; it declares no effects, so it counts as mutating."""
     said = migrated(tool.definition) if is_old(tool.definition) else tool.definition
     return Tool(
         name=f"{app.package}:{said['name']}",

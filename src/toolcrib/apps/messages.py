@@ -83,13 +83,13 @@ def _to(kind: str, session: str, now: float, **more: Any) -> Message:
 
 
 def session_request(session: str, user: str, *, websocket: str, now: float) -> Message:
-    """Request an app to open a session; the URL is sent under its old and its new name."""
+    """Build a request to open a session; the URL is sent under both of its names: apps may know only one."""
     names = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
     return _to(SESSION_REQUEST, session, now, userId=user, **dict.fromkeys(names, websocket))
 
 
 def stop_request(session: str, user: str, *, reason: str, now: float) -> Message:
-    """Request an app to end its session; the reason is `user_disabled`, `system_stop` or `error`."""
+    """Build a request to end a session; the reason is `user_disabled`, `system_stop` or `error`."""
     return _to(STOP_REQUEST, session, now, userId=user, reason=reason)
 
 
@@ -101,13 +101,13 @@ def connection_ack(
     now: float,
     language: str | None = None,
 ) -> Message:
-    """Accept an app; the device settings are sent empty under both of their names, as apps expect one."""
+    """Build the ack of a handshake; the device settings have two names, and apps expect the one they know."""
     said: Message = {"settings": settings_list(settings), "mentraosSettings": {}, "augmentosSettings": {}}
     return _to(CONNECTION_ACK, session, now, **said, capabilities=capabilities, **_spoken(language))
 
 
 def connection_error(code: str, message: str, *, now: float) -> Message:
-    """Reject an app: `INVALID_API_KEY`, `APP_NOT_STARTED` or `INTERNAL_ERROR`."""
+    """Build the rejection of a handshake: `INVALID_API_KEY`, `APP_NOT_STARTED` or `INTERNAL_ERROR`."""
     return {"type": CONNECTION_ERROR, "code": code, "message": message, "timestamp": stamp(now)}
 
 
@@ -145,14 +145,14 @@ def audio_play_response(
 
 
 def settings_update(session: str, package: str, settings: JsonObject, *, now: float) -> Message:
-    """Notify an app of changed settings."""
+    """Build the notification of changed settings."""
     return _to(SETTINGS_UPDATE, session, now, packageName=package, settings=settings_list(settings))
 
 
 def capabilities_update(
     session: str, capabilities: JsonObject | None, *, now: float, language: str | None = None
 ) -> Message:
-    """Notify an app of a changed device or language."""
+    """Build the notification of a changed device or language."""
     known: Message = {"capabilities": capabilities, "modelName": (capabilities or {}).get("modelName")}
     return _to(CAPABILITIES_UPDATE, session, now, **known, **_spoken(language))
 
@@ -162,7 +162,7 @@ def _spoken(language: str | None) -> Message:
 
 
 def app_stopped(session: str, *, reason: str, now: float) -> Message:
-    """Notify an app that its session is over, with the reason."""
+    """Build the notification that a session is over, with the reason."""
     return _to(APP_STOPPED, session, now, reason=reason)
 
 

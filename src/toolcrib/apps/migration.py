@@ -69,7 +69,7 @@ def original_of(definition: JsonObject) -> JsonObject | None:
 
 
 def old_faults(definition: JsonObject, path: str) -> tuple[DefinitionFault, ...]:
-    """Return every fault of a definition in the old format."""
+    """Return the faults of a definition in the old format, at most MOST_FAULTS."""
     return first(_faults(definition, path))
 
 

@@ -17,9 +17,9 @@ from toolcrib.apps.naming import package_faults
 from toolcrib.interfaces import AppType
 from toolcrib.model import HARDWARE, Json, JsonObject, Level, Requirement
 
-# Characters.
+# Characters of a name.
 LONGEST_NAME = 200
-# Characters.
+# Characters of a URL.
 LONGEST_URL = 2_048
 MOST_REQUIREMENTS = 50
 MOST_PERMISSIONS = 100
@@ -29,7 +29,7 @@ _WORD = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 
 def app_faults(package: str, body: Json) -> tuple[DefinitionFault, ...]:
-    """Return every fault of an app registration."""
+    """Return the faults of an app registration, at most MOST_FAULTS."""
     return first(_faults(package, body))
 
 
