@@ -73,6 +73,7 @@ class AppStarter:
             self._call(life, app, tries=1)
 
     def _call(self, life: AppStateMachine, app: AppRecord, *, tries: int) -> None:
+        # Two tasks: the timeout is for the connection, so a slow webhook response does not extend it.
         self._background.begin(partial(self._watch, life, life.attempt))
         self._background.begin(partial(self._ask, life, life.attempt, app, tries))
 

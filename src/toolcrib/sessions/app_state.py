@@ -147,7 +147,7 @@ class AppStateMachine:
         return True
 
     def end(self, reason: str) -> None:
-        """Move to `stopped`: the stop message has been sent."""
+        """Move to `stopped`; the last step of a stop, even if its message could not be sent."""
         self.socket = None
         self._move("stopped", reason)
 

@@ -27,6 +27,7 @@ _NOBODY = digest("")
 _NOTHING: JsonObject = {}
 HandshakeRejected = Callable[[str], Awaitable[None]]
 """Callback with the package of an app that sent a wrong key, called before the app is notified."""
+# WebSocket close codes: overload, and those for the error codes of the protocol.
 _TRY_LATER = 1013
 _CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
 

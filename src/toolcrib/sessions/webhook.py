@@ -16,8 +16,10 @@ from toolcrib.schemas.json_parsing import InvalidJson, parse
 
 STOP_SECONDS = 3.0
 """Timeout of a stop request, in seconds."""
+# Bytes of one response body.
 _MOST_BYTES = 64 << 10
 _TAKEN = PostResponse(200, "", b"")
+# Characters of an app's error text in our error message.
 _LONGEST_WORDS = 300
 _REASONS = ("user_disabled", "system_stop", "error")
 """The stop reasons of the app protocol."""
