@@ -20,6 +20,7 @@ from toolcrib.sources.apps.request import body_of, headers_of
 
 # Bytes of one response body.
 _MOST_BYTES = 8 << 20
+# The path of a definition that is validated alone; replaced by its index in the list.
 _ALONE = "tools[0]"
 _MASK = b"[redacted]"
 
@@ -78,7 +79,7 @@ class AppSource:
             self._link = None
 
     async def refresh(self) -> None:
-        """Reload the apps and publish their tools; concurrent calls share one read (single flight)."""
+        """Reload the apps and publish their tools; callers that arrive during a read share the next one."""
         self._asked += 1
         mine = self._asked
         async with self._turn:
@@ -170,7 +171,7 @@ def _is_sound(tool: Tool) -> bool:
 
 
 def _discreet(reply: PostResponse, digest: str | None) -> PostResponse:
-    """Mask the app's key digest in a response: with it, anyone could call the app as the gateway."""
+    """Mask the app's key digest in a response: with it, anyone could call the app on behalf of any user."""
     if digest is None or (shown := digest.encode()) not in reply.body:
         return reply
     return replace(reply, body=reply.body.replace(shown, _MASK))
