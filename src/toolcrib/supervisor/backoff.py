@@ -67,6 +67,7 @@ class Backoff:
             if away or failures == 1:
                 self.away = True
                 return "down", self._reconnect.pause(now)
+            # The first failure was answered by probing, so it does not count towards the crash loop.
             failures -= 1
         if failures > self._upkeep.most_restarts:
             return "crash_loop", self._patience

@@ -239,6 +239,7 @@ class SourceRunner:
         return False
 
     async def _run(self) -> None:
+        # Only a run after a failure counts as a restart; waking an idle source does not.
         self.restarts += self._dead
         self._dead = False
         if self.state != "crash_loop":
@@ -294,6 +295,7 @@ class SourceRunner:
                 self._home.news.agree(self.source)
         self.display.show(offer)
         self._settle()
+        # A lazy source that was started only to learn its tools sleeps again, unless callers wait for it.
         learnt, self._learning = self._learning, False
         if learnt and not self._waiting:
             self._sleep()
