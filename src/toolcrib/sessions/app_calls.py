@@ -13,7 +13,7 @@ from toolcrib.sessions.user_events import EventHub, UserEvent
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.0
-"""Seconds a caller's progress callback may take; after a timeout its call gets no more progress."""
+"""Seconds a caller's progress callback may take; after a timeout or error it gets no more progress."""
 
 
 class AppCalls:

@@ -129,7 +129,7 @@ class Supervisor:
                 if not scope.cancel_called:  # a cancelled scope does not stop a sleep that has just ended
                     do()
 
-        cast("TaskGroup", self._tasks).start_soon(wait)  # timers start only after the supervisor
+        cast("TaskGroup", self._tasks).start_soon(wait)  # set by `start`: no runner is active earlier
         return scope
 
     # --- calls ---
