@@ -1,4 +1,4 @@
-"""The little of HTTP that every face needs, on bare ASGI: a framework costs as much as a whole call."""
+"""A minimal HTTP layer on bare ASGI for all frontends: a framework costs as much as a whole call."""
 
 from toolcrib.http.call_origin import CallOrigins, patience
 from toolcrib.http.client_address import ClientAddresses

@@ -1,4 +1,4 @@
-"""Accepts connections, also where file descriptors have run out: a few are kept for the operator."""
+"""Accepts connections; when file descriptors run out, reserve descriptors let the operator still connect."""
 
 import asyncio
 import logging
@@ -12,44 +12,45 @@ from time import monotonic
 from toolcrib.descriptors import NO_DESCRIPTORS, free_descriptors, spare_descriptors
 
 RETRY_SECONDS = 0.05
-"""How long nothing is accepted where not even these were enough."""
+"""Seconds for which accepting pauses when it fails although the reserve was freed, or for another reason."""
 LOOK_SECONDS = 1.0
-"""How often it is tried to have the spare descriptors again."""
+"""Seconds between attempts to open the reserve descriptors again."""
 LOG_SECONDS = 60.0
-"""How often it is logged that descriptors have run out."""
+"""Minimum seconds between two log records about failed accepts."""
 MAX_AT_ONCE = 64
-"""Connections accepted before anything else gets its turn."""
+"""Connections accepted in one callback before the event loop runs anything else."""
 
 log = logging.getLogger(__name__)
 
 
 Make = Callable[[bool], asyncio.Protocol]
-"""Makes the protocol of a connection; told whether that has a descriptor that is kept for the operator."""
+"""Protocol factory of a connection; its argument is whether the connection uses a reserve descriptor."""
 
 
 class ConnectionAcceptor:
-    """Accepts on one socket. In place of the event loop's own server, which hangs up without a word.
+    """Accepts on one listening socket. Replaces the event loop's server, which drops connections silently.
 
-    Where descriptors have run out, connections get one of the spare ones, and only the operator may keep it.
+    When file descriptors run out (EMFILE, ENFILE), the reserve descriptors are closed for new connections to
+    use. Then only the operator's connections stay open.
     """
 
     def __init__(self, listening: socket.socket, make: Make) -> None:
         self._listening, self._make = listening, make
         self._loop = asyncio.get_running_loop()
         self._spares: list[int] = []
-        """Descriptors that are open for nothing, and closed where no other is free."""
+        """Reserve descriptors, opened on /dev/null; closed when no other descriptor is free."""
         self._wanted = spare_descriptors()
         self._timer: asyncio.TimerHandle | None = None
         self._opening: set[asyncio.Task[None]] = set()
         self._logged_at, self._is_told = -LOG_SECONDS, False
         self.is_short = False
-        """Whether descriptors have run out."""
+        """Whether file descriptors have run out."""
         self._is_closed = False
         self._take_spares()
         self._loop.add_reader(listening, self._accept)
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         if not self._is_closed:
             self._is_closed = True
             self._loop.remove_reader(self._listening)
@@ -58,7 +59,7 @@ class ConnectionAcceptor:
             self._drop_spares()
 
     async def wait_closed(self) -> None:
-        """Return at once: connections are waited for elsewhere."""
+        """Return at once: draining the connections is the job of the runner."""
 
     def _accept(self) -> None:
         for _ in range(MAX_AT_ONCE):
@@ -72,11 +73,11 @@ class ConnectionAcceptor:
                 continue
             self._open(accepted)
             if self.is_short:
-                # One at a time: the oldest must be closed for the next, or nothing else could open a file.
+                # One per callback: the previous one must be closed first, or nothing else could open a file.
                 return
 
     def _may_try_again(self, error: OSError) -> bool:
-        """Free a descriptor; where there is none to free, pause, or the loop would do nothing else."""
+        """Free the reserve and return True; else pause accepting, or the event loop would spin."""
         if error.errno in NO_DESCRIPTORS and not self.is_short:
             self._run_out()
             return True
@@ -96,7 +97,7 @@ class ConnectionAcceptor:
         self._later(LOOK_SECONDS, self._look)
 
     def _say(self, message: str, *more: object) -> bool:
-        """Log something, unless something was logged a short while ago."""
+        """Log an error, at most once in LOG_SECONDS; return whether it was logged."""
         if monotonic() - self._logged_at < LOG_SECONDS:
             return False
         self._logged_at = monotonic()
@@ -104,9 +105,9 @@ class ConnectionAcceptor:
         return True
 
     def _look(self) -> None:
-        """Keep spare descriptors again, once there are enough."""
+        """Open the reserve descriptors again once enough are free."""
         self._timer = None
-        # Counted before, since trying would leave the rest of the process none while it is tried.
+        # Counted first: opening the reserve could leave the rest of the process without a descriptor.
         free = free_descriptors()
         if (free is not None and free < self._wanted) or not self._take_spares():
             self._drop_spares()
@@ -141,7 +142,7 @@ class ConnectionAcceptor:
 
     def _open(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
-        with suppress(OSError):  # gone already, or no TCP
+        with suppress(OSError):  # closed already, or not a TCP socket
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._connect(accepted, is_spare=self.is_short))
         self._opening.add(task)

@@ -1,4 +1,4 @@
-"""Who calls, as the headers say: agent, session, trace and correlation, with what is missing filled in."""
+"""Parses the origin of a call from its headers: agent, session, trace and correlation ids, with defaults."""
 
 import re
 from collections.abc import Callable
@@ -16,13 +16,13 @@ _FIELDS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-i
 
 
 class CallOrigins:
-    """Reads the headers of a call."""
+    """Parses the origin headers of calls."""
 
     def __init__(self, new_id: Callable[[], str], address: Callable[[Request], str] = lambda _: "") -> None:
         self._new_id, self._address = new_id, address
 
     def of(self, request: Request, face: str) -> Origin:
-        """Return where a request comes from. A value that is malformed or too long counts as not given."""
+        """Return the origin of a request. A malformed or too long value is ignored."""
         headers = request.headers
         if headers.keys().isdisjoint(_FIELDS):
             trace = self._new_id()
@@ -46,7 +46,7 @@ class CallOrigins:
 
 
 def patience(request: Request) -> float | None:
-    """Return how many seconds the caller waits, by `X-Timeout-Ms` or `Prefer: wait=N`; None if unsaid."""
+    """Return the timeout of a call in seconds, from `X-Timeout-Ms` or `Prefer: wait=N`; None without both."""
     stated = request.headers.get(b"x-timeout-ms")
     if stated is not None and stated.isdigit() and len(stated) < 10:
         return min(int(stated) / 1000, LONGEST_WAIT)
@@ -55,7 +55,7 @@ def patience(request: Request) -> float | None:
 
 
 def as_uuid(text: str) -> str:
-    """Return an id as a UUID: the same if it is one, else always the same one for the same text."""
+    """Return a UUID: the text itself if it is one, else a UUIDv5 derived from it, equal for equal texts."""
     try:
         return str(UUID(text))
     except ValueError:

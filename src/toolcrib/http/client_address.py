@@ -1,4 +1,4 @@
-"""Where a request really comes from: its peer, or whom a trusted proxy names."""
+"""Resolves the client address of a request: the peer's, or the one a trusted proxy forwards."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -13,16 +13,16 @@ _MOST_KNOWN = 1024
 
 
 class ClientAddresses:
-    """Believes forwarding headers from trusted proxies alone."""
+    """Trusts forwarding headers only from trusted proxies."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
         self._networks = tuple(ip_network(each, strict=False) for each in trusted)
         self._known: dict[str, tuple[bool, bool]] = {}
 
     def is_local(self, request: "Request") -> bool:
-        """Whether the request was made on this machine.
+        """Return whether the request originates from this machine.
 
-        One that some proxy forwarded was not, unless a trusted proxy says so.
+        A forwarded request does not, unless a trusted proxy names a loopback client.
         """
         peer = request.scope.get("client")
         if peer is None:
@@ -37,15 +37,15 @@ class ClientAddresses:
         return named is not None and named.is_loopback
 
     def is_proxy(self, peer: str) -> bool:
-        """Whether an address is a trusted proxy's."""
+        """Return whether an address belongs to a trusted proxy."""
         return bool(self._networks) and (self._known.get(peer) or self._look(peer))[1]
 
     def address(self, request: "Request") -> str:
-        """Return the address of the client: the peer's, or the one that a trusted proxy reports."""
+        """Return the client's address: the peer's, or the X-Forwarded-For entry set by a trusted proxy."""
         peer = request.scope.get("client")
         if peer is None:
             return ""
-        # First, since every call asks and most gateways trust no proxy.
+        # Fast path for every call: most gateways trust no proxy.
         if not self._networks or not self.is_proxy(peer[0]):
             return peer[0]
         named = self._named(request.headers.get(b"x-forwarded-for", b""))
@@ -62,7 +62,7 @@ class ClientAddresses:
         return any(address in network for network in self._networks)
 
     def _named(self, forwarded: bytes) -> Address | None:
-        """Read the list from its end, past our own proxies: the first stranger is the client."""
+        """Walk X-Forwarded-For from the right past trusted proxies: the first other address is the client."""
         client: Address | None = None
         for entry in reversed(forwarded.decode("latin-1").split(",")):
             client = _address(entry.strip())

@@ -1,4 +1,4 @@
-"""Divides connections and unfinished request bodies among principals, so that no one of them holds all."""
+"""Limits connections and unfinished request bodies per principal, so that no principal can exhaust them."""
 
 import asyncio
 import logging
@@ -20,23 +20,24 @@ if TYPE_CHECKING:
 
 MAX_CONNECTIONS, MAX_BODIES, MAX_BODY_BYTES, MAX_UNREAD_BYTES = 2000, 256, 64 << 20, 128 << 20
 SURPLUS_SECONDS, MAX_SURPLUS = 5.0, 128
-"""How long a connection over the limit may take to show a credential, and how many such there are."""
+"""Seconds until a connection over the limit must authenticate, and how many such connections may be open."""
 MIN_WAITING_BLOCKS = 16
-"""Beside unfinished bodies, half as much may wait to be looked at: heads, bodies, messages of sockets."""
+"""Minimum number of blocks for input that is not processed yet: heads, bodies, WebSocket messages.
+The budget is half of that for unfinished bodies, but at least this."""
 MAX_UNDECIDED = 32
-"""Bodies over the limit that are kept for one turn of the event loop: each is one read at most."""
+"""Bodies over the limit that stay in memory for one event loop iteration; each is at most one socket read."""
 RETRY_SECONDS = 2.0
 LOG_SECONDS = 60.0
-"""Between two warnings of malformed requests: anybody can send them, and must not fill the log."""
+"""Minimum seconds between two warnings of malformed requests: any client could flood the log with them."""
 _NO_PRINCIPAL = "-"
 OTHER_DESCRIPTORS = 256
-"""File descriptors that are left for everything but connections of clients."""
+"""File descriptors reserved for everything other than client connections."""
 
 log = logging.getLogger(__name__)
 
 
 class ClientConnection:
-    """One connection and the principal it counts for."""
+    """One connection and the principal that it counts against."""
 
     __slots__ = (
         "_intake",
@@ -65,12 +66,12 @@ class ClientConnection:
         self.is_proxied, self.is_spare = is_proxied, is_spare
         self.is_counted = self.is_ended = self.is_undecided = False
         self.incoming, self.unread = HeldMemory(intake.waiting_blocks), HeldMemory(intake.unread_blocks)
-        """What has come and waits here, and what was written and waits for the client to read it."""
+        """Received bytes that are not processed yet, and sent bytes that the client has not read yet."""
         self.timer: asyncio.TimerHandle | None = None
-        """Runs while the connection is over the limit and has shown no credential yet."""
+        """Aborts the connection; runs while it is over the limit and has not authenticated."""
 
     def hold_incoming(self, size: int) -> bool:
-        """Count bytes that have come and wait here; whether there may be so many."""
+        """Count received bytes that are not processed yet; return False if they exceed the limit."""
         is_shed = self._intake.memory.is_high and self.holder != EXEMPT
         if not is_shed and self.incoming.fit(self.holder, size):
             return True
@@ -78,26 +79,26 @@ class ClientConnection:
         return False
 
     def defer(self) -> bool:
-        """Keep a body that is too much until its request was looked at; whether one more may be kept."""
+        """Retain a body over the limit until its request is authenticated; return whether that is allowed."""
         self.is_undecided = self._intake.undecided < MAX_UNDECIDED
         self._intake.undecided += self.is_undecided
         return self.is_undecided
 
     def decided(self) -> None:
-        """Take note that such a body was decided on."""
+        """Mark the deferred body as decided."""
         self.is_undecided = False
         self._intake.undecided -= 1
 
     def hold_unread(self, size: int) -> None:
-        """Count bytes the client has not read; where there are too many, the longest unread are dropped."""
+        """Count bytes the client has not read; over the limit, the oldest backlogs are aborted."""
         self._intake.hold_unread(self, size)
 
 
 class ConnectionLimits:
-    """The limits of one process.
+    """The connection limits of one process.
 
-    A connection counts for the address of its peer until a request on it is authenticated, then for that
-    credential. One from a trusted proxy counts for whom the request on it comes from.
+    A connection counts against its peer's address until a request on it authenticates, then against that
+    principal. A connection from a trusted proxy counts against its request's principal or client address.
     """
 
     def __init__(
@@ -121,16 +122,16 @@ class ConnectionLimits:
         self.trailers_dropped = self.unread_dropped = self.undecided = self.malformed = 0
         self._warned = -LOG_SECONDS
         self._max_surplus = min(MAX_SURPLUS, max(1, connections // 4))
-        # The operator's request may need further descriptors.
+        # Only half: the operator's request may need further descriptors.
         self._max_spare = max(1, spare_descriptors() // 2)
         self._surplus: dict[ClientConnection, None] = {}
         self._strangers: OrderedDict[ClientConnection, None] = OrderedDict()
-        """Connections that count for an address, the oldest first."""
+        """Connections that count against an address, oldest first."""
         self._unread: dict[ClientConnection, None] = {}
-        """Connections whose client does not read, the longest first."""
+        """Connections with unread response bytes, oldest backlog first."""
 
     def opened(self, transport: asyncio.Transport, peer: str, *, is_spare: bool = False) -> ClientConnection:
-        """Count a new connection; one over the limit stays for a moment, as it may be the operator's."""
+        """Count a new connection; one over the limit stays open briefly, as it may be the operator's."""
         proxied = self._clients.is_proxy(peer)
         connection = ClientConnection(transport, _address(peer), self, is_proxied=proxied, is_spare=is_spare)
         if is_spare:
@@ -146,7 +147,7 @@ class ConnectionLimits:
         return connection.is_counted
 
     def _count_known(self, connection: ClientConnection) -> bool:
-        """Count for a credential; where all places are taken, the oldest connection without one makes way."""
+        """Count against a principal; if no slot is free, abort the oldest unauthenticated connection."""
         slots, holder = self.connections, connection.holder
         is_short = slots.used >= slots.total and slots.by_principal.get(holder, 0) < slots.per_principal
         if is_short and self._strangers:
@@ -160,7 +161,7 @@ class ConnectionLimits:
         self, connection: ClientConnection, others: Collection[ClientConnection], most: int
     ) -> None:
         if len(others) >= most:
-            # The oldest goes: whoever has a credential shows it at once.
+            # The oldest is aborted: a client with a credential presents it at once.
             oldest = next(iter(others))
             self.closed(oldest)
             oldest.transport.abort()
@@ -169,7 +170,7 @@ class ConnectionLimits:
         self._surplus[connection] = None
 
     def closed(self, connection: ClientConnection) -> None:
-        """Give back what a connection held; again, to no effect."""
+        """Release the connection slot; idempotent."""
         if connection.is_counted:
             connection.is_counted = False
             self.connections.release(connection.holder)
@@ -180,14 +181,14 @@ class ConnectionLimits:
             del self._surplus[connection]
 
     def ended(self, connection: ClientConnection) -> None:
-        """Give back also what memory a connection held."""
+        """Release the connection slot and the memory that the connection holds."""
         connection.is_ended = True
         self.closed(connection)
         connection.incoming.clear()
         self.hold_unread(connection, 0)
 
     def hold_unread(self, connection: ClientConnection, size: int) -> None:
-        """Count what a client has not read; drop those who have most, from the longest unread on."""
+        """Count unread bytes; over the limit, abort the oldest backlogs of the largest holder."""
         if not size:
             connection.unread.clear()
             self._unread.pop(connection, None)
@@ -205,9 +206,9 @@ class ConnectionLimits:
                 return
 
     def assign(self, connection: ClientConnection, request: "Request") -> None:
-        """Count a connection for the principal of a request on it; refuse where that one holds its share."""
+        """Count a connection against the principal of its request; refuse if its share is used up."""
         if connection.is_ended:
-            return  # the request outlives it, and nobody would give the place back
+            return  # the request outlives its connection, and nothing would release the slot
         principal = _principal(request)
         if connection.is_spare and principal != EXEMPT:
             raise overloaded("file descriptors")
@@ -227,7 +228,7 @@ class ConnectionLimits:
             raise overloaded("connections")
 
     def count_malformed(self, connection: ClientConnection) -> None:
-        """Count what was no HTTP request, and warn of it now and then."""
+        """Count a malformed request; log a warning at most once in LOG_SECONDS."""
         self.malformed += 1
         if monotonic() - self._warned >= LOG_SECONDS:
             self._warned = monotonic()
@@ -235,11 +236,11 @@ class ConnectionLimits:
             log.warning("no HTTP request, from %s (%s)", connection.holder, total)
 
     def unfinished_bytes(self) -> int:
-        """Return how much has come and is not whole, or was not looked at yet."""
+        """Return the bytes of unfinished bodies and of input that is not processed yet."""
         return (self.blocks.used + self.waiting_blocks.used) * BLOCK_BYTES
 
     def begin_body(self, request: "Request") -> "UnfinishedBody":
-        """Count a body that is still arriving; refuse where its principal holds its share of them."""
+        """Count a body that is still arriving; refuse if its principal has used up its share of them."""
         principal = _principal(request) or self._address_of(request)
         body = UnfinishedBody(self, principal)
         if principal != EXEMPT and not self.bodies.take(principal):
@@ -251,7 +252,7 @@ class ConnectionLimits:
 
 
 class UnfinishedBody:
-    """A body that is still arriving, and what it holds."""
+    """A request body that is still arriving, and the memory it holds."""
 
     __slots__ = ("_held", "_intake", "_measured", "_principal")
 
@@ -260,7 +261,7 @@ class UnfinishedBody:
         self._held = HeldMemory(intake.blocks)
 
     def grow(self, size: int) -> None:
-        """Count the bytes that are there by now."""
+        """Count the bytes received so far; refuse if memory or the principal's share is exhausted."""
         if self._principal == EXEMPT:
             return
         self._intake.memory.check()
@@ -271,14 +272,14 @@ class UnfinishedBody:
             raise overloaded("bytes of unfinished bodies")
 
     def end(self) -> None:
-        """Give back what it held."""
+        """Release the slot and the memory."""
         if self._principal != EXEMPT:
             self._intake.bodies.release(self._principal)
             self._held.clear()
 
 
 def bounded_by_descriptors(connections: int) -> int:
-    """Return how many connections the process can have: where descriptors run out, nobody can connect."""
+    """Return the number of connections, capped by the file descriptor limit minus a reserve."""
     soft = soft_limit()
     if soft is None:
         return connections
@@ -286,7 +287,7 @@ def bounded_by_descriptors(connections: int) -> int:
 
 
 def _principal(request: "Request") -> str:
-    """Return whom a request counts for; empty where it shows no credential."""
+    """Return the principal of a request; empty if it carries no credential."""
     caller = request.caller
     return caller.principal if caller.key else ""
 

@@ -1,4 +1,4 @@
-"""The flow of one connection: what waits in memory either way is counted, and not kept for ever."""
+"""Flow control of one connection: bytes buffered in either direction are counted, and for a limited time."""
 
 import asyncio
 
@@ -7,11 +7,11 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from toolcrib.http.connection_limits import ClientConnection
 
 READ_SECONDS, READ_BYTES = 60.0, 64 << 10
-"""What a client must take of an answer in what time: it is kept in memory for as long as nobody reads it."""
+"""Seconds, and the bytes of a response a client must read in them: unread bytes stay in memory until then."""
 
 
 class CountingFlow(FlowControl):
-    """Counts an answer that is not read; hangs up on who does not read at all."""
+    """Counts unread response bytes and aborts the connection of a client that reads too slowly."""
 
     def __init__(self, transport: asyncio.Transport, connection: ClientConnection) -> None:
         super().__init__(transport)
@@ -19,30 +19,30 @@ class CountingFlow(FlowControl):
         self._timer: asyncio.TimerHandle | None = None
 
     def resume_reading(self) -> None:
-        """Read on: what had come so far was taken."""
+        """Resume reading: the bytes received so far were consumed."""
         if self.read_paused:
             self._connection.incoming.clear()
             super().resume_reading()
 
     def pause_writing(self) -> None:
-        """Watch over an answer that the client does not take."""
+        """Start to watch the write buffer (backpressure: the client does not read)."""
         super().pause_writing()
         self._watch_over(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume writing and stop the watch."""
         super().resume_writing()
         self.stop()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop the watch and release the counted bytes."""
         self._connection.hold_unread(0)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _watch_over(self, unread: int) -> None:
-        # First the timer: counting may be what ends the connection.
+        # Timer first: counting the bytes may abort this connection.
         self._timer = self._loop.call_later(READ_SECONDS, self._not_read, unread)
         self._connection.hold_unread(unread)
 

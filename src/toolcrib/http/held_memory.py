@@ -1,26 +1,26 @@
-"""Counts the memory that connections hold, in blocks, by the principal or address it is held for."""
+"""Counts the memory held for connections and bodies, in blocks, per principal or address."""
 
 from toolcrib.model import OPERATOR
 from toolcrib.slots import Slots
 
 EXEMPT = OPERATOR
-"""The principal that no limit here applies to: the operator must be able to act while others hold all."""
+"""The principal exempt from these limits: the operator must be able to act when they are exhausted."""
 BLOCK_BYTES = 64 << 10
-"""Held bytes are counted in blocks of this size."""
+"""Size of a block in bytes, the unit in which held memory is counted."""
 
 
 class HeldMemory:
-    """What one connection or body holds of a limit."""
+    """The blocks of a limit that one connection or body holds."""
 
     __slots__ = ("_blocks", "_limit", "holder")
 
     def __init__(self, limit: Slots) -> None:
         self._limit, self._blocks = limit, 0
         self.holder = ""
-        """Whom it counts for."""
+        """The principal or address that the blocks count against."""
 
     def fit(self, holder: str, size: int) -> bool:
-        """Hold so many bytes for somebody; False where the limit does not allow it, and it holds fewer."""
+        """Hold `size` bytes for a holder; return False, with fewer blocks held, if the limit is reached."""
         if holder != self.holder:
             self.clear()
             self.holder = holder
@@ -35,7 +35,7 @@ class HeldMemory:
         return True
 
     def clear(self) -> None:
-        """Hold nothing any more."""
+        """Release all blocks."""
         while self._blocks:
             self._limit.release(self.holder)
             self._blocks -= 1

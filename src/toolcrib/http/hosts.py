@@ -1,4 +1,4 @@
-"""Which names this gateway answers to, so that a stranger's name pointed at our address opens nothing."""
+"""Host allowlist: Host headers with another name are refused (protection against DNS rebinding)."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,25
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address or a name means this machine."""
+    """Return whether an address or a name is a loopback address."""
     try:
         return ip_address(address.strip("[]")).is_loopback
     except ValueError:
@@ -18,7 +18,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_everywhere(address: str) -> bool:
-    """Whether an address to listen on means all of this machine's."""
+    """Return whether an address to listen on is the unspecified one: all interfaces."""
     try:
         return not address or ip_address(address.strip("[]")).is_unspecified
     except ValueError:
@@ -26,13 +26,13 @@ def is_everywhere(address: str) -> bool:
 
 
 def split_host(host: str) -> tuple[str, str | None] | None:
-    """Cut a Host value into its name, in lower case, and its port; None where it is not one."""
+    """Split a Host value into its lower-case name and its port; None if it is malformed."""
     found = _HOST.fullmatch(host)
     return None if found is None else (found[1].lower(), found[2])
 
 
 class AllowedHosts:
-    """The names, each with one port or with any."""
+    """The allowed hosts: names with any port, and pairs of a name and a port."""
 
     def __init__(self, bound: str, *, allowed: Iterable[str] = (), public_url: str | None = None) -> None:
         self._names: set[str] = set()

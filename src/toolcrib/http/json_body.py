@@ -1,4 +1,4 @@
-"""From the bytes of a body to a JSON value that later code can walk without fear."""
+"""Parses a request body into a JSON value of bounded depth and size, which later code can walk safely."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -14,7 +14,7 @@ _JSON = b"application/json"
 
 
 def check_type(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse what says that it is something else than plain JSON."""
+    """Refuse a Content-Type that is not JSON, and any Content-Encoding."""
     declared = headers.get(b"content-type", _JSON)
     if declared != _JSON:
         kind = declared.partition(b";")[0].strip().lower()
@@ -28,19 +28,19 @@ def check_type(headers: Mapping[bytes, bytes]) -> None:
 
 
 def parse(body: bytes) -> Json:
-    """Return the JSON value of a body; refuse what is malformed, too deep or too wide."""
+    """Return the JSON value of a body; refuse malformed JSON, and more levels or values than allowed."""
     return read(body, "INVALID_REQUEST", "the body", None)
 
 
 def check_keys(body: bytes, value: Json, free: AbstractSet[str] = frozenset()) -> None:
-    """Refuse a body in which a key occurs twice in one object, except within the values of `free` keys."""
+    """Refuse a body with a duplicate key in one object, except within the values of `free` keys."""
     path = duplicate_key(body, value, free)
     if path is not None:
         raise Refused("INVALID_REQUEST", f"{path!r} is given twice; give it once", path=path)
 
 
 def check_case(fields: JsonObject, path: str) -> None:
-    """Refuse an object with two keys that differ in upper and lower case alone: some parsers merge them."""
+    """Refuse an object with two keys that differ only in case: some parsers merge them."""
     key = case_variant(fields)
     if key is not None:
         message = f"{path}{key} is given twice, in upper and lower case; give it once"
@@ -48,7 +48,7 @@ def check_case(fields: JsonObject, path: str) -> None:
 
 
 def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
-    """Return the JSON value of a text; a refusal says where in the text and in the request the fault is."""
+    """Parse a JSON text; the error names the position in the text and the `path` in the request."""
     if not text:
         raise Refused(code, f"{what} is empty; send JSON", path=path)
     bounded = _surely_bounded(text)
@@ -66,7 +66,7 @@ def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
 
 
 def _surely_bounded(text: bytes | str) -> bool:
-    """Whether the text alone shows that its value is small: every level and every value leaves a mark."""
+    """Return whether the text's length and brackets prove that its value is within the limits (fast path)."""
     if len(text) > NODES:
         return False
     if isinstance(text, str):

@@ -9,16 +9,16 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 WORKING_COPIES = 4
 """Copies of a result that exist at once: the value, its JSON, and a response body that holds it twice."""
 BODY_COPIES = 2
-"""Copies in the response body, which stays until the client has read it."""
+"""Copies within the response body, which is buffered until the client has read it."""
 MAX_SHARE_OF_LIMIT = 0.25
-"""The part of the memory limit that large results of calls and unread responses may take together."""
+"""The fraction of the memory limit that large results of calls and unread responses may take together."""
 
 RELEASE_SECONDS = 0.01
-"""How long a reservation outlives its call: the response may be written in a later turn of the loop."""
+"""Seconds a reservation outlives its call: the response may be written in a later event loop iteration."""
 
 
 class LargeResults:
-    """Counts the results of running calls by principal, and refuses those that memory has no room for."""
+    """Counts the results of running calls per principal and refuses those that do not fit into memory."""
 
     def __init__(self, share: float = DEFAULT_SHARE) -> None:
         self._share = share
@@ -27,11 +27,11 @@ class LargeResults:
         self._total, self._by_principal = 0, dict[str, int]()
 
     def attach(self, memory: MemoryWatch, unread: Slots) -> None:
-        """Take the limit from a server: its memory watch and its count of unread response bytes."""
+        """Set the limits: the server's memory watch and its count of unread response bytes."""
         self._memory, self._unread = memory, unread
 
     def reserve(self, principal: str, size: int) -> bool:
-        """Reserve memory for a result of this size; False where there is not enough."""
+        """Reserve memory for a result of this size; return False if there is not enough."""
         if principal != EXEMPT and not self._fits(principal, size):
             return False
         self._total += size
@@ -39,7 +39,7 @@ class LargeResults:
         return True
 
     def release(self, principal: str, size: int) -> None:
-        """Release a reservation once the response is in memory, and so measured with it."""
+        """Release a reservation once the response is in memory, and therefore measured as resident."""
         asyncio.get_running_loop().call_later(RELEASE_SECONDS, self._release, principal, size)
 
     def _release(self, principal: str, size: int) -> None:
@@ -58,7 +58,7 @@ class LargeResults:
         held = self._by_principal.get(principal, 0) * BODY_COPIES
         held += unread.by_principal.get(principal, 0) * BLOCK_BYTES
         held_by_all = self._total * BODY_COPIES + unread.used * BLOCK_BYTES
-        # One may always be large: the share of a small limit can be less than a single response.
+        # The first result always passes: the share of a small limit can be less than a single response.
         if (held and held + body > most * self._share) or (held_by_all and held_by_all + body > most):
             return False
         return memory.fits(size * WORKING_COPIES, reserved=self._total * WORKING_COPIES)

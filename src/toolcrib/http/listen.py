@@ -1,4 +1,4 @@
-"""Takes a port: the one that was asked for, or the first free one of ours; and says who may be in the way."""
+"""Binds the configured port or the first free default port, and reports which process occupies a port."""
 
 import errno
 import socket
@@ -12,11 +12,11 @@ _BACKLOG = 2048
 
 
 class PortTaken(Exception):
-    """There is no port to listen on; the message says why and what to do."""
+    """No port is free to listen on; the message gives the reason and a remedy."""
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens already, so that nobody can take the port before the server is up."""
+    """Return a socket that already listens: no other process can bind the port before the server runs."""
     family, address = _resolve(host)
     for candidate in PORTS if port is None else (port,):
         try:
@@ -29,7 +29,7 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """Return the web address of a listening socket, as a browser on this machine can open it."""
+    """Return the URL of a listening socket, as a browser on this machine can open it."""
     host, port = listening.getsockname()[:2]
     if is_everywhere(host):
         host = "127.0.0.1"
@@ -43,7 +43,7 @@ def _resolve(host: str) -> tuple[socket.AddressFamily, str]:
     except OSError as error:
         message = f"{host} is not an address of this machine: {error.strerror or error}"
         raise PortTaken(message) from None
-    # A name such as localhost has both kinds; most clients try the older first.
+    # A name such as localhost resolves to IPv4 and IPv6; most clients try IPv4 first.
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     return family, str(address[0])
 
@@ -53,7 +53,7 @@ def _open(family: socket.AddressFamily, address: str, port: int) -> socket.socke
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((address, port))
-        # Two sockets may share an address until one of them listens.
+        # With SO_REUSEADDR, two sockets may be bound to one address until one of them listens.
         opened.listen(_BACKLOG)
         opened.setblocking(False)
     except BaseException:
@@ -76,7 +76,7 @@ def _in_the_way(host: str, port: int | None) -> str:
 
 
 def holder(port: int) -> str:
-    """Say who listens on a port, as far as this machine lets us see."""
+    """Return a description of the process that listens on a port, as far as /proc shows it."""
     sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
     for process in Path("/proc").glob("[0-9]*") if sockets else ():
         with suppress(OSError):
@@ -86,7 +86,7 @@ def holder(port: int) -> str:
 
 
 def _inodes(port: int) -> set[str]:
-    """Read the kernel's table of sockets; there is none outside Linux."""
+    """Return the inodes of the sockets that listen on a port, from /proc/net; empty outside Linux."""
     found: set[str] = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Watches the memory of this process, and says when no more work may be taken in."""
+"""Watches the resident memory of this process and sheds load above a threshold."""
 
 import ctypes
 import gc
@@ -17,56 +17,56 @@ from toolcrib.descriptors import ProcFile
 from toolcrib.errors import Refused
 
 MAX_SHARE_OF_MACHINE = 0.75
-"""The part of the container's or machine's memory that is the limit where none is configured."""
+"""The fraction of the container's or machine's memory that is the limit if none is configured."""
 SHED_ABOVE, TAKE_BELOW = 0.9, 0.8
-"""Parts of the limit: above the first, work is refused; it is taken again below the second."""
+"""Fractions of the limit (hysteresis): load is shed above the first, and accepted again below the second."""
 WATCHED_ABOVE = 0.6
-"""The part of the limit above which memory is looked at often."""
+"""The fraction of the limit above which memory is sampled at the short interval."""
 SELDOM_SECONDS, OFTEN_SECONDS = 0.25, 0.05
 RELIEF_SECONDS = 1.0
-"""How often memory is given back to the system while work is refused."""
+"""Seconds between two releases of free memory to the system while load is shed."""
 COLLECT_SECONDS, MAX_COLLECT_SECONDS = 2.0, 60.0
-"""Pauses between collections of garbage while work is refused: the first one doubles up to the second,
-since each collection stops the event loop."""
+"""Pauses between garbage collections while load is shed: the first doubles up to the second,
+since each collection blocks the event loop."""
 TRIM_SECONDS = 60.0
-"""How often free memory is given back otherwise: the C library keeps what lies between used pieces."""
+"""Seconds between two releases of free memory otherwise: the C library retains gaps between used blocks."""
 RETRY_SECONDS = 2.0
 BODY_COPIES = 3
-"""Copies of a request body that exist at once: its parts, the whole, and its value."""
+"""Copies of a request body that exist at once: its parts, the joined bytes, and the parsed value."""
 LARGE_BYTES = 1 << 20
-"""What is larger is compared with the memory that is left before it is taken in."""
+"""Bytes; a larger body is compared with the free memory before it is accepted."""
 _M_MMAP_THRESHOLD = -3
-"""The parameter of `mallopt` for the size from which each block is a mapping of its own."""
+"""The `mallopt` parameter for the size from which malloc uses a separate mmap per block."""
 
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _CGROUP_FILES = {"": "memory.max", "memory": "memory.limit_in_bytes"}
-"""Where the limit of a cgroup is, by controller: version 2 has one tree for all, which has no name."""
+"""The file with the limit of a cgroup, by controller; version 2 has one unnamed hierarchy."""
 _PASSING = (RuntimeError, MemoryError, OSError)
-"""What giving back raises where the system has no thread or memory left for it."""
+"""Errors of releasing memory when the system has no thread or memory left for it."""
 _RESIDENT_FIELD = 1
 
 log = logging.getLogger(__name__)
 
 
 class ResidentMemory:
-    """Reads how much memory this process has."""
+    """Reads the resident set size of this process."""
 
     def __init__(self) -> None:
         self._file = ProcFile("/proc/self/statm")
         self._page = os.sysconf("SC_PAGE_SIZE") if sys.platform != "win32" else 0
 
     def __call__(self) -> int:
-        """Return the resident bytes; 0 where the system does not say."""
+        """Return the resident bytes; 0 if the platform does not report them."""
         fields = self._file.read().split()
         return int(fields[_RESIDENT_FIELD]) * self._page if fields else 0
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file."""
         self._file.close()
 
 
 class MemoryWatch:
-    """Whether memory is short, found out beside the calls: these look at one attribute."""
+    """Samples memory in the background; a call only reads the attribute `is_high`."""
 
     def __init__(
         self,
@@ -76,21 +76,21 @@ class MemoryWatch:
         resident: Callable[[], int] | None = None,
     ) -> None:
         self.limit = limit
-        """In bytes; None for no limit."""
+        """Bytes; None for no limit."""
         self.is_high = False
         self.resident, self.begun = 0, 0
-        """The resident bytes when last looked at, and how often memory has become short."""
+        """The resident bytes of the last sample, and how often load shedding has begun."""
         self._relieve, self._read = relieve, resident
         self._measure: Callable[[], int] | None = None
-        """Reads the resident bytes; None while nothing is watched."""
+        """Reads the resident bytes; None while the watch does not run."""
         self._is_relief_due = False
-        # Its own thread: the shared ones may all be taken by the very work that fills memory.
+        # A thread of its own: the shared ones may all be occupied by the work that fills memory.
         self._thread = CapacityLimiter(1)
         self._given_back, self._is_giving_back = 0.0, False
         self._collect_at, self._collect_pause = 0.0, COLLECT_SECONDS
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Sample memory until cancelled."""
         if self.limit is None:
             return
         own = ResidentMemory()
@@ -115,7 +115,7 @@ class MemoryWatch:
             await anyio.sleep(OFTEN_SECONDS if self.resident > near else SELDOM_SECONDS)
 
     def look(self, resident: int) -> None:
-        """Take note of how much memory there is."""
+        """Process one sample: start or stop load shedding."""
         limit, self.resident = self.limit or 0, resident
         if self.is_high and resident < limit * TAKE_BELOW:
             self.is_high = False
@@ -131,14 +131,14 @@ class MemoryWatch:
             )
 
     def check(self) -> None:
-        """Refuse what would take more memory while it is short."""
+        """Raise OVERLOADED while load is shed."""
         if self.is_high:
             raise _overloaded()
 
     def fits(self, size: int, *, reserved: int = 0) -> bool:
-        """Measure now whether so many more bytes stay below the mark, besides those already reserved.
+        """Sample now and return whether `size` more bytes fit below the threshold, besides those reserved.
 
-        This is a system call: for large requests and results only.
+        This is a system call: only for large requests and results.
         """
         if self.limit is None or self._measure is None:
             return True
@@ -149,7 +149,7 @@ class MemoryWatch:
         return not self.is_high and size + reserved <= free
 
     def check_body(self, size: int) -> None:
-        """Refuse a large request body that memory has no room for."""
+        """Refuse a large request body that does not fit into memory."""
         if size > LARGE_BYTES and not self.fits(size * BODY_COPIES):
             raise _overloaded()
 
@@ -157,7 +157,7 @@ class MemoryWatch:
         return f"{self.resident >> 20} MiB of limits.memory_mb ({(self.limit or 0) >> 20} MiB) are in use"
 
     async def _give_back(self) -> None:
-        """Give the system what is free; where memory is short, empty what can be filled again before."""
+        """Release free memory to the system; while memory is short, first drop caches and collect garbage."""
         try:
             with suppress(*_PASSING):
                 if self.is_high or self._is_relief_due:
@@ -182,9 +182,9 @@ def _overloaded() -> Refused:
 
 
 def map_large_blocks() -> None:
-    """Have the C library return every large block to the system as soon as it is free.
+    """Make malloc return every large block to the system as soon as it is freed.
 
-    glibc raises the threshold to the largest block freed so far, up to 32 MiB: after that, large results
+    glibc raises its mmap threshold to the largest block freed so far, up to 32 MiB: after that, large results
     come from the heap and leave gaps there, which count as resident.
     """
     if sys.platform == "linux":
@@ -193,14 +193,14 @@ def map_large_blocks() -> None:
 
 
 def trim() -> None:
-    """Have the C library give free memory back; not every one can."""
+    """Make the C library release free memory (`malloc_trim`); a no-op without glibc."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_limit(configured_mb: int | None) -> int | None:
-    """Return the limit in bytes: as configured, else a part of what the container or the machine has."""
+    """Return the limit in bytes: as configured, else a fraction of the container's or machine's memory."""
     if configured_mb is not None:
         return configured_mb << 20 or None
     known = [*_cgroup_limits(), *machine_memory()]
@@ -208,7 +208,7 @@ def memory_limit(configured_mb: int | None) -> int | None:
 
 
 def _cgroup_limits() -> Iterable[int]:
-    """Read the limits of this process's cgroups and of all above them, each of which holds."""
+    """Yield the memory limits of this process's cgroups and of all their ancestors, each of which applies."""
     for controller, place in _own_cgroups().items():
         top = CGROUPS / controller
         own = top / place
@@ -218,7 +218,7 @@ def _cgroup_limits() -> Iterable[int]:
 
 
 def _own_cgroups() -> dict[str, str]:
-    """Return where in each tree this process is; at the top where that is not known, as in a container."""
+    """Return this process's path in each cgroup hierarchy; the root if unknown, as in a container."""
     found = dict.fromkeys(_CGROUP_FILES, "")
     with suppress(OSError, ValueError):
         for line in OWN_CGROUPS.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with bounds: on the head, on the time to arrive, on work for nobody."""
+"""uvicorn's HTTP protocol with limits on head size, arrival time, pipelining and abandoned requests."""
 
 import asyncio
 from functools import partial
@@ -17,33 +17,33 @@ from toolcrib.http.websocket import WebSocket, shake
 from toolcrib.http.websocket_upgrade import SOCKETS, Run
 
 HEAD_BYTES = 64 << 10
-"""Where the parser stops; the guard refuses less than this, but needs a head that is whole."""
+"""Maximum bytes of an incomplete head. The guard has a lower limit, but needs a complete head."""
 MAX_HEADERS = 256
-"""How many there may be in a head that is not whole; the guard refuses fewer, by name."""
+"""Maximum number of headers in an incomplete head. The guard has a lower limit, with a specific error."""
 ARRIVAL_SECONDS = 60.0
-"""How long a request may take to arrive, head and body."""
+"""Seconds in which a request must arrive, head and body."""
 MAX_PIPELINED = 64
-"""Requests of one connection that wait for the one before; after the last of them it is closed."""
+"""Maximum number of pipelined requests of one connection; one more is refused and closes the connection."""
 UNCOUNTED_HEAD_BYTES = 4 << 10
-"""What may wait of an unfinished head before it is counted."""
+"""Bytes of an incomplete head that may be buffered before they are counted."""
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _NOTED_HEADERS = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1"})
 _TUNNEL = b"CONNECT"
-"""The parser takes all that follows for another protocol, whatever the headers say."""
+"""After CONNECT the parser treats all following bytes as another protocol, regardless of the headers."""
 _NOT_HTTP = "Invalid HTTP request received."
 
 
 class _Discard:
-    """In place of the parser once a connection has sent something that is no request."""
+    """Replaces the parser once a connection has sent bytes that are not a request."""
 
     def feed_data(self, data: bytes) -> None:
-        """Ignore what else comes."""
+        """Ignore further input."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. What comes with every request is done here, more cheaply; what is rare is uvicorn's."""
+    """One connection. The hot path of a request is implemented here; uvicorn handles the rare cases."""
 
     cycle: RequestCycle | None
     parser: Any
@@ -52,22 +52,22 @@ class BoundedProtocol(HttpToolsProtocol):
     """Whether no message has ended within the current read yet."""
     _head = _chunk = 0
     _head_tail = b""
-    """The last bytes of a head that is not whole, of which its end may be a part."""
+    """The last bytes of an incomplete head, which may contain the start of its end."""
     _late: asyncio.TimerHandle | None = None
     _idle: asyncio.TimerHandle | None = None
     _since = 0.0
     _intake: ConnectionLimits
     _connection: ClientConnection
     _running: RequestCycle | None = None
-    """The request that is being answered; those that came after it wait in the pipeline."""
+    """The request in progress; later ones wait in the pipeline."""
     _framing: ChunkedFraming | None = None
     _noted = _upgrade_ignored = False
     _usual: Usual = ([], b"")
     is_spare = False
-    """Whether the connection has a descriptor that is kept for the operator."""
+    """Whether the connection uses a descriptor reserved for the operator."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Give the first request its time."""
+        """Register the connection and start the arrival timer of its first request."""
         super().connection_made(transport)
         self._served, self.headers = cast("ServedApp", self.app), []
         self._intake = getattr(self.config.app, "intake", None) or ConnectionLimits()
@@ -77,9 +77,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the work for a client that left: nobody is there to hear the answer.
+        """Cancel the request of a client that disconnected: its response could not be delivered.
 
-        Some may not be cut short by that alone, and says so in its scope.
+        A request with `toolcrib.outlives` in its scope is not cancelled.
         """
         self._stop_timers()
         self._intake.ended(self._connection)
@@ -94,12 +94,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _cancel(self, cycle: RequestCycle) -> None:
         if cycle.task is not None:
-            # One that has not begun will not, and cannot leave by itself.
+            # A task cancelled before its first step never runs, so it cannot remove itself.
             cycle.task.add_done_callback(self.tasks.discard)
             cycle.task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, and watch over a request that does not arrive in one piece."""
+        """Parse a read, and limit the time and size of a request that is still incomplete."""
         self._chunk, self._is_first = len(data), True
         try:
             self.parser.feed_data(data)
@@ -118,23 +118,23 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self.transport.is_closing():
             self._count(data)
 
-    # What the parser finds
+    # Parser callbacks
 
     def on_message_begin(self) -> None:
-        """Start anew."""
+        """Reset the state for a new message."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._arrived, self._head = False, 0
         self._noted, self._framing = False, None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Note a header. After the head it is a trailer field, which the framing drops."""
+        """Add a header. After the head it is a trailer field, which the framing drops."""
         name = name.lower()
         if name in _NOTED_HEADERS:
             self._noted = True
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Begin to answer, or wait until the request before has been answered."""
+        """Start the request, or queue it until the response of the previous one is complete."""
         parser, before = self.parser, self.cycle
         path, raw, query, _, authority = target = parse_target(self.url)
         method, version = parser.get_method(), parser.get_http_version()
@@ -175,7 +175,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((cycle, cast("Any", self.app)))
 
     def _ignores_upgrade(self, path: str, version: str) -> bool:
-        """Look at the headers that change how a message is read; whether its head is to be read again."""
+        """Process the headers that change the framing; return whether the head must be parsed again."""
         fields = self.headers
         codings = [value for name, value in fields if name == b"transfer-encoding"]
         if codings:
@@ -196,12 +196,12 @@ class BoundedProtocol(HttpToolsProtocol):
         return False
 
     def on_chunk_complete(self) -> None:
-        """Note the end of a chunk."""
+        """Report the end of a chunk to the framing."""
         if self._framing is not None:
             self._framing.end_chunk()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of the body."""
+        """Append a part of the body to the request."""
         cycle = self.cycle
         if self._framing is not None:
             self._framing.content += len(body)
@@ -211,7 +211,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 hold_body(cycle)
 
     def on_message_complete(self) -> None:
-        """Note that the request is whole."""
+        """Mark the request as complete."""
         if self._upgrade_ignored:
             return
         self._arrived, self._is_first, cycle = True, False, self.cycle
@@ -219,12 +219,12 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle.end()
 
     def on_response_complete(self) -> None:
-        """Go on to the request that waits, or rest."""
+        """Start the next pipelined request, or the keep-alive timer."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
         if self.flow.read_paused and self._running is not None:
-            # From here on it is not counted, and nobody asks for it.
+            # From here on this body is not counted, and nothing reads it.
             self._running.body = b""
             self.flow.resume_reading()
         if self.pipeline:
@@ -235,10 +235,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._idle is None:
             self._idle = self.loop.call_later(self.timeout_keep_alive, self._rested)
 
-    # Time
+    # Timers
 
     def _rested(self) -> None:
-        """Hang up after a long rest. One timer serves all rests of a connection: it looks how long it was."""
+        """Close an idle connection. One timer serves all idle periods: it checks when the last one began."""
         left = self._since + self.timeout_keep_alive - self.loop.time()
         resting = self._arrived and self.cycle is not None and self.cycle.response_complete
         if resting and left <= 0 and not self.transport.is_closing():
@@ -272,18 +272,18 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _too_late(self) -> None:
         if self.pipeline:
-            # It waits behind another request of the same client, and we are the ones who do not read on.
+            # It waits behind another request of the same client, while the gateway has paused reading.
             self._set_timer(running=True)
         elif not self._arrived and not self.transport.is_closing():
             self.transport.close()
 
-    # Another protocol
+    # Protocol upgrade
 
     def _upgraded(self, rest: bytes) -> bool:
-        """Go on after a head that asks for another protocol; whether the connection can be read on.
+        """Continue after a head that requests an upgrade; return whether the connection stays readable.
 
-        The parser takes everything after such a head for the other protocol, a body too. Where none is
-        offered, the head is read again without the Upgrade header.
+        The parser treats everything after such a head as the other protocol, also a body. If no upgrade is
+        offered, the head is parsed again without the Upgrade header.
         """
         while self._upgrade_ignored:
             self._upgrade_ignored = False
@@ -298,7 +298,7 @@ class BoundedProtocol(HttpToolsProtocol):
             except httptools.HttpParserUpgrade as upgrade:
                 rest = rest[upgrade.args[0] :]
                 if len(rest) == left:
-                    # It was the same head again, and so it would be for ever.
+                    # The parser stopped at the same head again: this would loop forever.
                     self._refuse(_NOT_HTTP, own=False)
                     return False
             else:
@@ -313,16 +313,16 @@ class BoundedProtocol(HttpToolsProtocol):
         return b"".join((*lines, b"\r\n"))
 
     def _offer(self, more: bytes) -> None:
-        """Offer a socket to whoever answers; elsewhere it is as if the request had not asked for one."""
+        """Offer the WebSocket upgrade to the handler; `more` are the bytes after the head."""
         cycle = self.cycle
         if cycle is not None and cycle.scope["path"] == SOCKETS:
-            # What comes from here on is for the socket, if there will be one; for a request it cannot be.
+            # Bytes from here on belong to the WebSocket, if it is opened; they cannot be another request.
             self.flow.pause_reading()
             cycle.keep_alive = False
             cycle.scope["toolcrib.switch"] = partial(self._switch, cycle, more)
 
     def _switch(self, cycle: RequestCycle, more: bytes, run: Run, *, heartbeat: float) -> None:
-        """Leave the connection to a socket."""
+        """Complete the handshake and hand the connection over to a WebSocket."""
         wire, answer = shake(cycle.scope)
         cycle.response_started = cycle.response_complete = True
         self._stop_timers()
@@ -337,12 +337,12 @@ class BoundedProtocol(HttpToolsProtocol):
             socket.data_received(more)
         self.flow.resume_reading()
 
-    # Answers
+    # Responses
 
     def _refuse(self, message: str, *, own: bool) -> None:
-        """Refuse what is no request and read no further; `own` where it is the body of the last request.
+        """Refuse malformed input and stop parsing; `own` if it belongs to the body of the last request.
 
-        A request before it keeps its answer, and the connection is closed after that.
+        An earlier request still gets its response, and the connection is closed after that.
         """
         self._intake.count_malformed(self._connection)
         self.parser = cast("Any", _Discard())
@@ -364,7 +364,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.send_400_response(message)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer in the shape of all our errors, and hang up."""
+        """Send a 400 response in the gateway's error format, and close the connection."""
         body = cast("ServedApp", self.config.app).malformed(msg)
         head = (
             b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-store\r\n"
@@ -374,22 +374,22 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _headers(self) -> Usual:
-        """Return uvicorn's own headers; it makes another list of them once a second."""
+        """Return uvicorn's default headers, rendered; cached until uvicorn replaces them, once a second."""
         headers = self.server_state.default_headers
         if self._usual[0] is not headers:
             self._usual = (headers, b"".join(b"%b: %b\r\n" % pair for pair in headers))
         return self._usual
 
     def _start(self, cycle: RequestCycle) -> None:
-        """Start as uvicorn does, and remember the task, to cancel it where the client leaves."""
+        """Start the request's task, and store it so that a disconnect can cancel it."""
         cycle.scope["toolcrib.short"] = self._running = cycle
         task = cycle.task = self.loop.create_task(cycle.run(self._served, self.tasks))
         self.tasks.add(task)
         if self._late is not None:
-            # What waited behind another request is read on from here, so its time starts here.
+            # A pipelined request is read on only from here, so its arrival time starts here.
             self._set_timer(running=True)
 
 
 def _reason(error: httptools.HttpParserError) -> str:
-    """Say what is wrong: in our words where we found it, else in general."""
+    """Return the reason of a parser error if it was raised here, else a generic message."""
     return str(error.__context__) if isinstance(error.__context__, MalformedRequest) else _NOT_HTTP

@@ -1,4 +1,4 @@
-"""One HTTP request, read no further than somebody asks."""
+"""One HTTP request; its body is read lazily."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from collections.abc import Set as AbstractSet
@@ -17,38 +17,38 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class WholeMessages(Protocol):
-    """The short ways our own protocol has beside ASGI's, for what is whole."""
+    """Shortcuts of the gateway's own protocol besides ASGI, for complete bodies and responses."""
 
     head: int
-    """The most bytes the head can have had."""
+    """Upper bound of the bytes of the head."""
     connection: ClientConnection
     keep_alive: bool
-    """Whether the connection stays open after the answer."""
+    """Whether the connection stays open after the response."""
 
     def received(self) -> bytes | None:
-        """Return the body, if all of it is there; None where it must be waited for."""
+        """Return the body if it is complete; None if it must be awaited."""
         ...
 
     def whole(self, status: int, head: bytes, body: bytes) -> bool:
-        """Write an answer in one piece; whether that was possible."""
+        """Write a response in one piece; return whether that was possible."""
         ...
 
 
 BODY_BYTES = 4 << 20
 _MOST_PARAMETERS = 50
 _LONGEST = 20
-"""Digits of a length. Some may be zeros before it, without end, and Python refuses to read so many."""
+"""Maximum digits of a length that are parsed: Python refuses to convert very long ones."""
 _NOBODY = Caller(id="nobody", contexts=frozenset())
 _NOWHERE = Origin(face="rest")
 _UNKNOWN = Actor.unknown("rest", "")
 
 
 class Disconnected(Exception):
-    """The client left before its request was whole; there is nobody to answer."""
+    """The client disconnected before its request was complete; no response is possible."""
 
 
 class Request:
-    """What came in, and what the way to the handler found out: whose it is, and where it comes from."""
+    """A request, and what is added on the way to the handler: caller, origin and path parameters."""
 
     __slots__ = (
         "actor",
@@ -70,15 +70,15 @@ class Request:
         self, scope: Scope, receive: Receive, send: Send, intake: ConnectionLimits | None = None
     ) -> None:
         self.intake = intake
-        """What unfinished bodies are counted by, where they are."""
+        """Counts unfinished bodies; None if they are not limited."""
         self.scope, self.receive, self.send = scope, receive, send
-        # Taken out: it leads back to the scope, and such a circle waits for the garbage collector.
+        # Removed from the scope: it refers back to it, and a reference cycle needs the garbage collector.
         self.short: WholeMessages | None = scope.pop("toolcrib.short", None)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query_string: bytes = scope["query_string"]
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        """By lower-case name; the guard joins or refuses what came more than once."""
+        """By lower-case name; the guard joins or refuses duplicates."""
         self.params: dict[str, str] = {}
         self.caller = _NOBODY
         self.origin = _NOWHERE
@@ -86,12 +86,12 @@ class Request:
         """The caller as the audit names it; set for routes that have an action."""
 
     def header(self, name: bytes) -> str | None:
-        """Return one header as text."""
+        """Return one header as text; None if it is missing."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     def cookie(self, name: str) -> str | None:
-        """Return one cookie; of several with that name the first, which is the one nearest to this path."""
+        """Return one cookie; of several with that name the first, which has the most specific path."""
         for pair in (self.header(b"cookie") or "").split(";"):
             key, _, value = pair.strip().partition("=")
             if key == name:
@@ -99,7 +99,7 @@ class Request:
         return None
 
     def query(self, *known: str) -> dict[str, str]:
-        """Return the query's parameters; one that is not known, or comes twice, is refused by name."""
+        """Return the query parameters; an unknown or repeated one is refused by its name."""
         if not self.query_string:
             return {}
         found: dict[str, str] = {}
@@ -115,7 +115,7 @@ class Request:
         return found
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the query's parameters as they are."""
+        """Return the query parameters as a list of pairs, duplicates included."""
         try:
             text = self.query_string.decode("ascii")
             return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
@@ -124,7 +124,7 @@ class Request:
             raise Refused("INVALID_REQUEST", f"the query of the address cannot be read; {limit}") from None
 
     async def body(self, limit: int = BODY_BYTES) -> bytes:
-        """Return the whole body; one over the limit is refused, as early as it can be known."""
+        """Return the whole body; one over the limit is refused as early as its size is known."""
         there = self.short.received() if self.short is not None else None
         if there is not None:
             if len(there) > limit:
@@ -142,7 +142,7 @@ class Request:
             unfinished.end()
 
     def _admitted(self, body: bytes) -> bytes:
-        """Return a body that is whole, unless it is large and memory has no room for its value."""
+        """Return a complete body; refuse a large one if its parsed value would not fit into memory."""
         if len(body) > LARGE_BYTES and self.intake is not None and not self.caller.operator:
             self.intake.memory.check_body(len(body))
         return body
@@ -164,9 +164,9 @@ class Request:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def json(self, limit: int = BODY_BYTES, *, free: AbstractSet[str] = frozenset()) -> Json:
-        """Return the body as a JSON value that is neither too deep nor too wide.
+        """Return the body as a JSON value of bounded depth and size.
 
-        A key that occurs twice in one object is refused, except within the values of `free` keys.
+        A duplicate key in one object is refused, except within the values of `free` keys.
         """
         check_type(self.headers)
         body = await self.body(limit)

@@ -1,4 +1,4 @@
-"""One request and its answer on a connection: uvicorn's own, made and answered at a fraction of the price."""
+"""One request and its response on a connection: uvicorn's cycle with a fast path for complete messages."""
 
 import asyncio
 import logging
@@ -13,58 +13,58 @@ from toolcrib.http.connection_limits import ClientConnection
 from toolcrib.http.request import Receive, Scope, Send
 
 MAX_JOINED_BYTES = 64 << 10
-"""The largest body that is copied behind its head, to be sent with it in one system call."""
+"""Maximum bytes of a body that is copied behind its head, so that both are sent in one system call."""
 
 log = logging.getLogger(__name__)
 
 Usual = tuple[list[tuple[bytes, bytes]], bytes]
-"""The headers of every answer, the date above all, and how they are spelled."""
+"""The default headers of every response, such as Date: as a list, and rendered."""
 
 
 class ServedApp(Protocol):
-    """What the protocol needs of the application, beside its answers: words for what it never sees."""
+    """The application as the protocol sees it: ASGI, and responses for what never becomes a request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
     def malformed(self, message: str) -> bytes:
-        """Return the body of the answer to what is not a request."""
+        """Return the body of the response to a malformed request."""
         ...
 
     async def interrupted(self, send: Send) -> None:
-        """Answer a request whose work was cut short because the gateway stops."""
+        """Respond to a request that was cancelled because the gateway stops."""
         ...
 
 
 class _Unheard:
-    """In place of an event as long as nobody waits for it; almost nobody ever does."""
+    """Placeholder for the event while no task waits for it, which is almost always the case."""
 
     def set(self) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 class RequestCycle(RequestResponseCycle):
-    """Sends as uvicorn does; what is whole, be it a request or an answer, goes the short way."""
+    """uvicorn's cycle; complete requests and responses take a fast path."""
 
-    # What is the same for most requests stands here, so that it costs a request nothing.
+    # Defaults as class attributes: setting them per instance would cost every request time.
     message_event: Any = _Unheard()
     listened = False
-    """Whether anybody waits for that event."""
+    """Whether a task may wait for that event."""
     logger = log
     access_log = False
     keep_alive = True
     disconnected = waiting_for_100_continue = False
     body: Any = b""
     more_body, fresh = True, False
-    """Whether there is more to come, and whether something has come that was not received yet."""
+    """Whether more of the body is to come, and whether something has arrived that was not received yet."""
     task: asyncio.Task[None] | None = None
     connection: ClientConnection
     head = 0
-    """The most bytes the head can have had."""
+    """Upper bound of the bytes of the head."""
     response_started = response_complete = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
     refusal: Refused | None = None
-    """Why the rest of the body is not read; raised to whoever asks for it."""
+    """Why the rest of the body is not read; raised by `receive`."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class RequestCycle(RequestResponseCycle):
         self.default_headers, self._usual = usual
 
     async def run(self, app: ServedApp, tasks: set[asyncio.Task[None]]) -> None:
-        """Have a request answered; a cancellation ends here, quietly or with a last word."""
+        """Run the application for this request; handle cancellation and unexpected errors."""
         send: Any = self.send
         try:
             await app(self.scope, self.receive, send)
@@ -86,10 +86,10 @@ class RequestCycle(RequestResponseCycle):
                 log.error("a request was left without its whole answer")
                 await self._give_up()
         except asyncio.CancelledError:
-            # The task ends with this request, and only a lost client or the end of the process cancels it.
+            # Only a disconnect or the end of the process cancels this task, and it ends with the request.
             if not (self.disconnected or self.response_started):
                 await app.interrupted(send)
-        except Exception:  # boundary: what the application did not foresee must not end in silence
+        except Exception:  # boundary: an unexpected error must not leave the client without a response
             log.exception("a request failed unexpectedly")
             await self._give_up()
         finally:
@@ -104,34 +104,34 @@ class RequestCycle(RequestResponseCycle):
             await self.send_500_response()
 
     def take(self, body: bytes) -> None:
-        """Take in a part of the body."""
+        """Append a part of the body."""
         if not self.body:
             self.body = body
         elif type(self.body) is bytearray:
             self.body += body
         else:
-            # A bytearray: many small chunks in one read would be copied again for each of them.
+            # A bytearray: with bytes, many small chunks in one read would be copied again for each of them.
             self.body = bytearray(self.body) + body
         self.fresh = True
         if self.listened:
             self.message_event.set()
 
     def drop_body(self, refusal: Refused) -> None:
-        """Let go of the body, and read no more of it."""
+        """Drop the body and read no more of it."""
         self.body, self.refusal, self.fresh = b"", refusal, True
         if self.listened:
             self.message_event.set()
 
     def end(self) -> None:
-        """Take note that the request is whole."""
+        """Mark the request as complete."""
         if self.refusal is not None:
-            return  # never whole, so that it is never taken for one
+            return  # incomplete: a dropped body must never be taken for a whole one
         self.more_body, self.fresh = False, True
         if self.listened:
             self.message_event.set()
 
     def received(self) -> bytes | None:
-        """Return the body, if all of it is there; None where it must be waited for."""
+        """Return the body if it is complete; None if it must be awaited."""
         if self.more_body or not self.fresh or self.disconnected or self.response_complete:
             return None
         body, self.body, self.fresh = self.body, b"", False
@@ -139,7 +139,7 @@ class RequestCycle(RequestResponseCycle):
         return bytes(body)
 
     async def receive(self) -> Any:
-        """Return what has come in since the last time, or wait for it."""
+        """Return the ASGI message with what has arrived since the last one, or wait for it."""
         if self.waiting_for_100_continue and not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
@@ -163,7 +163,7 @@ class RequestCycle(RequestResponseCycle):
         await self.message_event.wait()
 
     def whole(self, status: int, head: bytes, body: bytes) -> bool:
-        """Write an answer in one piece, at a third of the price of ASGI's two; False where that cannot be."""
+        """Write a response at once, at a third of the cost of two ASGI messages; False if impossible."""
         if self.disconnected or self.response_started or self.flow.write_paused:
             return False
         self.response_started = self.response_complete = True

@@ -1,4 +1,4 @@
-"""What every request must pass before anybody looks at its path: sane headers, our own name and origin."""
+"""Checks every request before routing: header limits, header syntax, Host and Origin allowlists."""
 
 from toolcrib.errors import Refused
 from toolcrib.http.framing import coding_fault
@@ -27,7 +27,7 @@ _COMMON = frozenset(
 
 
 class RequestGuard:
-    """Remembers what it has let through, so that the same again costs a look into a set."""
+    """Checks requests; caches the names, hosts and origins that passed, to check again by set lookup."""
 
     def __init__(self, hosts: AllowedHosts) -> None:
         self._hosts = hosts
@@ -36,7 +36,7 @@ class RequestGuard:
         self._known_origins: set[tuple[bytes, bytes]] = set()
 
     def admit(self, request: Request) -> None:
-        """Return, or refuse the request."""
+        """Return if the request passes, else raise Refused."""
         given, headers = request.scope["headers"], request.headers
         count = len(given)
         if count != len(headers):
@@ -58,12 +58,12 @@ class RequestGuard:
         for name in headers:
             if b"_" in name:
                 shown = name.decode("latin-1")[:100]
-                # Some servers read `_` as `-`: what they would take for X-User-Id must not get past unseen.
+                # Some servers read `_` as `-`: an alias of X-User-Id must not bypass the checks.
                 message = f"the header name {shown!r} has an underscore; use `-`"
                 raise Refused("INVALID_REQUEST", message, path=shown)
         if len(self._known_names) < _MOST_KNOWN:
             self._known_names.update(headers)
-            # Never known: a message with this one is looked at each time.
+            # Never cached: a message with Transfer-Encoding is checked each time.
             self._known_names.discard(_CODING)
 
     def _learn_host(self, value: bytes | None) -> bytes:
@@ -92,7 +92,7 @@ class RequestGuard:
             self._known_origins.add((origin, host))
 
     def is_own(self, origin: bytes, host: bytes) -> bool:
-        """Whether an Origin is this gateway, as the request's own Host or the public address names it."""
+        """Return whether an Origin is this gateway, by the request's Host or by the configured public URL."""
         stated = origin.decode("latin-1").lower()
         scheme, _, name = stated.partition("://")
         same = scheme in {"http", "https"} and name == host.decode("latin-1").lower()
@@ -100,7 +100,7 @@ class RequestGuard:
 
 
 def _check_coding(request: Request) -> None:
-    """Refuse a framing that others may read otherwise. Our own server has done so; another may not have."""
+    """Refuse ambiguous framing. The gateway's own server has checked it already; another may not have."""
     codings = [value for name, value in request.scope["headers"] if name == _CODING]
     if codings:
         version = request.scope.get("http_version", "1.1")
@@ -118,7 +118,7 @@ def _size(headers: dict[bytes, bytes]) -> int:
 
 
 def _joined(given: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Join the values of a header that came more than once, as HTTP says; some may come only once."""
+    """Join repeated headers with a comma, as HTTP specifies; refuse those that must be unique."""
     joined: dict[bytes, bytes] = {}
     for name, value in given:
         if name not in joined:

@@ -1,4 +1,4 @@
-"""The target of a request line: path and query, and the host where it is in absolute form."""
+"""Parses the target of a request line: path, query, and the authority if it is in absolute form."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -15,7 +15,7 @@ DEFAULT_PORTS = {b"http": "80", b"https": "443"}
 
 
 class RequestTarget(NamedTuple):
-    """What a request line names. `scheme` and `authority` are empty in origin form, such as `/health`."""
+    """The parts of a request target. `scheme` and `authority` are empty in origin form, such as `/health`."""
 
     path: str
     raw_path: bytes

@@ -1,4 +1,4 @@
-"""An answer: status, headers and a body, or a stream that writes itself."""
+"""HTTP responses: status, headers, and a body or a stream."""
 
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -13,13 +13,13 @@ Headers = tuple[Header, ...]
 Write = Callable[[bytes], Awaitable[None]]
 
 SAFE: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""On every answer: nothing is kept on the way, nothing is taken for what it is not."""
+"""Sent on every response: `no-store` and `nosniff`."""
 JSON: Headers = ((b"content-type", b"application/json"), *SAFE)
 EVENTS: Headers = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"), *SAFE)
 
 
 class HttpResponse(NamedTuple):
-    """What goes back. A stream is given the way to write, and ends when it returns."""
+    """A response. `stream`, if set, writes the body with the given callback, and ends when it returns."""
 
     status: int
     body: bytes
@@ -28,17 +28,17 @@ class HttpResponse(NamedTuple):
 
 
 def json_response(value: Any, status: int = 200, *more: Header) -> HttpResponse:
-    """Answer with a JSON value."""
+    """Return a response with a JSON body."""
     return HttpResponse(status, orjson.dumps(value), (*JSON, *more))
 
 
 def event(name: str, data: bytes) -> bytes:
-    """Spell one server-sent event; the data is JSON, which holds no line break."""
+    """Serialize one server-sent event; the data is JSON, which contains no line break."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
 def sent_whole(request: Request, answer: HttpResponse) -> bool:
-    """Send an answer the short way, without waiting; whether that could be done."""
+    """Write a response synchronously on the fast path; return False if that is not possible."""
     short, body = request.short, answer.body
     if short is None or answer.stream is not None or request.method == "HEAD":
         return False
@@ -47,7 +47,7 @@ def sent_whole(request: Request, answer: HttpResponse) -> bool:
 
 
 async def send_response(request: Request, answer: HttpResponse) -> None:
-    """Send an answer: one message for its head, one for its body."""
+    """Send a response, on the fast path if possible, else as ASGI messages for head and body."""
     if answer.stream is not None:
         return await _send_stream(request.send, answer, answer.stream)
     if sent_whole(request, answer):
@@ -61,7 +61,7 @@ async def send_response(request: Request, answer: HttpResponse) -> None:
 
 @lru_cache(maxsize=256)
 def _rendered(headers: Headers) -> bytes:
-    """Spell headers as they go over the wire. They are ours, but for what `Retry-After` and the like hold."""
+    """Serialize headers. A line break is refused, as some values, such as `Retry-After`, are computed."""
     if any(b"\n" in value or b"\r" in value for _, value in headers):
         message = "a header cannot hold a line break"
         raise ValueError(message)

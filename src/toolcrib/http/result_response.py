@@ -1,4 +1,4 @@
-"""A completed result as an HTTP answer: its status, its body, and what HTTP wants said beside an error."""
+"""Converts a completed result into an HTTP response: status, body, and the headers that an error needs."""
 
 from math import ceil
 
@@ -11,7 +11,7 @@ _HANG_UP = (b"connection", b"close")
 
 
 def result_response(result: Result) -> HttpResponse:
-    """Answer with a result."""
+    """Return the HTTP response for a result."""
     problem = result.problem
     if problem is None:
         return HttpResponse(200, encode(result))
@@ -26,13 +26,13 @@ def _beside(problem: Problem, code: int) -> list[Header]:
     if code == 405:
         headers.append((b"allow", ", ".join(problem.details["allow"]).encode()))
     if code == 413:
-        # The rest of the body is still on its way, and nobody will read it.
+        # The rest of the body is still being sent, and it will not be read.
         headers.append(_HANG_UP)
     return [*headers, *retry_header(problem)]
 
 
 def retry_header(problem: Problem) -> tuple[Header, ...]:
-    """Return the header that says when to try again, where the problem does."""
+    """Return the Retry-After header if the problem has a delay."""
     if problem.retry_after is None:
         return ()
     return ((b"retry-after", b"%d" % max(1, ceil(problem.retry_after))),)

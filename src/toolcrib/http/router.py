@@ -1,4 +1,4 @@
-"""The table of routes: what may be asked, by whom, and who answers."""
+"""The route table: method and path to handler, with the authentication and permission each route needs."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ from toolcrib.http.request import Request
 from toolcrib.http.response import HttpResponse
 
 Handler = Callable[[Request], Awaitable[HttpResponse | None]]
-"""Answers a request; None where it has sent everything itself."""
+"""Handles a request; returns None if it has sent the response itself."""
 
 Access = Literal["open", "loopback", "key", "app"]
-"""Open to all; open to this machine and to keys elsewhere; for those who show who they are; for apps,
-which the handler itself asks for their key."""
+"""`open`: no authentication. `loopback`: none on this machine, elsewhere a key. `key`: a credential.
+`app`: the handler itself authenticates the app's key."""
 
 _Methods = dict[str, "Route"]
 _MOST_SEGMENTS = 8
@@ -22,7 +22,7 @@ _MOST_SEGMENTS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method of one path. `needs` names the permission of ours it asks for, beside a credential."""
+    """One method of one path. `needs` names the permission that is required besides a credential."""
 
     method: str
     path: str
@@ -31,32 +31,32 @@ class Route:
     access: Access = "key"
     needs: str | None = None
     cookie: bool = True
-    """Whether the web page's session counts as a credential here."""
+    """Whether the web page's session is accepted as a credential."""
     fresh: bool = False
-    """Whether the web page's session must have signed in a short while ago: it hands out power."""
+    """Whether the web page's session must be recent: the route grants privileges."""
     whole: bool = False
-    """Whether it is about the gateway as a whole, and so refused to callers that are confined to contexts."""
+    """Whether it concerns the whole gateway; callers that are confined to contexts are refused."""
     calls: bool = False
-    """Whether it runs tools, and so is refused while the gateway stops."""
+    """Whether it runs tools; refused while the gateway drains."""
     present: bool = False
-    """Whether a user that is acted for must be here: in a session."""
+    """Whether the user that the caller acts for must have a session."""
     face: str = "rest"
-    """Whose requests they are, in the record of calls."""
+    """The frontend that the record of calls names."""
     action: str | None = None
-    """The administrative action it performs, as the audit names it; None where it performs none."""
+    """The administrative action in the audit log; None if it performs none."""
     stays: bool = False
-    """Whether its answer stays open, so that nobody waits for its end."""
+    """Whether its response is an open-ended stream; nothing may wait for its end."""
     document: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What its description says beside the summary, as OpenAPI spells an operation."""
+    """The OpenAPI operation object, besides the summary."""
 
     @property
     def is_small(self) -> bool:
-        """Whether it costs next to nothing, and so is served while memory is short: health and metrics."""
+        """Whether it is cheap (health and metrics), and so is served while memory is short."""
         return self.access in {"open", "loopback"} and self.method in {"GET", "HEAD"} and not self.stays
 
 
 class Router:
-    """Finds a plain path in one lookup, any other by its segments.
+    """Routes a static path by one lookup, any other by its segments.
 
     Segments are split before they are decoded, so an encoded slash is never a separator.
     """
@@ -91,7 +91,7 @@ class Router:
         return methods
 
     def find(self, request: Request) -> Route:
-        """Return the route of a request and give the request its parameters."""
+        """Return the route of a request, and set the request's path parameters."""
         methods = self._raw.get(request.scope.get("raw_path") or b"")
         if methods is None:
             methods = self._search(request)
@@ -117,7 +117,7 @@ class Router:
 
 
 def _segments(request: Request) -> tuple[str, ...]:
-    """Split a path and decode its segments; without the raw path, as the server has decoded it."""
+    """Split a path and decode its segments; without a raw path, split the decoded path of the scope."""
     raw: bytes = request.scope.get("raw_path") or b""
     if b"%" not in raw:
         return _without_last_slash(request.path.split("/", _MOST_SEGMENTS))

@@ -1,4 +1,4 @@
-"""Runs an application on uvicorn until told to stop: it takes no more work, then ends what it has."""
+"""Runs an ASGI application on uvicorn with signal handling and graceful shutdown (drain, then stop)."""
 
 import os
 import signal
@@ -22,26 +22,26 @@ _KEEP_ALIVE_SECONDS = 65
 _LAST_SECONDS = 1
 
 Heard = Callable[[str], None]
-"""Told the address once the server answers there."""
+"""Called with the address once the server listens."""
 
 Hangup = Callable[[], Coroutine[Any, Any, None]]
-"""What SIGHUP asks for. Must not raise."""
+"""Called on SIGHUP. Must not raise."""
 
 
 class DrainableApp(ServedApp, Protocol):
-    """An application that can be asked to finish."""
+    """An ASGI application with graceful shutdown."""
 
     def drain(self) -> None:
-        """Take no new work; again, to no effect."""
+        """Accept no new work; idempotent."""
         ...
 
     async def idle(self) -> None:
-        """Return when the work at hand is done."""
+        """Return when all work in progress is done."""
         ...
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, which leaves signals to us and says when it answers and when it is done."""
+    """uvicorn without signal handlers, with a callback for when it listens, and a shutdown that runs once."""
 
     def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None]) -> None:
         super().__init__(config)
@@ -50,12 +50,12 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Capture none."""
+        """Install no signal handlers: the runner handles signals."""
         yield
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Listen, then say so."""
-        if sys.platform == "win32":  # its event loop has no readers of sockets
+        """Listen, then call the callback."""
+        if sys.platform == "win32":  # its event loop cannot watch sockets for reading
             await super().startup(sockets)
         else:
             self.servers: list[Any] = [ConnectionAcceptor(each, self._make) for each in sockets or ()]
@@ -68,7 +68,7 @@ class _Uvicorn(uvicorn.Server):
         return protocol
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Stop once."""
+        """Shut down; further calls have no effect."""
         if not self.ended:
             self.ended = True
             await super().shutdown(sockets)
@@ -82,7 +82,7 @@ async def run(
     on_hangup: Hangup | None = None,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
-    """Serve until SIGINT or SIGTERM: calls under way get `drain_seconds`, a second signal ends them."""
+    """Serve until SIGINT or SIGTERM: running calls get `drain_seconds`; a second signal stops them."""
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
@@ -100,7 +100,7 @@ async def run(
     server = _Uvicorn(config, lambda: on_listening(address) if on_listening is not None else None)
     async with anyio.create_task_group() as tasks:
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-            # Awaited: a signal may come the moment the address is told.
+            # Awaited: a signal may arrive as soon as the address is announced.
             await tasks.start(_Signals(app, server, tasks, on_hangup, drain_seconds).obey)
         try:
             await server.serve(sockets=[listening])
@@ -112,7 +112,7 @@ async def run(
 
 
 class _Signals:
-    """What signals ask for: to finish, to end at once, or to read the config again."""
+    """Signal handler: graceful shutdown, forced shutdown, or reload of the config."""
 
     def __init__(
         self, app: DrainableApp, server: _Uvicorn, tasks: TaskGroup, on_hangup: Hangup | None, seconds: float
@@ -123,7 +123,7 @@ class _Signals:
         self._had_terminal = _has_terminal()
 
     async def obey(self, *, task_status: TaskStatus[None]) -> None:
-        """Obey until cancelled."""
+        """Handle signals until cancelled."""
         heeded = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if self._on_hangup is not None else ()))
         with anyio.open_signal_receiver(*heeded) as signals:
             task_status.started()
@@ -142,7 +142,7 @@ class _Signals:
         self._tasks.start_soon(_finish, self._app, self._server, self._seconds)
 
     def _terminal_is_gone(self) -> bool:
-        """Whether SIGHUP means what it says: the terminal we were started in has been closed."""
+        """Return whether SIGHUP means that the terminal this process was started in has been closed."""
         return self._had_terminal and not _has_terminal()
 
 

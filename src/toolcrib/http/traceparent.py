@@ -1,4 +1,4 @@
-"""Reads a W3C `traceparent`: the trace a call joins, and the caller's span it hangs under."""
+"""Parses a W3C `traceparent` header: trace id, parent span id and sampled flag."""
 
 import re
 from typing import NamedTuple
@@ -7,16 +7,16 @@ _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f
 
 
 class TraceParent(NamedTuple):
-    """Where a call stands in somebody's trace, under the names an `Origin` has for it."""
+    """The trace context of a call, in the field names of `Origin`."""
 
     trace_id: str
-    """As a UUID, like every id of ours."""
+    """As a UUID, like all ids of the gateway."""
     parent: str
     sampled: bool
 
 
 def joined(traceparent: str) -> TraceParent | None:
-    """Read a `traceparent`; None where it is not a valid one, which the standard says to ignore."""
+    """Parse a `traceparent`; None if it is invalid, as the standard requires it to be ignored then."""
     match = _TRACEPARENT.fullmatch(traceparent.strip())
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Bodies that nobody has asked for yet: they are counted, and dropped where there is too much of them."""
+"""Counts request bodies that the handler has not read yet, and drops those over the limit."""
 
 import asyncio
 
@@ -6,14 +6,14 @@ from toolcrib.http.connection_limits import overloaded
 from toolcrib.http.request_cycle import RequestCycle
 
 UNCOUNTED_BODY_BYTES = 16 << 10
-"""What may wait of a body before it is counted."""
+"""Bytes of a body that may be buffered before they are counted."""
 _WHAT = "bytes of unfinished bodies"
 
 
 def hold_body(cycle: RequestCycle) -> None:
-    """Count a body that has come so far and waits.
+    """Count the buffered part of a body.
 
-    Where it is too much, the request is looked at first, which comes next: it may be the operator's.
+    Over the limit, the decision is deferred until the request is authenticated: it may be the operator's.
     """
     connection = cycle.connection
     if cycle.task is not None and connection.is_undecided:
@@ -28,7 +28,7 @@ def hold_body(cycle: RequestCycle) -> None:
 
 
 def _decide(cycle: RequestCycle) -> None:
-    """Drop a body that still waits and still is too much, now that its connection counts for somebody."""
+    """Drop a deferred body that is still buffered and over the limit, now that its principal is known."""
     connection, size = cycle.connection, len(cycle.body)
     connection.decided()
     if size <= UNCOUNTED_BODY_BYTES or cycle.response_complete or connection.is_ended:
@@ -37,5 +37,5 @@ def _decide(cycle: RequestCycle) -> None:
         cycle.drop_body(overloaded(_WHAT))
         if cycle.more_body:
             cycle.flow.resume_reading()
-        # Where it was whole, it must not be taken for a whole one that is empty.
+        # A complete body that was dropped must not be taken for a complete empty one.
         cycle.more_body = True

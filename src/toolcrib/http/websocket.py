@@ -1,4 +1,4 @@
-"""A WebSocket over a connection that began as HTTP: whole messages, bounds on both ways, a heartbeat."""
+"""A WebSocket on an upgraded HTTP connection: whole messages, limits in both directions, a heartbeat."""
 
 import asyncio
 import logging
@@ -17,29 +17,29 @@ from toolcrib.http.request import Scope
 from toolcrib.http.websocket_upgrade import Run
 
 MESSAGE_BYTES = 1 << 20
-"""The largest message, be it of one frame or of many."""
+"""Maximum bytes of a message, over all its frames."""
 UNREAD_BYTES = 2 << 20
-"""What may wait for a client that does not read; one byte more, and it is hung up on."""
+"""Maximum bytes in the write buffer; the connection of a client that reads too slowly is aborted."""
 WAITING_BYTES = 64 << 10
-"""What may wait for us, beside what one read brings; until it is taken nothing more is read."""
+"""Bytes in the receive queue above which reading pauses (backpressure); one more read may exceed it."""
 GOODBYE_SECONDS, LAST_SECONDS = 5.0, 0.5
-"""How long the other side may take to answer a goodbye, and how long where the gateway stops."""
+"""Timeouts in seconds of the close handshake: normally, and on shutdown, overload or a missed heartbeat."""
 
 UNCOUNTED_BYTES = 16 << 10
-"""What may wait either way before it is counted among what all connections hold."""
+"""Bytes buffered in either direction before they are counted against the limit of all connections."""
 
 _GOING_AWAY, _BROKEN, _BAD_TEXT, _TRY_LATER = 1001, 1011, 1007, 1013
 _LONGEST_REASON = 123
 _EACH = 64
-"""What a message in memory costs beside its text."""
+"""Overhead in bytes of a queued message besides its payload."""
 
 log = logging.getLogger(__name__)
 
 
 def shake(scope: Scope) -> tuple[ServerProtocol, bytes]:
-    """Return the beginning of a socket and the answer that opens it; refuse what is no handshake."""
+    """Return the protocol state of a WebSocket and the handshake response; refuse an invalid handshake."""
     wire = ServerProtocol(state=State.OPEN, max_size=MESSAGE_BYTES, logger=log)
-    # It would log whole messages, and the first one of an app holds its key.
+    # It would log whole messages, and the first one of an app contains its key.
     wire.debug = False
     headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]])
     asked = Request(scope["path"], headers, scope["method"], f"HTTP/{scope['http_version']}")
@@ -51,7 +51,7 @@ def shake(scope: Scope) -> tuple[ServerProtocol, bytes]:
 
 
 class WebSocket(asyncio.Protocol):
-    """One socket. It stands among uvicorn's connections, which a stopping server shuts down."""
+    """One WebSocket. It is registered in uvicorn's connections, which a stopping server shuts down."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class WebSocket(asyncio.Protocol):
         self._inbox: deque[str | bytes] = deque()
         self._parts, self._is_text = bytearray(), False
         self.waiting = 0
-        """How much waits to be received."""
+        """Bytes in the receive queue, overhead included."""
         self._over = self._paused = self._silent = False
         self._heard: asyncio.Future[None] | None = None
         self._heart: asyncio.TimerHandle | None = None
@@ -74,20 +74,20 @@ class WebSocket(asyncio.Protocol):
         connections.add(self)
 
     async def run(self, run: Run, heartbeat: float) -> None:
-        """Let somebody use the socket; close it behind them."""
+        """Run the handler, then close the WebSocket."""
         self._heart = self._loop.call_later(heartbeat, self._beat, heartbeat)
         try:
             await run(self)
-        except Exception:  # boundary: whoever uses a socket must not end in silence
+        except Exception:  # boundary: an error of the handler must be logged and close the connection
             log.exception("a socket failed unexpectedly")
             await self.close(_BROKEN)
         finally:
             await self.close(1000)
 
-    # As those who use it see it
+    # Interface of the handler
 
     async def receive(self) -> str | bytes | None:
-        """Return the next message, or wait for it; None once the socket is over."""
+        """Return the next message, or wait for it; None once the connection is closed."""
         while not (self._inbox or self._over):
             self._heard = self._loop.create_future()
             await self._heard
@@ -101,23 +101,23 @@ class WebSocket(asyncio.Protocol):
         return message
 
     async def send(self, text: str) -> None:
-        """Send a message, or nothing where the socket is over."""
+        """Send a message; do nothing if the connection is closed."""
         if not self._over:
             self._wire.send_text(text.encode("utf-8", "replace"))
             self._flush()
 
     def known(self) -> None:
-        """Count no longer among connections: sockets of apps that are known have a limit of their own."""
+        """Release the connection slot: authenticated apps have a limit of their own."""
         self._intake.closed(self._counted)
 
     async def close(self, code: int, reason: str = "") -> None:
-        """Say goodbye and hang up once it was answered, or some seconds later."""
+        """Start the close handshake; without a reply, the connection is aborted after a timeout."""
         self._leave(code, reason, GOODBYE_SECONDS)
 
-    # As the event loop sees it
+    # asyncio.Protocol callbacks
 
     def data_received(self, data: bytes) -> None:
-        """Take in what came."""
+        """Parse received frames, queue messages, and pause reading if too much is queued."""
         self._silent = False
         self._wire.receive_data(data)
         for event in self._wire.events_received():
@@ -130,10 +130,10 @@ class WebSocket(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> None:
-        """Hang up as well."""
+        """Return None, so that the transport closes as well."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever waits."""
+        """Wake a waiting `receive` and release what the connection holds."""
         self._connections.discard(self)
         self._intake.ended(self._counted)
         self._end()
@@ -141,20 +141,20 @@ class WebSocket(asyncio.Protocol):
             self._goodbye.cancel()
 
     def shutdown(self) -> None:
-        """Say goodbye because the gateway stops: it waits for nobody for long."""
+        """Close because the gateway stops, with a short timeout."""
         self._leave(_GOING_AWAY, "the gateway is stopping", LAST_SECONDS)
         self._hang_up_in(LAST_SECONDS)
 
     # Frames
 
     def _count(self) -> None:
-        """Count what has come and was not taken yet; hang up where all sockets together have too much."""
+        """Count unprocessed input; close the connection if all connections together hold too much."""
         size = self.waiting + len(self._parts) + len(self._wire.reader.buffer)
         if size <= UNCOUNTED_BYTES:
             self._counted.incoming.clear()
         elif not self._over and not self._counted.hold_incoming(size):
             self._leave(_TRY_LATER, "the gateway holds too many unfinished messages", LAST_SECONDS)
-            # Not even the answer is waited for: until then more of the message would come.
+            # Without the close handshake: until its reply, more of the message would arrive.
             self._transport.close()
 
     def _take(self, frame: Frame) -> None:
@@ -184,7 +184,7 @@ class WebSocket(asyncio.Protocol):
         self._wake()
 
     def _flush(self) -> None:
-        """Write what the protocol wants written, and hang up where it wants that."""
+        """Write the protocol's pending output, and close the transport when the protocol requires it."""
         wire, transport = self._wire, self._transport
         written = b"".join(wire.data_to_send())
         if written:
@@ -192,7 +192,7 @@ class WebSocket(asyncio.Protocol):
         if wire.eof_sent:
             self._end()
             transport.close()
-            # What is still to be written may be for somebody who does not read.
+            # The remaining output may wait for a client that does not read.
             self._hang_up_in(GOODBYE_SECONDS)
             return
         unread = transport.get_write_buffer_size()
@@ -203,10 +203,10 @@ class WebSocket(asyncio.Protocol):
             self._end()
             transport.abort()
 
-    # Time and the end
+    # Heartbeat and close
 
     def _beat(self, heartbeat: float) -> None:
-        """Hang up on who said nothing since the last beat; it is no silence where we do not listen."""
+        """Send a ping; close if nothing arrived since the last one. Not checked while reading is paused."""
         if self._silent and not self._paused:
             self._leave(_BROKEN, "no answer to a ping", LAST_SECONDS)
             return
@@ -223,7 +223,7 @@ class WebSocket(asyncio.Protocol):
         self._end()
         self._hang_up_in(within)
         self._inbox.clear()
-        # The answer may stand behind what nobody will take any more.
+        # The close reply may be queued behind messages that will not be read any more.
         self._read_on()
 
     def _hang_up_in(self, seconds: float) -> None:
@@ -237,7 +237,7 @@ class WebSocket(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _end(self) -> None:
-        """Nothing more goes in or out; what came before that can still be received."""
+        """Stop sending and receiving; messages received before can still be read."""
         self._over = True
         if self._heart is not None:
             self._heart.cancel()

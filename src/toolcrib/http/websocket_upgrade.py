@@ -1,42 +1,42 @@
-"""What a request that asks for a socket is given: the way to change the protocol of its connection."""
+"""Interfaces of WebSocket upgrades: an open WebSocket, its handler, and the upgrade of a connection."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 SOCKETS = "/app-ws"
-"""The one address at which a socket can be asked for; anywhere else nobody hears that it was."""
+"""The only path with WebSocket upgrades; on any other path the Upgrade header is ignored."""
 
 
 class OpenWebSocket(Protocol):
     """An open WebSocket."""
 
     async def receive(self) -> str | bytes | None:
-        """Return the next message, or wait for it; None once the socket is over."""
+        """Return the next message, or wait for it; None once the connection is closed."""
         ...
 
     async def send(self, text: str) -> None:
-        """Send a message without waiting for it to arrive; nothing happens where the socket is over."""
+        """Send a message without waiting for delivery; do nothing if the connection is closed."""
         ...
 
     def known(self) -> None:
-        """Take note that the other side has proved who it is: it counts no longer among connections."""
+        """Mark the peer as authenticated: it no longer counts against the connection limit."""
         ...
 
     async def close(self, code: int, reason: str = "") -> None:
-        """Say goodbye, without waiting for an answer; nothing more is received. Again, to no effect."""
+        """Start the close handshake without waiting for its reply; nothing more is received. Idempotent."""
         ...
 
 
 Run = Callable[[OpenWebSocket], Awaitable[None]]
-"""Uses a socket until it is done with it, or the socket is over."""
+"""Handles a WebSocket; returns when it is done or the connection is closed."""
 
 
 class WebSocketUpgrade(Protocol):
-    """Opens the socket a request asks for, or refuses what is no handshake."""
+    """Upgrades the connection of a request to a WebSocket, or refuses an invalid handshake."""
 
     def __call__(self, run: Run, *, heartbeat: float) -> None:
-        """Answer the request with a socket and have somebody run it; it is closed when they are done.
+        """Complete the handshake and run the handler in a task; the WebSocket is closed when it returns.
 
-        The other side is asked every `heartbeat` seconds whether it is there.
+        A ping is sent every `heartbeat` seconds.
         """
         ...
