@@ -1,4 +1,4 @@
-"""The gateway as plain HTTP and JSON: list, call, ask what happened, keep keys."""
+"""The REST frontend: tools, calls, administration and API keys over HTTP and JSON."""
 
 from toolcrib.frontends.rest.openapi import describe
 from toolcrib.frontends.rest.routes import RestFrontend

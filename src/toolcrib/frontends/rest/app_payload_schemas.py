@@ -1,4 +1,4 @@
-"""What goes in and out of the routes of apps and users, as JSON Schema."""
+"""JSON Schemas of the request and response bodies of the app and user routes."""
 
 from typing import get_args
 
@@ -34,10 +34,10 @@ from toolcrib.frontends.rest.schema_terms import (
 from toolcrib.interfaces import AppType
 
 LONGEST_SAID = 10_000
-"""Characters of one utterance."""
+"""Maximum characters of one utterance."""
 
 PACKAGE = text_of(63, r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)+")
-"""A domain turned round."""
+"""A package name: a reversed domain name."""
 _SHOWN_ONCE: Schema = {"type": "string", "description": "shown this once"}
 _CAPITALS = text_of(50, "[A-Z][A-Z0-9_]*")
 _REQUIREMENT = only_of(

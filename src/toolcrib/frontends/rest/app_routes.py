@@ -1,4 +1,4 @@
-"""Apps and their tools: for their developers, and what of them users may see."""
+"""REST routes of apps and their tools: managing them as a developer, and reading them as a user."""
 
 from collections.abc import Callable
 
@@ -12,19 +12,19 @@ from toolcrib.interfaces import AppRecord
 from toolcrib.model import Caller, JsonObject
 
 USERS = "crib:users"
-"""Opens what belongs to any user."""
+"""Permission for the data of all users."""
 
 MOST = 1000
 
 
 class AppRoutes:
-    """Answers for the developers' door."""
+    """Handlers of the app routes."""
 
     def __init__(self, desk: AppAdmin, confined: Callable[[AppRecord, Caller], AppRecord]) -> None:
         self._desk, self._confined = desk, confined
 
     async def list(self, request: Request) -> HttpResponse:
-        """List the apps: one's own with all there is to know, others as users see them."""
+        """List the apps: the caller's own in full, others as users see them."""
         asked = request.query("after", "limit")
         check_reader(request.caller)
         limit = count(asked, "limit", default=100, most=MOST)
@@ -32,11 +32,11 @@ class AppRoutes:
         return json_response({"apps": [self._spelled(app, request.caller) for app in found]})
 
     async def get(self, request: Request) -> HttpResponse:
-        """Show one app."""
+        """Return one app."""
         return json_response(self._spelled(await self._seen(request), request.caller))
 
     async def put(self, request: Request) -> HttpResponse:
-        """Store an app; a new one is given its key."""
+        """Store an app; a new one is returned with its API key."""
         request.query()
         app, key = await self._desk.put(request.params["package"], await request.json(), request.actor)
         spelled = spell_app(app, request.caller)
@@ -50,21 +50,21 @@ class AppRoutes:
         return json_response({"packageName": package, "removed": True})
 
     async def rotate(self, request: Request) -> HttpResponse:
-        """Put another key in place of an app's."""
+        """Rotate an app's API key."""
         request.query()
         package = request.params["package"]
         key = await self._desk.rotate(package, request.actor)
         return json_response({"packageName": package, "apiKey": key})
 
     async def define(self, request: Request) -> HttpResponse:
-        """Store an app's tools."""
+        """Replace an app's tools."""
         request.query()
         fields = only(await request.json(), "tools")
         stored = await self._desk.define(request.params["package"], fields.get("tools"), request.actor)
         return json_response(stored)
 
     async def tools(self, request: Request) -> HttpResponse:
-        """Show an app's tools as they were defined."""
+        """Return the definitions of an app's tools."""
         app = self._confined(await self._seen(request), request.caller)
         told: JsonObject = {"packageName": app.package, "version": app.version}
         return json_response({**told, "tools": [each.definition for each in app.tools]})
@@ -78,7 +78,7 @@ class AppRoutes:
         return await self._desk.get(request.params["package"])
 
     def routes(self) -> tuple[Route, ...]:
-        """Return the table of these routes."""
+        """Return the routes of this class."""
         return (*self._reading(), *self._writing(), *self._defining())
 
     def _reading(self) -> tuple[Route, ...]:
@@ -159,7 +159,7 @@ class AppRoutes:
 
 
 def check_reader(caller: Caller) -> None:
-    """Users see which apps there are; of the others, those whose work it is."""
+    """Refuse callers that may not read apps: all but users, developers and managers of users."""
     if caller.user is None and not (caller.may(APPS) or caller.may(USERS)):
         message = f"this needs a user's own key, or the permission {APPS} or {USERS}"
         raise Refused("SCOPE_DENIED", message)

@@ -1,4 +1,4 @@
-"""What apps keep for their users, in the shapes their kits speak; an app shows its own key."""
+"""Key-value storage of apps per user, in the format of the apps' SDKs; an app authenticates by its key."""
 
 from typing import Any, cast
 
@@ -14,18 +14,18 @@ _HOW = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`
 
 
 class StorageRoutes:
-    """Answers apps. They are no callers of tools, so who they are is found out here."""
+    """Handlers of the storage routes. Apps are not callers of tools, so they are authenticated here."""
 
     def __init__(self, desk: AppAdmin, storage: AppStorage) -> None:
         self._desk, self._storage = desk, storage
 
     async def all(self, request: Request) -> HttpResponse:
-        """Return everything that is kept."""
+        """Return all stored values."""
         package, user = self._about(request)
         return json_response({"success": True, "data": await self._storage.all(package, user)})
 
     async def put(self, request: Request) -> HttpResponse:
-        """Add to what is kept."""
+        """Store values; other keys stay."""
         package, user = self._about(request)
         data = only(await request.json(), "data").get("data")
         if not isinstance(data, dict) or not all(isinstance(each, str) for each in _values(data)):
@@ -34,13 +34,13 @@ class StorageRoutes:
         return json_response({"success": True})
 
     async def clear(self, request: Request) -> HttpResponse:
-        """Forget everything."""
+        """Delete all values."""
         package, user = self._about(request)
         await self._storage.drop(package, user)
         return json_response({"success": True})
 
     async def one(self, request: Request) -> HttpResponse:
-        """Return what is kept under one key."""
+        """Return the value of one key."""
         package, user = self._about(request)
         key = request.params["key"]
         kept = await self._storage.all(package, user)
@@ -49,7 +49,7 @@ class StorageRoutes:
         return json_response({"success": True, "data": kept[key]})
 
     async def put_one(self, request: Request) -> HttpResponse:
-        """Keep one text."""
+        """Store the value of one key."""
         package, user = self._about(request)
         value = only(await request.json(), "value").get("value")
         if not isinstance(value, str):
@@ -58,13 +58,13 @@ class StorageRoutes:
         return json_response({"success": True})
 
     async def drop_one(self, request: Request) -> HttpResponse:
-        """Forget one key; whether it was there is in the answer."""
+        """Delete one key; the response reports whether it existed."""
         package, user = self._about(request)
         gone = await self._storage.drop(package, user, request.params["key"])
         return json_response({"success": gone > 0})
 
     def _about(self, request: Request) -> tuple[str, str]:
-        """Return which app asks, and about whom."""
+        """Authenticate the app; return its package and the user in the path."""
         request.query()
         scheme, _, shown = (request.header(b"authorization") or "").partition(" ")
         package, _, key = shown.strip().partition(":")
@@ -76,7 +76,7 @@ class StorageRoutes:
         return app.package, request.params["user"]
 
     def routes(self) -> tuple[Route, ...]:
-        """Return the table of these routes."""
+        """Return the routes of this class."""
         rows = (
             ("GET", _ALL, self.all, "Everything an app keeps for a user.", gives("Kept")),
             ("PUT", _ALL, self.put, "Adds to what an app keeps for a user.", _taking("Keep")),

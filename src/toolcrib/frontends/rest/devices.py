@@ -1,4 +1,4 @@
-"""The capabilities of a device, as JSON Schema."""
+"""JSON Schema of a device's capabilities."""
 
 from toolcrib.apps.definition_errors import VISIBLE_LINE
 from toolcrib.apps.hardware import FLAGS, LONGEST_MODEL

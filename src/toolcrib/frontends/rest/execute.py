@@ -1,4 +1,4 @@
-"""One call: the whole result at once, or events while it runs."""
+"""Tool calls over REST: the result as one JSON response, or server-sent events while the call runs."""
 
 from collections.abc import Awaitable
 from functools import partial
@@ -17,7 +17,7 @@ from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Report, Result
 
 FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
 FREE = frozenset({"arguments", "answers"})
-"""Fields whose content is not ours to judge: what upstreams get is written again from what was read."""
+"""Fields in which duplicate keys are allowed: upstreams get re-serialized JSON, without the duplicates."""
 NOTHING: JsonObject = {}
 
 _KNOWN = frozenset(FIELDS)
@@ -26,7 +26,7 @@ _REPLAYED = (b"idempotency-replayed", b"true")
 
 
 class _Asked(NamedTuple):
-    """A call as the body asks for it."""
+    """The parsed body of a call."""
 
     name: str
     arguments: JsonObject
@@ -39,7 +39,7 @@ class _Asked(NamedTuple):
 
 
 class ExecuteRoute:
-    """Answers `POST /api/tools/execute`."""
+    """Handler of `POST /api/tools/execute`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ExecuteRoute:
 
 
 def _arguments(given: Json) -> JsonObject:
-    """Read arguments that are no object: none at all, or a JSON text of one, as some models write them."""
+    """Convert arguments that are not an object: none, or an object as a JSON string, as some models send."""
     if given is None:
         return {}
     if isinstance(given, str):
@@ -115,7 +115,7 @@ def _arguments(given: Json) -> JsonObject:
 
 
 def _bound(request: Request, arguments: JsonObject) -> None:
-    """Refuse arguments over their own limit; only a large body can hold some."""
+    """Refuse arguments over their own limit; not checked for a Content-Length below 1,000,000 bytes."""
     length = request.headers.get(b"content-length")
     if length is not None and len(length) < 7:
         return
@@ -132,7 +132,7 @@ def _object(fields: JsonObject, name: str) -> JsonObject:
 
 
 def _capabilities(fields: JsonObject) -> JsonObject:
-    """Read what the caller can be asked for; what is not known here does no harm."""
+    """Return the client's capabilities (as in MCP); unknown ones are ignored."""
     given = _object(fields, "capabilities")
     for name in given:
         if not isinstance(given[name], dict):
@@ -141,7 +141,7 @@ def _capabilities(fields: JsonObject) -> JsonObject:
 
 
 def _state(fields: JsonObject) -> str:
-    """Read a state; whether it is one of ours is seen when it is opened."""
+    """Return the state of a multi-round call; its signature is verified when it is opened."""
     given = fields.get("state")
     if given is not None and not isinstance(given, str):
         raise refused("state", "must be text, as inputRequired gave it")

@@ -1,4 +1,4 @@
-"""Reads the fields of a request's body and query; a wrong one is refused by its name."""
+"""Validates the fields of a body and the parameters of a query; errors name the field."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -11,16 +11,16 @@ from toolcrib.model import Json
 
 LONGEST_TEXT = 500
 KEY = b"idempotency-key"
-"""The header that may bring what is else in the field `idempotencyKey`."""
+"""The header that is equivalent to the field `idempotencyKey`."""
 
 
 def refused(path: str, message: str) -> Refused:
-    """Make the refusal of one field."""
+    """Return the error for one field."""
     return Refused("INVALID_REQUEST", f"{path} {message}", path=path)
 
 
 def only(body: Json, *known: str) -> dict[str, Any]:
-    """Return the body if it is an object of known fields."""
+    """Return the body if it is an object with only known fields."""
     if not isinstance(body, dict):
         raise Refused("INVALID_REQUEST", f"the body must be a JSON object with {', '.join(known)}")
     fields = cast("dict[str, Any]", body)
@@ -32,7 +32,7 @@ def only(body: Json, *known: str) -> dict[str, Any]:
 
 
 def text(fields: Mapping[str, Any], name: str, *, required: bool = False) -> str | None:
-    """Return a field that is text, if it is there."""
+    """Return an optional text field, 1 to LONGEST_TEXT characters."""
     value = fields.get(name)
     if value is None and not required:
         return None
@@ -42,12 +42,12 @@ def text(fields: Mapping[str, Any], name: str, *, required: bool = False) -> str
 
 
 def needed(fields: Mapping[str, Any], name: str) -> str:
-    """Return a field that must be text."""
+    """Return a required text field."""
     return text(fields, name, required=True) or ""
 
 
 def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """Return a field that is a list of texts, if it is there."""
+    """Return an optional field that is a list of texts."""
     value = fields.get(name)
     if value is None:
         return None
@@ -60,7 +60,7 @@ def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 
 def flag(fields: Mapping[str, Any], name: str) -> bool:
-    """Return a field that is true or false; false where it is not there."""
+    """Return a boolean field; False if it is missing."""
     value = fields.get(name, False)
     if not isinstance(value, bool):
         raise refused(name, "must be true or false")
@@ -68,7 +68,7 @@ def flag(fields: Mapping[str, Any], name: str) -> bool:
 
 
 def count(query: Mapping[str, str], name: str, *, default: int, most: int) -> int:
-    """Return a parameter that is a number of things."""
+    """Return an integer parameter from 1 to `most`, or the default."""
     value = query.get(name)
     if value is None:
         return default
@@ -78,7 +78,7 @@ def count(query: Mapping[str, str], name: str, *, default: int, most: int) -> in
 
 
 def moment(query: Mapping[str, str], name: str) -> float | None:
-    """Return a parameter that is a moment, in seconds since 1970."""
+    """Return a parameter that is a Unix timestamp, in seconds."""
     value = query.get(name)
     if value is None:
         return None
@@ -92,7 +92,7 @@ def moment(query: Mapping[str, str], name: str) -> float | None:
 
 
 def day(query: Mapping[str, str], name: str) -> str | None:
-    """Return a parameter that is a day."""
+    """Return a parameter that is an ISO 8601 date."""
     value = query.get(name)
     if value is None:
         return None
@@ -103,7 +103,7 @@ def day(query: Mapping[str, str], name: str) -> str | None:
 
 
 def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], default: str) -> str:
-    """Return a parameter that is one of a few words."""
+    """Return a parameter that is one of the accepted values."""
     value = query.get(name, default)
     if value not in accepted:
         raise refused(name, f"must be one of {', '.join(accepted)}, not {value[:100]!r}")
@@ -111,7 +111,7 @@ def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], defau
 
 
 def key_of(given: Json, header: bytes | None) -> str:
-    """Read the key of a request, from its body or its header; there some write it as a quoted text."""
+    """Return the idempotency key of the body or the header; the header may be a quoted string."""
     key = idempotency_key(given, "idempotencyKey")
     if header is None:
         return key

@@ -1,4 +1,4 @@
-"""Whether the gateway lives, whether it takes work, and how it does."""
+"""Liveness, readiness and metrics."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
 class HealthRoutes:
-    """Answers orchestrators and Prometheus. What is open to all names nothing of what runs here."""
+    """Handlers for orchestrators and Prometheus. Unauthenticated routes do not reveal what runs here."""
 
     def __init__(
         self, console: Admin, draining: Callable[[], bool], short_of_memory: Callable[[], None]
@@ -22,12 +22,12 @@ class HealthRoutes:
         self._console, self._draining, self._short_of_memory = console, draining, short_of_memory
 
     async def health(self, request: Request) -> HttpResponse:
-        """Say that the process answers."""
+        """Liveness: respond if the event loop runs."""
         del request
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> HttpResponse:
-        """Say that calls are welcome."""
+        """Readiness: refuse while draining, short of memory, or if the database fails."""
         del request
         if self._draining():
             raise Refused("OVERLOADED", "the gateway is stopping; send calls elsewhere", retry_after=5.0)
@@ -36,12 +36,12 @@ class HealthRoutes:
             await self._console.ready()
         except ToolcribError:
             raise
-        except Exception as error:  # boundary: each database driver has errors of its own
+        except Exception as error:  # boundary: each database driver has exceptions of its own
             log.warning("the gateway is not ready", exc_info=error)
             raise Unavailable("SOURCE_DOWN", "the database does not answer", retry_after=5.0) from error
         return json_response({"ready": True})
 
     async def metrics(self, request: Request) -> HttpResponse:
-        """Count."""
+        """Return the metrics in Prometheus text format."""
         del request
         return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE))

@@ -1,4 +1,4 @@
-"""API keys over REST: who may see, make, rotate and revoke which of them."""
+"""REST routes of API keys: listing, creation, rotation and revocation, with their authorization rules."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs", "user", "expir
 
 
 class KeyRoutes:
-    """Answers for the part of the console's door that is about keys."""
+    """Handlers of the key routes."""
 
     def __init__(self, console: Admin) -> None:
         self._console = console
 
     async def list(self, request: Request) -> HttpResponse:
-        """List the keys, without the keys themselves; who is confined to contexts sees those of these."""
+        """List the keys without secrets; a confined caller sees its own, its creations and those in reach."""
         asked = request.query("after", "limit")
         limit = count(asked, "limit", default=MAX_LISTED_KEYS, most=MAX_LISTED_KEYS)
         page = await self._console.keys_after(text(asked, "after") or "", limit)
@@ -32,7 +32,7 @@ class KeyRoutes:
         return json_response({"keys": shown, **more})
 
     async def create(self, request: Request) -> HttpResponse:
-        """Make a key within the maker's own reach."""
+        """Create a key with at most the caller's own privileges."""
         fields = only(await request.json(), *KEY_FIELDS)
         contexts, given = texts(fields, "contexts"), fields.get("expires")
         wanted = KeyRecord(
@@ -61,7 +61,7 @@ class KeyRoutes:
         return json_response(made, 201)
 
     async def rotate(self, request: Request) -> HttpResponse:
-        """Put another key in place of one."""
+        """Rotate the secret of a key."""
         overlap = await _overlap(request)
         name = request.params["name"]
         record = await self._console.key(name)
@@ -75,7 +75,7 @@ class KeyRoutes:
         return json_response(await self._console.rotate_key(name, overlap=overlap, actor=request.actor))
 
     async def revoke(self, request: Request) -> HttpResponse:
-        """End a key."""
+        """Revoke a key."""
         name = request.params["name"]
         record = await self._console.key(name)
         if record is not None:
@@ -85,14 +85,14 @@ class KeyRoutes:
         return json_response({"name": name, "revoked": True})
 
     async def _lifetime(self, caller: Caller) -> float | None:
-        """Return when the caller's own secret ends; what it makes is never valid for longer."""
+        """Return when the caller's secret expires; a key it creates must not outlive it."""
         if caller.retiring is not None:
             return caller.retiring
         own = None if caller.operator else await self._console.key(caller.key)
         return None if own is None else own.expires
 
     def routes(self) -> tuple[Route, ...]:
-        """Return the table of these routes."""
+        """Return the routes of this class."""
         return (*self._collection(), *self._single())
 
     def _collection(self) -> tuple[Route, ...]:
@@ -153,7 +153,7 @@ def _home(contexts: tuple[str, ...] | None) -> str:
 
 
 async def _overlap(request: Request) -> float:
-    """Read how long the old secret stays valid; the body may be left out."""
+    """Return how many seconds the old secret stays valid; the body is optional."""
     if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
         return 0.0
     fields = only(await request.json(), "overlapSeconds")
@@ -177,7 +177,7 @@ def _may_see(request: Request, key: KeyRecord) -> bool:
 
 
 def _reaches(caller: Caller, contexts: frozenset[str] | None) -> bool:
-    """Whether a caller may enter every context that a key may."""
+    """Return whether a caller may enter every context that a key may enter."""
     if not caller.narrowed:
         return True
     return contexts is not None and EVERY_CONTEXT not in contexts and all(map(caller.may_enter, contexts))
@@ -189,12 +189,12 @@ def _check_contexts(caller: Caller, contexts: frozenset[str] | None) -> None:
 
 
 def _check_within(caller: Caller, key: KeyRecord, lifetime: float | None) -> None:
-    """Refuse to hand out more than the caller has, or for longer."""
+    """Refuse privilege escalation: a key with more privileges than the caller has, or a later expiry."""
     _check_contexts(caller, key.contexts)
     if lifetime is not None and (key.expires is None or key.expires > lifetime):
         raise _denied("this key is or would be valid for longer than yours", "expires")
     if caller.may(ADMIN) and not caller.narrowed:
-        return  # it may rotate any key, and so holds whatever somebody holds
+        return  # it may rotate any key, and so has the privileges of all of them
     beyond = sorted(each for each in key.permissions if not caller.may(each))
     if beyond:
         message = f"this key holds or would hold {', '.join(beyond)}, which yours does not"
@@ -207,7 +207,7 @@ def _check_within(caller: Caller, key: KeyRecord, lifetime: float | None) -> Non
 
 
 def _check_owner(actor: Actor, key: KeyRecord) -> None:
-    """Refuse to change a key that is neither the caller's own nor made by it, unless it is an admin's."""
+    """Refuse to change a key that is neither the caller's own nor created by it, unless it is an admin."""
     caller = actor.caller
     if not caller.may(ADMIN) and key.name != caller.key and key.created_by != actor.label:
         message = (
@@ -218,7 +218,7 @@ def _check_owner(actor: Actor, key: KeyRecord) -> None:
 
 
 def _check_not_a_developers(caller: Caller, permissions: frozenset[str]) -> None:
-    """Refuse to hand out the key of a developer: their apps belong to whoever has it."""
+    """Refuse to rotate a developer's key without full admin rights: their apps belong to that key."""
     if (caller.narrowed or not caller.may(ADMIN)) and permits(permissions, APPS):
         message = (
             f"this is a developer's key, and their apps go with it; it takes the permission {ADMIN}, "
@@ -228,7 +228,7 @@ def _check_not_a_developers(caller: Caller, permissions: frozenset[str]) -> None
 
 
 def _check_newest_secret(caller: Caller) -> None:
-    """Refuse to let a secret that has been replaced replace its successor, and so outlive its end."""
+    """Refuse a rotation with a secret that was already replaced: it would extend its own lifetime."""
     if caller.retiring is not None:
         message = "this secret of the key has been replaced and ends soon; rotate the key with its new one"
         raise _denied(message, "name")

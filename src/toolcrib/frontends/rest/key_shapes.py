@@ -1,4 +1,4 @@
-"""What goes in and out of the routes of API keys, as JSON Schema."""
+"""JSON Schemas of the request and response bodies of the key routes."""
 
 from toolcrib.admin.key_admin import END_OF_TIME, MAX_NAME_LENGTH, MAX_OVERLAP_SECONDS, RESERVED_NAMES
 from toolcrib.frontends.rest.fields import LONGEST_TEXT

@@ -1,4 +1,4 @@
-"""The old routes of app tools, in their old shapes, carried out as every other call; until switched off."""
+"""Deprecated routes for app tools in their old formats; calls run through the same pipeline. Optional."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
@@ -22,15 +22,15 @@ from toolcrib.identity import Identity
 from toolcrib.model import Caller, Json, JsonObject, Result, Tool
 
 SILENT = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE"
-"""The reply by which an app asked the assistant to keep silent."""
+"""The reply with which an app requested that the assistant stays silent."""
 _SINCE = b"@1794787200"
-"""16 November 2026, as RFC 9745 spells a date."""
+"""16 November 2026, in the format of RFC 9745 (Deprecation header)."""
 _TYPES = {"integer": "number"}
 _Old = Callable[[Request], Awaitable[HttpResponse]]
 
 
 class LegacyRoutes:
-    """Answers as the routes of old did; every answer says that they are on their way out."""
+    """Handlers of the deprecated routes; every response has a Deprecation header."""
 
     def __init__(self, gateway: Gateway, identity: Identity, console: Admin) -> None:
         self._gateway, self._identity, self._console = gateway, identity, console
@@ -45,7 +45,7 @@ class LegacyRoutes:
         return json_response([_old(tool_of(app, each), language) for each in app.tools])
 
     async def user_tools(self, request: Request) -> HttpResponse:
-        """List the tools of all apps a user may use now."""
+        """List the tools of all apps that a user may use now."""
         request.query()
         caller = await self._present(request.caller, request.params["user"])
         tools = [tool for tool in self._gateway.tools(caller) if tool.family == "app"]
@@ -69,14 +69,14 @@ class LegacyRoutes:
         return replied(result)
 
     async def _present(self, caller: Caller, user: str | None) -> Caller:
-        """Return the caller as it acts for a user who is here."""
+        """Return the caller acting for a user; refuse if the user has no session."""
         acting = caller if user is None else self._identity.acting_for(caller, user)
         if acting.user is None:
             raise refused("userId", "must say whom the tool is called for")
         return await self._identity.people.here(acting)
 
     def routes(self) -> tuple[Route, ...]:
-        """Return the table of these routes."""
+        """Return the routes of this class."""
         apps, users = "/api/tools/apps/{package}", "/api/tools/users/{user}"
         return (
             Route(
@@ -104,7 +104,7 @@ class LegacyRoutes:
         )
 
     def _outgoing(self, answer: _Old, successor: str) -> _Old:
-        """Say beside every answer that the route is on its way out, and what comes after it."""
+        """Wrap a handler: add the Deprecation header and a link to the successor to every response."""
 
         async def answered(request: Request) -> HttpResponse:
             try:
@@ -120,7 +120,7 @@ class LegacyRoutes:
 
 
 def replied(result: Result) -> HttpResponse:
-    """Spell a result as the old routes did."""
+    """Convert a result into a response in the old format."""
     problem, plain = result.problem, result_response(result)
     if problem is not None:
         body: Json = {**as_json(result), "message": problem.message}
@@ -132,7 +132,7 @@ def replied(result: Result) -> HttpResponse:
 
 
 def _old(tool: Tool, language: str) -> dict[str, Any]:
-    """Spell a tool in the old shape, as far as that can say it."""
+    """Convert a tool definition into the old format, as far as that can express it."""
     schema = tool.input_schema
     required: Iterable[str] = schema.get("required", ())
     said = list(phrases(tool.extensions, language))

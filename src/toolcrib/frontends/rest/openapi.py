@@ -1,4 +1,4 @@
-"""Describes the API from the table of routes itself, so that the description cannot fall behind."""
+"""Generates the OpenAPI description from the route table, so that it cannot become outdated."""
 
 import re
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ def _path_parameters(route: Route) -> list[Schema]:
     parameters = [path_parameter(route.path, name) for name in _PARAMETER.findall(route.path)]
     if not route.stays:
         return parameters
-    # A program that tries the examples would listen for ever.
+    # No examples for streams: a client that tries them would wait forever.
     return [{name: value for name, value in each.items() if name != "example"} for each in parameters]
 
 
@@ -85,7 +85,7 @@ def _security(route: Route) -> list[dict[str, list[str]]]:
 
 
 def _links(route: Route, routes: Iterable[Route]) -> Schema:
-    """Return the operations on what a route has stored that need no other parameters of the path."""
+    """Return the OpenAPI links from a route that stores something to operations with the same parameters."""
     if route.method == "PUT":
         path, values = route.path, {name: f"$request.path.{name}" for name in _PARAMETER.findall(route.path)}
     elif "201" in route.document.get("responses", {}):

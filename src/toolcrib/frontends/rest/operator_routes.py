@@ -1,4 +1,4 @@
-"""What happened, how much, why, and who holds keys: one's own for every caller, all of it for operators."""
+"""REST routes of status, calls, usage, explain and audit: the caller's own data, or all for operators."""
 
 from collections.abc import Mapping
 
@@ -10,27 +10,27 @@ from toolcrib.identity import Identity
 from toolcrib.model import Caller
 
 ADMIN, KEYS, CALLS, EXPLAIN, STATUS = "crib:admin", "crib:keys", "crib:calls", "crib:explain", "crib:status"
-"""Roles are permissions: `crib:admin` opens every route, each of the others what its name says."""
+"""Permissions: `crib:admin` grants every route, each of the others what its name suggests."""
 
 MOST_CALLS = 1000
 MOST_AUDIT_RECORDS = 1000
-"""Records on one page."""
+"""Maximum records on one page."""
 MAX_AUDIT_NUMBER = 10**9 - 1
 
 
 class OperatorRoutes:
-    """Answers for the console's door."""
+    """Handlers of the operator routes."""
 
     def __init__(self, console: Admin, identity: Identity) -> None:
         self._console, self._identity = console, identity
 
     async def status(self, request: Request) -> HttpResponse:
-        """Say what runs."""
+        """Return the status of the gateway."""
         request.query()
         return json_response(self._console.status(request.caller))
 
     async def calls(self, request: Request) -> HttpResponse:
-        """List the last calls."""
+        """List the most recent calls."""
         query = request.query("limit", "tool", "caller", "before")
         limit = count(query, "limit", default=100, most=MOST_CALLS)
         about, before = _about(request.caller, query), moment(query, "before")
@@ -38,7 +38,7 @@ class OperatorRoutes:
         return json_response({"calls": rows})
 
     async def usage(self, request: Request) -> HttpResponse:
-        """Count calls per tool."""
+        """Return the usage statistics of each tool."""
         query = request.query("since", "tool", "app", "caller", "user")
         about = _about(request.caller, _of_user(query))
         usage = await self._console.usage(
@@ -47,7 +47,7 @@ class OperatorRoutes:
         return json_response(usage)
 
     async def explain(self, request: Request) -> HttpResponse:
-        """Say why a tool is or is not there."""
+        """Explain why a tool is visible or not."""
         query = request.query("name", "context", "user")
         caller = request.caller
         if "user" in query:
@@ -73,7 +73,7 @@ class OperatorRoutes:
 
 
 def _about(caller: Caller, query: Mapping[str, str]) -> str | None:
-    """Return whose calls are asked for: all or anyone's for operators, for others their own."""
+    """Return the caller id to filter by: any or none for operators, for others their own."""
     asked = text(query, "caller")
     if (caller.may(CALLS) and not caller.narrowed) or asked == caller.id:
         return asked
@@ -86,7 +86,7 @@ def _about(caller: Caller, query: Mapping[str, str]) -> str | None:
 
 
 def _of_user(query: Mapping[str, str]) -> Mapping[str, str]:
-    """Read a user as the caller that the calls made for them are counted under."""
+    """Translate the parameter `user` into the caller id that calls for that user are recorded under."""
     user = text(query, "user")
     if user is None:
         return query

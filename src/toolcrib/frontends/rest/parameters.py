@@ -1,4 +1,4 @@
-"""The parameters that routes share: those of the path by name, and the headers of a call."""
+"""OpenAPI parameters that routes share: path parameters by name, and the headers of a call."""
 
 from toolcrib.admin.app_storage import LONGEST_KEY
 from toolcrib.frontends.rest.app_payload_schemas import PACKAGE
@@ -28,7 +28,7 @@ _NAMES = {
     "/api/users/": in_path("name", TEXT, "get_datetime"),
     "/contexts/": in_path("name", TEXT, "default"),
 }
-"""What `name` is the name of, by how the path begins."""
+"""The schema of the parameter `name`, by path prefix."""
 
 CALL_HEADERS = [
     header("X-User-Id", "the user the call is made for; needs a key that may act for others", USER_HEADER),
@@ -43,7 +43,7 @@ CALL_HEADERS = [
 
 
 def path_parameter(path: str, name: str) -> Schema:
-    """Return the description of a parameter of a path."""
+    """Return the OpenAPI parameter of a path."""
     if name != "name":
         return _IN_PATH[name]
     return next(schema for prefix, schema in _NAMES.items() if path.startswith(prefix))

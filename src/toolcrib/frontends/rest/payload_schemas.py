@@ -1,4 +1,4 @@
-"""What goes in and out of the routes, as JSON Schema: the parts that the description of the API refers to."""
+"""JSON Schemas of request and response bodies: the components that the OpenAPI description refers to."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""A provider's message in, the messages that answer it out."""
+"""Runs all calls of a provider message and returns the reply messages in the provider's format."""
 
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -15,11 +15,11 @@ from toolcrib.model import Caller, Json, JsonObject, Report
 
 FIELDS = ("format", "message", "context", "idempotencyKey")
 FREE = frozenset({"arguments", "args", "input", "parameters"})
-"""What providers name the arguments of a call; their content is not ours to judge."""
+"""The argument fields in provider messages; duplicate keys are allowed in them, as in `execute`."""
 
 
 class _Asked(NamedTuple):
-    """What the body asks for."""
+    """The parsed body of a turn."""
 
     message: JsonObject
     format: str
@@ -29,7 +29,7 @@ class _Asked(NamedTuple):
 
 
 class AnswerRoute:
-    """Answers `POST /api/tools/answer`. A client that leaves takes its calls along, as with any call."""
+    """Handler of `POST /api/tools/answer`. A disconnect cancels the running calls."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class AnswerRoute:
         self._body_bytes, self._keep_alive = body_bytes, keep_alive
 
     async def answer(self, request: Request) -> HttpResponse:
-        """Make all calls of a message; what is wrong with it is said before anything else is."""
+        """Run all calls of a message. With events, the message is validated before the stream starts."""
         asked = self._asked(request, only(await request.json(self._body_bytes, free=FREE), *FIELDS))
         if wants_events(request):
             asked_of(asked.message, asked.format)

@@ -1,16 +1,16 @@
-"""The table of the REST routes: who may ask what, and how it is described.
+"""The REST route table: path, handler, required permission and OpenAPI description.
 
-Roles are permissions of ours, which a key holds like any other:
+Roles are permissions of the gateway, which a key holds like any other:
 
-* none             list, call, explain what one sees, see one's own calls and usage
-* `crib:calls`     the calls and usage of everybody
-* `crib:explain`   explain also tools that are hidden
-* `crib:status`    what runs, MCP servers included
+* none             list, call and explain the tools it sees; its own calls and usage
+* `crib:calls`     the calls and usage of all callers
+* `crib:explain`   explain hidden tools, too
+* `crib:status`    the status, MCP servers included
 * `crib:servers`   test, remove and reload MCP servers, approve changed definitions
-* `crib:keys`      list keys, make some that may do no more than one's own, rotate and revoke these
-* `crib:apps`      register apps, and change one's own
-* `crib:users`     whatever belongs to a user, of any of them; their own keys may as well
-* `crib:admin`     everything, signing readers of the web page in included
+* `crib:keys`      list keys, create keys with at most its own privileges, rotate and revoke those
+* `crib:apps`      register apps, and change its own
+* `crib:users`     the data of all users; a user's own key may access that user's data without it
+* `crib:admin`     everything, also creating sign-in links for the web page
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ _CALLER = "whose calls; others than one's own need crib:calls"
 
 
 class RestFrontend:
-    """The REST face. A plain key lists, calls, and sees its own calls; the rest is for operators."""
+    """The REST frontend. A key without roles lists and calls tools, and sees its own calls."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class RestFrontend:
         self._openapi = openapi
 
     def end(self, key: str | None = None) -> None:
-        """Let go of those who merely listen: with a key that has been revoked, or, without one, all."""
+        """End event streams: those of a revoked key, or, without one, all."""
         self._outward.end(key)
 
     def routes(self) -> tuple[Route, ...]:
-        """Return every route of this face."""
+        """Return every route of this frontend."""
         operators = (*self._keys.routes(), *self._mcp_servers(), *self._pins())
         apps = (*self._apps.routes(), *user_routes(self._users, self._outward), *self._storage.routes())
         old = () if self._legacy is None else self._legacy.routes()

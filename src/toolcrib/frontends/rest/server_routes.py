@@ -1,28 +1,28 @@
-"""The MCP servers behind the gateway: how they are, one put to the test, a reload, what is approved."""
+"""REST routes of MCP servers: status, test, removal, config reload, and approval of changed definitions."""
 
 from toolcrib.admin import Admin
 from toolcrib.frontends.rest.fields import choice, needed, only, text
 from toolcrib.http import HttpResponse, Request, json_response
 
 SERVERS = "crib:servers"
-"""Opens every path that could start a process, and what decides which definitions are trusted."""
+"""Permission for every route that could start a process or that decides which definitions are trusted."""
 
 PIN_FIELDS = ("name", "seal")
 
 
 class ServerRoutes:
-    """Answers for the part of the console's door that is about servers."""
+    """Handlers of the MCP server routes."""
 
     def __init__(self, console: Admin) -> None:
         self._servers = console.servers
 
     async def status(self, request: Request) -> HttpResponse:
-        """Say how every server is."""
+        """Return the status of every server."""
         request.query()
         return json_response(self._servers.status())
 
     async def test(self, request: Request) -> HttpResponse:
-        """Ask one server for its tools, now."""
+        """Fetch the tools of one server now."""
         request.query()
         return json_response(await self._servers.test(request.params["server_id"], actor=request.actor))
 
@@ -32,17 +32,17 @@ class ServerRoutes:
         return json_response(await self._servers.remove(request.params["server_id"], actor=request.actor))
 
     async def reload(self, request: Request) -> HttpResponse:
-        """Bring the gateway in line with its config, or only say what that would change."""
+        """Reload the config, or with `dry_run` only return what that would change."""
         dry = choice(request.query("dry_run"), "dry_run", ("true", "false"), "false")
         return json_response(await self._servers.reload(dry_run=dry == "true", actor=request.actor))
 
     async def pins(self, request: Request) -> HttpResponse:
-        """List the definitions that are not the trusted ones."""
+        """List the definitions that differ from the trusted ones."""
         request.query()
         return json_response({"pins": self._servers.pins()})
 
     async def approve(self, request: Request) -> HttpResponse:
-        """Trust a definition as it is now."""
+        """Trust the current definition of a tool."""
         request.query()
         fields = only(await request.json(), *PIN_FIELDS)
         name, seal = needed(fields, "name"), text(fields, "seal")

@@ -1,4 +1,4 @@
-"""Events while something runs: what it reports, that it is still running, and at last its result."""
+"""Server-sent events of a running call: progress, keep-alive comments, and finally the result."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,12 +13,12 @@ Run = Callable[[Report], Awaitable[bytes]]
 
 
 def wants_events(request: Request) -> bool:
-    """Whether a client would rather have events than one answer at the end."""
+    """Return whether the client accepts server-sent events."""
     return b"text/event-stream" in request.headers.get(b"accept", b"")
 
 
 async def stream(request: Request, run: Run, keep_alive: float, write: Write) -> None:
-    """Write what a run reports, then its result. A client that leaves takes the run with it."""
+    """Stream the progress of a run, then its result. A disconnect cancels the run."""
 
     async def report(progress: Progress) -> None:
         await write(_progress(progress))
@@ -37,7 +37,7 @@ async def _stay_in_touch(write: Write, seconds: float) -> None:
 
 
 async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
-    # The body has been read, so the next thing to be told is that the client is gone.
+    # The body has been read, so the next message is the disconnect.
     await request.receive()
     scope.cancel()
 

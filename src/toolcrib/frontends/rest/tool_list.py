@@ -1,4 +1,4 @@
-"""The tools a caller may use, from bytes prepared once per catalog version and audience."""
+"""Lists the tools a caller may use, from JSON cached per catalog version and audience."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,12 +17,12 @@ STYLES = ("qualified", "safe", "flat")
 MOST = 10_000
 UNVERIFIED = "no device is connected, so nobody knows whether it has what some of these apps need"
 _MIN_LINES, _LINES_PER_TOOL = 256, 4
-"""How many tools are kept as they are spelled, by format; those of servers that are gone are among them."""
-"""Of each spelling: as many tools as there can be, and what has changed of them."""
+"""Capacity of the cache of serialized tools, per format: a minimum, and entries per listed tool."""
+"""Several per tool, because old definitions and those of removed servers stay until the cache is cleared."""
 
 
 class _Wanted(NamedTuple):
-    """How a list is to be spelled, for whom."""
+    """The format, naming style and caller of a list."""
 
     caller: Caller
     spelling: str
@@ -30,12 +30,12 @@ class _Wanted(NamedTuple):
 
     @property
     def kept(self) -> str:
-        """What a list spelled so is kept under."""
+        """The cache key of a list in this format."""
         return f"rest-{self.spelling}-{self.style}-{self.caller.language if self.spelling == 'rest' else ''}"
 
 
 class RestToolList:
-    """Answers `GET /api/tools`."""
+    """Handler of `GET /api/tools`."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway, self._declaring = gateway, Declarations(gateway)
@@ -43,7 +43,7 @@ class RestToolList:
         self._max_lines = _MIN_LINES
 
     async def tools(self, request: Request) -> HttpResponse:
-        """List, filter and cut."""
+        """List the tools, optionally searched, limited and reduced to the provider's limit."""
         query = request.query("context", "format", "style", "q", "limit", "text")
         caller = self._gateway.enter(request.caller, text(query, "context"))
         spelling = choice(query, "format", tuple(FORMATS), "rest")
@@ -56,7 +56,7 @@ class RestToolList:
         return HttpResponse(200, kept or await self._whole(wanted, query))
 
     async def _whole(self, wanted: _Wanted, query: Mapping[str, str]) -> bytes:
-        """Spell all there is; it is kept where none of it has to be cut."""
+        """Return the complete list, cached unless it must be cut to the provider's limit."""
         caller, spelling = wanted.caller, wanted.spelling
         await self._declaring.ready(caller, spelling)
         most = self._declaring.cutting.most(caller, spelling)
@@ -65,7 +65,7 @@ class RestToolList:
         return await self._gateway.preparing(caller, wanted.kept, partial(self._spelled, wanted))
 
     async def _chosen(self, wanted: _Wanted, query: Mapping[str, str], limit: int) -> bytes:
-        """Spell a part of the list. Which tools are used most changes all the time, so it is not kept."""
+        """Return a part of the list. Not cached: the ranking by usage changes all the time."""
         await self._declaring.ready(wanted.caller, wanted.spelling)
         if "q" in query or "text" in query:
             await self._gateway.read()
@@ -87,7 +87,7 @@ class RestToolList:
         self._max_lines = max(self._max_lines, _MIN_LINES + _LINES_PER_TOOL * len(tools))
         lines = await map_cooperatively(chosen.tools[:limit], partial(self._line, wanted))
         if spelling != "rest":
-            # Spelled already: what wraps them does not look inside.
+            # Already serialized: the envelope embeds it as it is.
             declared = cast("list[JsonObject]", [orjson.Fragment(line) for line in lines])
             return orjson.dumps(chosen.declared(declared, spelling).as_json())
         cut = b',"cut":%d' % chosen.cut if chosen.cut else b""
@@ -95,7 +95,7 @@ class RestToolList:
         return b'{"tools":[%s],"total":%d%s%s}' % (b",".join(lines), chosen.total, cut, warnings)
 
     def _line(self, wanted: _Wanted, tool: Tool) -> bytes:
-        """Spell a tool once for all who see it so; lists of any cut are put together from these."""
+        """Serialize a tool, cached for all callers that see the same; every list is joined from these."""
         name = self._declaring.name(tool, wanted.style, wanted.caller, wanted.spelling)
         lines = self._lines[wanted.spelling]
         key = (tool.fingerprint, tool.degraded, name, wanted.caller.language if tool.extensions else "")
@@ -115,7 +115,7 @@ def _spelled(wanted: _Wanted, tool: Tool, name: str) -> JsonObject:
 
 
 def _warnings(caller: Caller, tools: Sequence[Tool]) -> bytes:
-    """Say where nobody could look whether a device has what apps need."""
+    """Return a warning if apps need hardware and no device is connected to check it."""
     if not caller.session or caller.device is not None or not any(tool.hardware for tool in tools):
         return b""
     return b',"warnings":%s' % orjson.dumps([UNVERIFIED])

@@ -1,4 +1,4 @@
-"""What apps show and say to a user, on its way out to the device: server-sent events."""
+"""Server-sent events for a user's device: what apps display and speak."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -16,21 +16,21 @@ KEEP_ALIVE = 15.0
 
 
 class UserEventStream:
-    """Answers `GET /api/users/{id}/events` for as long as somebody listens."""
+    """Handler of `GET /api/users/{id}/events`; streams until the client disconnects or `end` is called."""
 
     def __init__(self, desk: UserAdmin, *, keep_alive: float = KEEP_ALIVE) -> None:
         self._desk, self._keep_alive = desk, keep_alive
         self._streams: dict[anyio.CancelScope, str] = {}
 
     async def listen(self, request: Request) -> None:
-        """Tell a device everything from now on, until it leaves or is let go."""
+        """Stream all events from now on, until the device disconnects or the stream is ended."""
         user = managed(request)
         async with self._desk.listen(user, request.caller.principal) as events:
             stream = partial(self._stream, request, events)
             await send_response(request, HttpResponse(200, b"", EVENTS, stream))
 
     def end(self, key: str | None = None) -> None:
-        """Let go of those who listen with a key that has been revoked; without one, of all."""
+        """End the streams of a revoked key; without a key, all streams."""
         for stream, owner in tuple(self._streams.items()):
             if key is None or key == owner:
                 stream.cancel()
@@ -55,5 +55,5 @@ class UserEventStream:
 
 async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
     while (await request.receive())["type"] != "http.disconnect":
-        pass  # What is left of a body that nobody asked for.
+        pass  # the rest of a body, which is ignored
     scope.cancel()

@@ -1,4 +1,4 @@
-"""Users: what they have installed and switched off, their session, and what they say."""
+"""REST handlers of users: installed apps, disabled tools, sessions and transcription."""
 
 from typing import cast
 
@@ -16,7 +16,7 @@ MOST_LISTED = 1000
 
 
 class UserRoutes:
-    """Answers for the users' door: their own key, one that acts for them, or one that manages all."""
+    """Handlers of the user routes, for the user's own key, one that acts for the user, or `crib:users`."""
 
     def __init__(self, desk: UserAdmin) -> None:
         self._desk = desk
@@ -28,7 +28,7 @@ class UserRoutes:
         return json_response({"users": await self._desk.page(after=text(asked, "after") or "", limit=limit)})
 
     async def get(self, request: Request) -> HttpResponse:
-        """Show all of one user."""
+        """Return one user in full."""
         return json_response(await self._desk.get(managed(request)))
 
     async def put(self, request: Request) -> HttpResponse:
@@ -57,7 +57,7 @@ class UserRoutes:
         return json_response(app, 201 if new else 200)
 
     async def uninstall(self, request: Request) -> HttpResponse:
-        """Take an app away."""
+        """Uninstall an app."""
         user, package = managed(request), request.params["package"]
         await self._desk.uninstall(user, package, actor=request.actor)
         return json_response({"packageName": package, "removed": True})
@@ -72,22 +72,22 @@ class UserRoutes:
         user, package = managed(request), request.params["package"]
         return json_response(await self._desk.stop(user, package, actor=request.actor))
 
-    # --- what is switched off ---
+    # --- disabled tools and apps ---
 
     async def disable(self, request: Request) -> HttpResponse:
-        """Switch a tool or an app off."""
+        """Disable a tool or an app."""
         name = await self._desk.disable(managed(request), request.params["name"], request.actor)
         return json_response({"name": name, "disabled": True})
 
     async def enable(self, request: Request) -> HttpResponse:
-        """Switch it on again."""
+        """Enable a tool or an app again."""
         name = await self._desk.enable(managed(request), request.params["name"], request.actor)
         return json_response({"name": name, "disabled": False})
 
     # --- the session ---
 
     async def begin(self, request: Request) -> HttpResponse:
-        """Begin a session, or change it."""
+        """Start a session, or change it."""
         user, fields = managed(request), only(await _body(request), "device", "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
         begun = await self._desk.begin(
@@ -96,7 +96,7 @@ class UserRoutes:
         return json_response(begun)
 
     async def session(self, request: Request) -> HttpResponse:
-        """Show the session."""
+        """Return the session."""
         return json_response(await self._desk.session(managed(request)))
 
     async def end(self, request: Request) -> HttpResponse:
@@ -105,7 +105,7 @@ class UserRoutes:
         return json_response({"sessionId": ended, "ended": True})
 
     async def transcribe(self, request: Request) -> HttpResponse:
-        """Pass on what the user says."""
+        """Forward transcribed speech of the user to listening apps."""
         user, fields = managed(request), only(await request.json(), "text", "isFinal", "language")
         said = fields.get("text")
         if not isinstance(said, str) or len(said) > LONGEST_SAID:
@@ -116,7 +116,7 @@ class UserRoutes:
 
 
 def managed(request: Request) -> str:
-    """Return the user a request is about; whoever may not speak for them is refused."""
+    """Return the user in the path; refuse callers that may not act for that user."""
     request.query()
     user, caller = request.params["id"], request.caller
     if caller.user == user:
@@ -124,13 +124,13 @@ def managed(request: Request) -> str:
     if not caller.may(USERS):
         message = f"this needs a key of this user, one that acts for them, or the permission {USERS}"
         raise Refused("SCOPE_DENIED", message, path="id")
-    # Users are in no context: who is confined to some has no say about those of others.
+    # Users belong to no context, so a caller confined to contexts may not manage others.
     require_whole(caller)
     return user
 
 
 async def _body(request: Request, limit: int | None = None) -> JsonObject:
-    """Return a body that may be left out."""
+    """Return an optional body; an empty object if it is missing."""
     if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
         return {}
     return cast("JsonObject", await (request.json() if limit is None else request.json(limit)))

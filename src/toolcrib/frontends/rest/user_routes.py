@@ -1,4 +1,4 @@
-"""The table of the routes of users."""
+"""The route table of users."""
 
 from toolcrib.frontends.rest.app_routes import USERS
 from toolcrib.frontends.rest.schema_terms import COUNT, TEXT, gives, query, takes
@@ -155,7 +155,7 @@ def _words(users: UserRoutes, outward: UserEventStream) -> tuple[Route, ...]:
             path="/api/users/{id}/events",
             handler=outward.listen,
             summary="Streams what apps show and say: events display, speak, tool, app.",
-            # The page does not listen here, and a session that ends must leave no stream open.
+            # No cookie: the page does not use this stream, and a session that ends must leave none open.
             cookie=False,
             stays=True,
             document={"responses": events},
