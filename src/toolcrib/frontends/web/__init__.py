@@ -1,4 +1,4 @@
-"""The web page: what runs, the tools, try one, connect a client, keep keys."""
+"""The web page frontend: status, tools, test calls, client setup and API keys."""
 
 from toolcrib.frontends.web.page import Page
 from toolcrib.frontends.web.page_sessions import PageSessions

@@ -1,4 +1,4 @@
-"""Serves the page, its script and style, and signs its reader in and out."""
+"""Serves the web page and its assets, and implements sign-in and sign-out."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -13,8 +13,8 @@ from toolcrib.identity import PageSession
 from toolcrib.model import Actor, Caller, Json
 
 _FOLDER = Path(__file__).parent
-# A script of this origin could read the secret of the session: none but the page's own may run, and no text
-# can become one.
+# Content Security Policy: a script of this origin could read the session's secret, so only the page's own
+# scripts may run, and Trusted Types prevent that text becomes one.
 _POLICY = (
     b"default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
     b"require-trusted-types-for 'script'; trusted-types 'none'"
@@ -41,13 +41,13 @@ _SECRET = {
     "schema": {"type": "string"},
 }
 MAX_EXCHANGE_BYTES = 1024
-"""The body of an exchange is a token; it comes before any authentication."""
+"""Maximum bytes of the body of an exchange: it holds only a token and is read before authentication."""
 Audited = Callable[[Actor, str], AbstractAsyncContextManager[object]]
-"""Records what a block does as an action of that name, when it ends."""
+"""Returns a context manager that records its block as an audited action of that name."""
 
 
 class Page:
-    """One page, the same for everyone: what it shows it asks the API for, as any other client would."""
+    """One static page for all readers: it fetches its data from the API, as any other client would."""
 
     def __init__(
         self,
@@ -73,31 +73,31 @@ class Page:
         }
 
     async def index(self, request: Request) -> HttpResponse:
-        """Show the page. It holds no data and no secret, signed in or not."""
+        """Return the page. It contains no data and no secret, signed in or not."""
         del request
         return self._index
 
     async def asset(self, request: Request) -> HttpResponse:
-        """Give the page its parts."""
+        """Return an asset: script, style or icon."""
         found = self._assets.get(request.params["file"])
         if found is None:
             raise Refused("NOT_FOUND", "the page has no such part", path="file")
         return found
 
     async def moved(self, request: Request) -> HttpResponse:
-        """Lead to where the page is."""
+        """Redirect to the page."""
         del request
         return HttpResponse(303, b"", ((b"location", b"/"), *_HARDENED))
 
     async def link(self, request: Request) -> HttpResponse:
-        """Make a link that signs one reader in, once. Its token is in the fragment, which is never sent."""
+        """Return a single-use sign-in link. Its token is in the URL fragment, which browsers never send."""
         own = f"{request.scope.get('scheme', 'http')}://{request.header(b'host')}"
         async with self._audited(request.actor, "signin.link"):
             token = self._make_link(request.caller, request.header(b"authorization"))
         return json_response({"url": f"{self._public_url or own}/#token={token}"})
 
     async def exchange(self, request: Request) -> HttpResponse:
-        """Use a link up: set the session's cookie, and give its secret to the page, this once."""
+        """Exchange a link's token for a session: set the cookie, and return its secret, this once."""
         if not from_own_page(request):
             message = "only the gateway's own page exchanges a link; open the link in a browser"
             raise Refused("ORIGIN_REFUSED", message, path="Origin")
@@ -124,7 +124,7 @@ class Page:
         return json_response({"signedOut": True}, 200, self._sessions.cookie(request, None))
 
     def routes(self) -> tuple[Route, ...]:
-        """Return every route of this face."""
+        """Return every route of this frontend."""
         return (*self._shown(), *self._signing())
 
     def _shown(self) -> tuple[Route, ...]:
@@ -164,7 +164,7 @@ class Page:
                 summary="Makes a link that signs one reader of the web page in, once.",
                 action="signin.link",
                 needs=ADMIN,
-                # A session must not make links: it could sign itself in anew for ever.
+                # Not with a session: it could renew itself forever.
                 cookie=False,
                 document=_json("Link"),
             ),

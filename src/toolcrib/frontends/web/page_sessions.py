@@ -1,4 +1,4 @@
-"""The page's session takes both: a cookie no script reads, and a secret no other origin reads."""
+"""Sessions of the web page: an HttpOnly cookie plus a secret in a header against CSRF; both are required."""
 
 from toolcrib.errors import Refused
 from toolcrib.http import Request
@@ -10,7 +10,7 @@ _ATTRIBUTES = "; Path=/; HttpOnly; SameSite=Strict"
 
 
 class PageSessions:
-    """Tells the page's own requests from all others."""
+    """Authenticates requests of the page by cookie and secret."""
 
     def __init__(self, sign_in: SignIn, public_url: str | None) -> None:
         self.sign_in = sign_in
@@ -18,7 +18,7 @@ class PageSessions:
         self._secure_host = rest.partition("/")[0].lower().encode() if scheme == "https" else None
 
     def find(self, request: Request) -> PageSession | None:
-        """Return the live session of a request; None where either half is missing or wrong."""
+        """Return the live session of a request; None if the cookie or the secret is missing or wrong."""
         secret = request.header(SECRET)
         if secret is None or _from_another_page(request):
             return None
@@ -26,10 +26,10 @@ class PageSessions:
         return None if cookie is None else self.sign_in.verify(cookie, secret)
 
     def verified(self, request: Request) -> PageSession | None:
-        """Return the session whose cookie and secret a request of the page carries.
+        """Return the session of a request; None without a secret. Refuse a wrong secret or cookie.
 
-        Browsers send a cookie to every port of a host, so that other programs there know it: without the
-        secret it counts for nothing, and the request is one without a credential.
+        Browsers send a cookie to every port of a host, so other programs on that host can know it: without
+        the secret it is ignored, and the request counts as one without a credential.
         """
         session = self.find(request)
         if session is None and SECRET in request.headers:
@@ -38,7 +38,7 @@ class PageSessions:
         return session
 
     def cookie(self, request: Request, session: PageSession | None) -> tuple[bytes, bytes]:
-        """Return the header that gives a browser the cookie of a session, or takes it away."""
+        """Return the Set-Cookie header that sets a session's cookie, or removes it."""
         secure = self._is_secure(request)
         name, more = (SECURE, "; Secure") if secure else (PLAIN, "")
         value = f"{name}={session.cookie}" if session is not None else f"{name}=; Max-Age=0"
@@ -50,16 +50,16 @@ class PageSessions:
 
 
 def from_own_page(request: Request) -> bool:
-    """Whether a page of this gateway sent this. The guard has refused every other Origin already."""
+    """Return whether a page of this gateway sent the request. The guard has refused other Origins already."""
     if b"sec-fetch-site" in request.headers:
         return not _from_another_page(request)
     return b"origin" in request.headers
 
 
 def _from_another_page(request: Request) -> bool:
-    """Whether the browser says that another page sent this.
+    """Return whether the browser reports (Sec-Fetch-Site) that another origin sent the request.
 
-    Over plain HTTP to another machine browsers say nothing, nor do their GETs have an Origin. It takes the
-    secret all the same, in a header that another origin may send only if we allow it, and we never do.
+    Over plain HTTP, except on loopback, browsers omit that header, and their GETs have no Origin. The secret
+    is still required, in a header that another origin could send only if CORS allowed it, and it never does.
     """
     return request.headers.get(b"sec-fetch-site", b"same-origin") != b"same-origin"
