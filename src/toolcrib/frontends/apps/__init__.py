@@ -1,4 +1,4 @@
-"""The face of mini-apps: where they connect back to show, to say and to hear."""
+"""The frontend for mini-apps: the WebSocket endpoint they connect to."""
 
 from toolcrib.frontends.apps.sockets import AppSockets
 

@@ -1,4 +1,4 @@
-"""Opens the sockets of apps and keeps their number bounded, above all of those not known yet."""
+"""Accepts the WebSockets of apps and limits their number, with a lower limit for unauthenticated ones."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,7 +8,7 @@ from toolcrib.http import Request, Route
 from toolcrib.http.websocket_upgrade import SOCKETS, OpenWebSocket, WebSocketUpgrade
 
 MOST, MOST_UNKNOWN = 4096, 1024
-"""How many sockets at once, and how many of them by apps that have not proved yet who they are."""
+"""Maximum number of open WebSockets, and of those among them that have not authenticated yet."""
 HEARTBEAT_SECONDS = 10.0
 
 _TRY_LATER = 1013
@@ -16,11 +16,11 @@ _RETRY_SECONDS = 5.0
 
 
 Rejected = Callable[[str], Awaitable[None]]
-"""Told the package of an app that has shown a wrong key."""
+"""Called with the package of an app that presented a wrong key."""
 
 
 class AppSockets:
-    """The sockets that are open. An app is known from the first answer it is given."""
+    """The open WebSockets. An app counts as authenticated once a message is sent to it."""
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class AppSockets:
         self._accept, self._heartbeat, self._rejected = accept, heartbeat, rejected
         self._most, self._most_unknown = most, most_unknown
         self._unknown: dict[OpenWebSocket, None] = {}
-        """In the order they came."""
+        """In order of arrival."""
         self.open = 0
 
     def routes(self) -> tuple[Route, ...]:
-        """Return the one address there is."""
+        """Return the only route: the WebSocket endpoint."""
         summary = "Where mini-apps connect back: a WebSocket; the first message proves which app it is."
         return (
             Route(
@@ -69,7 +69,7 @@ class AppSockets:
         self._unknown[socket] = None
         try:
             if len(self._unknown) > self._most_unknown:
-                # The one that has waited longest is the least likely to be an app that is just starting.
+                # The oldest is the least likely to be an app that is just starting.
                 oldest = next(iter(self._unknown))
                 del self._unknown[oldest]
                 await oldest.close(_TRY_LATER, "too many apps connect at once")
@@ -85,13 +85,13 @@ class AppSockets:
 
 
 class _Guest:
-    """A socket that tells when it is answered."""
+    """A WebSocket that reports when a message is sent to it."""
 
     def __init__(self, socket: OpenWebSocket, answered: Callable[[OpenWebSocket], None]) -> None:
         self._socket, self._answered = socket, answered
         self.receive, self.close = socket.receive, socket.close
 
     async def send(self, text: str) -> None:
-        """Send a message: whoever gets one is known."""
+        """Send a message; the first one marks the app as authenticated."""
         self._answered(self._socket)
         await self._socket.send(text)
