@@ -1,4 +1,4 @@
-"""The operators' door: what runs, what happened, why a tool is or is not there, and who holds keys."""
+"""The admin API behind all frontends: status, calls, explanations, keys, servers, apps and users."""
 
 from toolcrib.admin.admin import Admin
 from toolcrib.admin.app_admin import AppAdmin

@@ -1,4 +1,4 @@
-"""The operators' door: what runs, what happened, why a tool is or is not there, and who holds keys."""
+"""The operators' part of the admin API: status, calls, usage, audit, and explanations of visibility."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from toolcrib.version import VERSION
 
 @dataclass(frozen=True, kw_only=True)
 class Admin(KeyAdmin):
-    """Everything an operator may ask or change. Faces decide who is one."""
+    """Everything an operator may read or change. Frontends authorize the caller."""
 
     gateway: Gateway
     catalog: Catalog
@@ -40,18 +40,18 @@ class Admin(KeyAdmin):
     started: float = field(default_factory=time)
 
     def status(self, caller: Caller | None = None) -> dict[str, Any]:
-        """Say what runs and what is wrong; a caller that is confined to contexts hears of these alone."""
+        """Return the gateway's status and warnings; a caller confined to contexts gets only their part."""
         full = self._status()
         return full if caller is None or not caller.narrowed else self._confined(full, caller)
 
     def reachable(self, caller: Caller) -> frozenset[str]:
-        """Return the canonical names of tools that some context selects which a caller may enter."""
+        """Return the canonical names of the tools in the contexts that a caller may enter."""
         entered = [each for name, each in self.contexts.contexts.items() if caller.may_enter(name)]
         tools = self.catalog.snapshot.tools.values()
         return frozenset(tool.name for tool in tools if any(each.selects(tool) for each in entered))
 
     def confined_app(self, app: AppRecord, caller: Caller) -> AppRecord:
-        """Return an app without tools of contexts that a caller is kept out of, unless the app is its own."""
+        """Return an app without tools outside the caller's contexts, unless the caller owns the app."""
         if not caller.narrowed or app.owner == caller.key:
             return app
         names = self.reachable(caller)
@@ -62,7 +62,7 @@ class Admin(KeyAdmin):
         counts = Counter(tools[name].source for name in names if name in tools)
         sources = [{**each, "tools": counts[each["id"]]} for each in full["sources"] if each["id"] in counts]
         mine = [name for name in full["contexts"] if caller.may_enter(name)]
-        # What is withheld or warned of names tools and settings of any context.
+        # Omitted: withheld and shadowed tools and warnings name tools and settings of any context.
         silent: JsonObject = {"withheld": [], "shadowed": [], "warnings": []}
         return {**full, **silent, "tools": len(names), "sources": sources, "contexts": mine}
 
@@ -104,9 +104,9 @@ class Admin(KeyAdmin):
         return [f"contexts.{place}: {entry} matches no tool (yet)" for place, entry in idle]
 
     def explain(self, name: str, caller: Caller, *, everything: bool = False) -> dict[str, Any]:
-        """Say whether this caller may use a tool and why, and which steps a call would pass.
+        """Explain whether this caller may use a tool and why, and which steps a call would pass.
 
-        Without `everything`, a tool hidden from the caller stays unknown; one denied to it does not.
+        Without `everything`, a tool hidden from the caller is reported as unknown; one denied to it is not.
         """
         snapshot = self.catalog.snapshot
         tool = self.policy.owner(snapshot.claimants(name), caller) or snapshot.doors.get(name)
@@ -168,7 +168,7 @@ class Admin(KeyAdmin):
         caller: str | None = None,
         before: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the last calls, the newest first."""
+        """Return the most recent calls, newest first."""
         await self.journal.flush()
         rows = await self.store.calls.recent(limit=limit, tool=tool, caller=caller, before=before)
         return [
@@ -197,17 +197,17 @@ class Admin(KeyAdmin):
         app: str | None = None,
         caller: str | None = None,
     ) -> dict[str, Any]:
-        """Return how much each tool was used: counts, errors, quantiles, last use."""
+        """Return the usage of each tool: counts, errors, quantiles, last use."""
         await self.journal.flush()
         rows = await self.store.usage.totals(since=since, tool=tool, app=app, caller=caller)
         return {"tools": summary(rows)}
 
     def metrics(self) -> bytes:
-        """Return the metrics as Prometheus reads them."""
+        """Return the metrics in Prometheus text format."""
         return self.journal.metrics()
 
     async def ready(self) -> Mapping[str, Any]:
-        """Return what is ready; raise what is not."""
+        """Return the readiness of the sources; raise if the store cannot be read or written."""
         await self.store.check()
         await self.store.check_writes()
         states = self.supervisor.states()
@@ -222,7 +222,7 @@ class Admin(KeyAdmin):
         action: str | None = None,
         since: float | None = None,
     ) -> list[JsonObject]:
-        """Return audit records, the newest first."""
+        """Return audit records, newest first."""
         rows = await self.store.audit.recent(
             limit=limit, before=before, actor=actor, action=action, since=since
         )

@@ -1,4 +1,4 @@
-"""The developers' door: which apps there are, what they offer, and the keys they show."""
+"""The developers' part of the admin API: registration of apps, their tools and API keys."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,55 +19,55 @@ from toolcrib.observe import Audit
 from toolcrib.sessions import UserSessions
 
 ADMIN, APPS = "crib:admin", "crib:apps"
-"""`crib:apps` makes a developer, who has apps of their own; those of others are the admin's."""
+"""`crib:apps` makes a developer, who manages their own apps; an admin manages all."""
 
 MOST_APPS = 50
 MOST_TOOLS = 2_000
-"""What one developer may have, so that all of them find room in one catalog; the admin may have more."""
+"""Apps and tools of one developer, so that all developers fit into one catalog; not for admins."""
 CHANGES = 100, 600.0
-"""So many changes a developer makes in so many seconds."""
+"""Rate limit of one developer: changes, and the seconds of the window."""
 
 _PREFIX = "tcapp_"
-"""What the log knows such a key by. Learning each would let developers crowd other secrets out."""
+"""Prefix by which logs redact these keys. Registering each one would let developers evict other secrets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppAdmin:
-    """Everything that is done about apps. Faces decide who is a developer, and this whose an app is."""
+    """Manages apps. Frontends decide who is a developer; this class checks who owns an app."""
 
     store: Store
     shared: Shared
     refresh: Callable[[], Awaitable[None]]
-    """Reads the apps again, and offers their tools."""
+    """Reloads the apps from the store and publishes their tools."""
     find: Callable[[str], AppRecord | None]
-    """Finds an app among those that are served."""
+    """Looks up an app among those that are served."""
     sessions: UserSessions
     rules: AddressRules
-    """Where apps may be, by who gives their address."""
+    """Which addresses apps may have, depending on who registered the address."""
     taken: Callable[[str], bool]
-    """Whether another source has this id."""
+    """Returns whether another source has this id."""
     served: Callable[[], Sequence[AppRecord]]
-    """All apps that are served."""
+    """Returns all apps that are served."""
     room: Callable[[], int]
-    """How many more tools the catalog takes."""
+    """Returns how many more tools the catalog accepts."""
     audit: Audit
     _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
 
     def page(self, *, after: str = "", limit: int = 100) -> Sequence[AppRecord]:
-        """Return apps by package, from the first after `after` on."""
-        # Of those that are served: to read them all from the store takes long, and anybody may ask.
+        """Return a page of apps in order of package, after the package `after`."""
+        # From memory: reading all apps from the store is slow, and any caller may list them.
         found = sorted((app for app in self.served() if app.package > after), key=_package)
         return found[:limit]
 
     async def get(self, package: str) -> AppRecord:
-        """Return an app; refuse where there is none."""
+        """Return an app; refuse if it does not exist."""
         app = await self.store.apps.get(package)
         if app is None:
             raise no_app(package)
         return app
 
     async def put(self, package: str, body: Json, actor: Actor) -> tuple[AppRecord, str | None]:
-        """Store an app; a new one comes with its API key, which is shown this once."""
+        """Store an app; return a new one with its API key, which cannot be read again."""
         async with self.audit.action(actor, "apps.update", package) as action:
             _refuse(f"{package[:200]} is not stored", (*_undotted(package), *app_faults(package, body)))
             await self._wait_their_turn(actor.caller)
@@ -93,7 +93,7 @@ class AppAdmin:
             return app, None
 
     async def rotate(self, package: str, actor: Actor) -> str:
-        """Put another API key in place of an app's; the old one ends at once, and so do its sockets."""
+        """Replace an app's API key; the old one and the app's connections end at once."""
         async with self.audit.action(actor, "apps.rotate_key", package) as action:
             await self._wait_their_turn(actor.caller)
             key = _PREFIX + token_urlsafe(32)
@@ -105,7 +105,7 @@ class AppAdmin:
             return key
 
     async def drop(self, package: str, actor: Actor) -> None:
-        """Remove an app, for everybody who has installed it."""
+        """Remove an app, also for every user who has installed it."""
         async with self.audit.action(actor, "apps.remove", package) as action:
             await self._wait_their_turn(actor.caller)
             async with self._turn:
@@ -114,11 +114,11 @@ class AppAdmin:
                     raise no_app(package)
                 action.applied()
             await self._changed(package, ended=True)
-            # Whoever had it must not find it installed should somebody store another one under this name.
+            # Otherwise a later app of this package would already be installed for the users of this one.
             self.shared.publish(ChangeSignal("users"))
 
     async def define(self, package: str, tools: Json, actor: Actor) -> JsonObject:
-        """Replace an app's tools whole, or, where any has a fault, none of them."""
+        """Replace all tools of an app; if any is invalid, none is stored."""
         async with self.audit.action(actor, "apps.define_tools", package) as action:
             await self._wait_their_turn(actor.caller)
             async with self._turn:
@@ -137,13 +137,13 @@ class AppAdmin:
             return {"packageName": package, **_tools_of(version, given), "warnings": oddities(app)}
 
     async def owned(self, package: str, caller: Caller) -> AppRecord:
-        """Return an app that this caller may change."""
+        """Return an app that this caller may change; refuse otherwise."""
         app = await self.get(package)
         _check_owner(app, caller)
         return app
 
     def holder(self, package: str, key: str) -> AppRecord | None:
-        """Return the app that shows its API key; None where it is not its key."""
+        """Return the app if this is its API key; None otherwise."""
         app = self.find(package)
         shown = digest(key)
         if app is None or app.digest is None or not compare_digest(app.digest, shown):
@@ -151,7 +151,7 @@ class AppAdmin:
         return app
 
     def remarks(self) -> list[str]:
-        """Name the apps whose stored address is refused, or would be if it were given now."""
+        """Return a warning for each app with an address that is refused, or would be if registered now."""
         judged = ((app, self.rules.remark(app.public_url or "", app.url_giver)) for app in self.served())
         return [
             f"apps.{app.package}: its publicUrl {remark}"
@@ -180,14 +180,14 @@ class AppAdmin:
         return replace(app, version=version)
 
     async def _changed(self, package: str, *, ended: bool = False) -> None:
-        """Serve what is stored now, and tell the others; an app that is `ended` must connect again."""
+        """Reload the apps and notify other replicas; with `ended`, the app must reconnect."""
         await self.refresh()
         if ended:
             await self.sessions.forget(package)
         self.shared.publish(ChangeSignal("apps", package))
 
     async def _wait_their_turn(self, caller: Caller) -> None:
-        """Bound how often a developer changes something: each time all apps are read again."""
+        """Apply the rate limit of a developer: each change reloads all apps."""
         if _is_admin(caller):
             return
         wait = await self.shared.take((RateDemand(f"key:{caller.key}:apps", *CHANGES),))
@@ -199,7 +199,7 @@ class AppAdmin:
         return [app for app in self.served() if app.owner == owner]
 
     def _crowded(self, app: AppRecord, count: int, caller: Caller) -> Sequence[DefinitionFault]:
-        """Say why there is no room for an app's tools: not in the catalog, or not for one developer."""
+        """Return the fault if an app's tools exceed the catalog's capacity or the developer's limit."""
         more = count - len(app.tools)
         if more > max(0, self.room()):
             return (
@@ -215,23 +215,23 @@ class AppAdmin:
         return ()
 
     def _giver(self, url: str | None, caller: Caller, before: AppRecord | None) -> AddressGiver | None:
-        """Decide who is recorded as the giver of an app's address: of one that stays, who gave it first."""
+        """Return who is recorded as the giver of an app's address; an unchanged address retains its giver."""
         if url is None:
             return None
         if before is None or url != before.public_url:
             return caller.giver
-        # Only for an address that shows what it is: a name may lead elsewhere by tomorrow, and whoever
-        # else gave it must not gain by the operator's changing something else about the app.
+        # Only for a literal address: a host name may resolve to another one tomorrow, and the key that gave
+        # it must not gain the operator's rights because the operator changes something else about the app.
         return "operator" if caller.operator and self.rules.needs_operator(url) else before.url_giver
 
     def _address_faults(self, url: str | None, giver: AddressGiver | None) -> Sequence[DefinitionFault]:
-        """Say why the gateway must not connect to where an app says it is."""
+        """Return the fault if the gateway must not connect to an app's address."""
         reason = None if url is None else self.rules.refusal(url, giver)
         return () if reason is None else (DefinitionFault("publicUrl", f"cannot be used: {reason}"),)
 
 
 def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
-    """Spell an app: all but its secrets for those who may change it, for others what users see."""
+    """Serialize an app: in full except secrets for those who may change it, for others what users see."""
     public: JsonObject = {
         "packageName": app.package,
         "name": app.name,
@@ -248,7 +248,7 @@ def spell_app(app: AppRecord, caller: Caller) -> JsonObject:
 
 
 def _recorded(app: AppRecord) -> JsonObject:
-    """Return what the audit keeps of an app: its address without what may be a token."""
+    """Return the audit record of an app; its URL without the query, which may contain a token."""
     return {
         "name": app.name,
         "owner": app.owner,
@@ -265,28 +265,28 @@ def _tools_of(version: int, definitions: Iterable[JsonObject]) -> JsonObject:
 
 
 def oddities(app: AppRecord) -> list[str]:
-    """Say what is odd about an app."""
+    """Return warnings about an app."""
     return list(warnings({"hardwareRequirements": [each.as_json() for each in app.hardware]}))
 
 
 def may_change(app: AppRecord, caller: Caller) -> bool:
-    """Whether an app is this caller's own, or everything is."""
+    """Return whether a caller may change an app: as its owner, or as an admin."""
     return _is_admin(caller) or (app.owner == caller.key and caller.may(APPS))
 
 
 def _is_admin(caller: Caller) -> bool:
-    """Whether a caller is no developer like others: an admin key that is confined to contexts is one."""
+    """Return whether a caller is an admin; an admin key confined to contexts counts as a developer's."""
     return caller.may(ADMIN) and not caller.narrowed
 
 
 def no_app(package: str) -> Refused:
-    """Make the refusal of an app that is not there."""
+    """Return the error for an app that does not exist."""
     return Refused("NOT_FOUND", f"there is no app {package[:200]}", path="package")
 
 
 def _undotted(package: str) -> Sequence[DefinitionFault]:
-    """Ask for words with dots between them."""
-    # In one word operators name their sources; and a dot too many is a name that looks like another's.
+    """Return the fault of a package name that is not two or more words joined by dots."""
+    # Single words are names of the operator's sources, and an extra dot would imitate another package.
     said = "must be a domain turned round, such as com.example.notes"
     words = package.split(".")
     return () if len(words) > 1 and all(words) else (DefinitionFault("package", said),)
@@ -309,7 +309,7 @@ def _refuse(what: str, faults: Sequence[DefinitionFault]) -> None:
 
 
 def _said(body: JsonObject) -> dict[str, Any]:
-    """Return what a body without faults says of an app, as the record has it."""
+    """Convert a valid body into the fields of an app record."""
     url = body.get("publicUrl")
     return {
         "name": body["name"],

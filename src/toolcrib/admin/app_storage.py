@@ -1,4 +1,4 @@
-"""What apps keep for their users: a few texts by key, bounded, and gone with the app."""
+"""Key-value storage of apps per user: text values, limited in size, deleted with the app."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,27 +10,27 @@ from toolcrib.interfaces import AppData
 
 LONGEST_KEY = 200
 LONGEST_VALUE = 100_000
-"""Characters of one value, as apps' own kits bound it."""
+"""Maximum characters of one value, as in the apps' SDKs."""
 MOST_BYTES = 1 << 20
-"""Of all keys and values an app keeps for one user."""
+"""Maximum bytes of all keys and values of one app for one user."""
 MOST_KEYS = 10_000
-"""However little they take: each is a row."""
+"""Maximum number of keys of one app for one user: each is a row, however small."""
 
 
 @dataclass(frozen=True)
 class AppStorage:
-    """What apps ask for; whether an app is who it says is decided before."""
+    """The storage operations; the caller has authenticated the app."""
 
     data: AppData
     _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False)
-    """Held while the size is looked at and added to: many at once must not pass the limit together."""
+    """Makes the size check and the write atomic: concurrent writes must not exceed the limit together."""
 
     async def all(self, package: str, user: str) -> Mapping[str, str]:
-        """Return everything an app keeps for a user."""
+        """Return all values of an app for a user."""
         return await self.data.all(package, user)
 
     async def put(self, package: str, user: str, values: Mapping[str, str]) -> None:
-        """Add to what is kept, or refuse all of it."""
+        """Add or replace values; if any is invalid or a limit is exceeded, none is stored."""
         for key, value in values.items():
             _check(key, value)
         async with self._turn:
@@ -47,7 +47,7 @@ class AppStorage:
                 raise Refused("NOT_FOUND", message, path="user")
 
     async def drop(self, package: str, user: str, key: str | None = None) -> int:
-        """Forget one key, or all of them; how many went."""
+        """Delete one key, or all; return how many were deleted."""
         return await self.data.drop(package, user, None if key is None else [key])
 
 

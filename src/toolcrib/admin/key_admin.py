@@ -1,4 +1,4 @@
-"""The operators' door to API keys: who holds one, making, rotating and revoking them."""
+"""The key management of the admin API: listing, creation, rotation and revocation of API keys."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ from toolcrib.observe import Audit
 from toolcrib.policy import Contexts
 
 MAX_OVERLAP_SECONDS = 30 * 86_400.0
-"""How long the secret before a rotation may stay valid."""
+"""Maximum seconds for which the old secret stays valid after a rotation."""
 MAX_LISTED_KEYS = 1000
-"""Keys on one page of the list."""
+"""Maximum keys on one page of the list."""
 END_OF_TIME = 253_402_300_800
-"""The year 10000, which no calendar of ours knows, in seconds since 1970."""
+"""The year 10000 as a Unix timestamp: `datetime` cannot represent it."""
 MAX_NAME_LENGTH = 64
 RESERVED_NAMES = frozenset({"admin", "anonymous", "local", "trust_header"})
-"""Callers that hold no key are known by these names, and what is theirs must not become a key's."""
+"""Ids of callers without a key; a key of that name would inherit what belongs to them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyAdmin:
-    """Everything an operator may do about keys. Faces decide who is one, and which keys are theirs."""
+    """Manages API keys. Frontends authorize the caller and decide which keys it may change."""
 
     store: Store
     shared: Shared
     audit: Audit
     contexts: Contexts
     learn: Callable[[str], None]
-    """Tells the redactor of a new secret."""
+    """Registers a new secret with the redactor."""
     read_keys: Callable[[], Awaitable[None]]
-    """Brings the keys of this process in line with the store."""
+    """Reloads the keys of this process from the store."""
 
     async def keys(self) -> list[dict[str, Any]]:
-        """Return every key without the key itself."""
+        """Return all keys, without their secrets."""
         found: list[dict[str, Any]] = []
         after = ""
         while True:
@@ -49,11 +49,11 @@ class KeyAdmin:
             after = page[-1].name
 
     async def keys_after(self, name: str, limit: int) -> Sequence[KeyRecord]:
-        """Return so many keys by name, from the first after this one on."""
+        """Return at most `limit` keys in order of name, after this name."""
         return await self.store.keys.page(after=name, limit=limit)
 
     async def key(self, name: str) -> KeyRecord | None:
-        """Return one key, also one that has ended."""
+        """Return one key, also a revoked or expired one."""
         return await self.store.keys.find(name)
 
     async def create_key(
@@ -68,7 +68,7 @@ class KeyAdmin:
         expires: float | None = None,
         actor: Actor = LIBRARY,
     ) -> dict[str, Any]:
-        """Make a key, or one that is a user's own; the answer is the only time it can be read."""
+        """Create a key, optionally as a user's own; the secret is returned only this once."""
         async with self.audit.action(actor, "keys.create", name) as action:
             self._check_key(name, permissions, contexts, home)
             if user is not None:
@@ -96,7 +96,7 @@ class KeyAdmin:
             return await self._made(record, key)
 
     async def rotate_key(self, name: str, *, overlap: float = 0.0, actor: Actor = LIBRARY) -> dict[str, Any]:
-        """Put another key in place of one, which ends after so many seconds; the one before it, at once."""
+        """Replace a key's secret, which stays valid for `overlap` seconds; an even older one ends at once."""
         async with self.audit.action(actor, "keys.rotate", name) as action:
             check_overlap(overlap)
             action.before = await self._spelled(name)
@@ -112,7 +112,7 @@ class KeyAdmin:
             return await self._made(record, key)
 
     async def revoke_key(self, name: str, *, actor: Actor = LIBRARY) -> None:
-        """End a key at once."""
+        """Revoke a key at once."""
         async with self.audit.action(actor, "keys.revoke", name) as action:
             action.before = await self._spelled(name)
             if not await self.store.keys.revoke(name, time()):
@@ -159,20 +159,20 @@ class KeyAdmin:
 
 
 def _is_permission(given: str) -> bool:
-    """Whether this is one action, or all of one resource; `*` as a resource would look like everything."""
+    """Return whether this is `resource:action` or `resource:*`; a wildcard resource would look like `*`."""
     resource, _, action = given.partition(":")
     return bool(resource and action) and ":" not in action and resource != "*"
 
 
 def check_overlap(seconds: float) -> None:
-    """Refuse an overlap that is none, or too long."""
-    if not 0 <= seconds <= MAX_OVERLAP_SECONDS:  # also where it is not a number
+    """Refuse an overlap that is negative, not a number, or too long."""
+    if not 0 <= seconds <= MAX_OVERLAP_SECONDS:  # also refuses NaN
         message = f"overlapSeconds must be from 0 to {MAX_OVERLAP_SECONDS:.0f}, which are 30 days"
         raise Refused("INVALID_REQUEST", message, path="overlapSeconds")
 
 
 def read_moment(given: object, path: str) -> float:
-    """Read a moment: seconds since 1970, or a day or time of ISO 8601, in UTC where it names no zone."""
+    """Parse a Unix timestamp or an ISO 8601 date or time; UTC if it has no time zone."""
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < END_OF_TIME:
         return float(given)
     try:
@@ -184,7 +184,7 @@ def read_moment(given: object, path: str) -> float:
 
 
 def spell_key(record: KeyRecord) -> dict[str, Any]:
-    """Spell a key without the key itself."""
+    """Serialize a key without its secret."""
     return {
         "name": record.name,
         "permissions": sorted(record.permissions),

@@ -1,4 +1,4 @@
-"""The operators' door to MCP servers: how they are, what changes, which definitions are approved."""
+"""The MCP server management of the admin API: status, test, changes, reload, and approval of definitions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -15,14 +15,14 @@ from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
 
 TEST_SECONDS = 30.0
-"""How long a test may take, a start included."""
+"""Timeout of a test in seconds, including a start."""
 _RECORDED = ("dry_run", "added", "removed", "changed", "applied", "restart")
-"""What the audit keeps of a plan."""
+"""The fields of a reload plan that the audit records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerAdmin:
-    """Everything an operator may ask of MCP servers or change about them. Faces decide who is one."""
+    """Manages MCP servers. Frontends authorize the caller."""
 
     catalog: Catalog
     supervisor: Supervisor
@@ -30,10 +30,10 @@ class ServerAdmin:
     config: ConfigReload
     audit: Audit
     audited: Callable[[JsonObject], JsonObject]
-    """Returns what the audit keeps of a server's settings: no argument, value or path of an address."""
+    """Returns the auditable part of a server's settings: no arguments, values or URL paths."""
 
     def status(self) -> dict[str, Any]:
-        """Say how every server is, and where each exposed name leads."""
+        """Return the status of every server, and the server and tool behind each exposed name."""
         states = {state.id: state for state in self.supervisor.states()}
         servers = self.config.servers()
         routes = {
@@ -74,7 +74,7 @@ class ServerAdmin:
         }
 
     async def test(self, server_id: str, *, actor: Actor = LIBRARY) -> dict[str, Any]:
-        """Ask a server for its tools now; one that is not running is started first."""
+        """Fetch a server's tools now; start it first if it is not running."""
         async with self.audit.action(actor, "servers.test", server_id) as action:
             self._entry(server_id)
             answer = await self._tested(server_id)
@@ -99,9 +99,9 @@ class ServerAdmin:
         return answer if ok else {**answer, "error": state.last_error or f"it is {state.state}"}
 
     async def add(self, server_id: str, settings: JsonObject, *, actor: Actor = LIBRARY) -> dict[str, Any]:
-        """Add a server, now and for every later start; its tools can be called when this returns.
+        """Add a server, persistently; its tools can be called when this returns.
 
-        Its address is judged by who adds it, now and whenever it is connected to.
+        Its address is checked against the rules for the key that added it, now and at every connect.
         """
         async with self.audit.action(actor, "servers.add", server_id) as action:
             canonical(server_id, "tool")
@@ -127,7 +127,7 @@ class ServerAdmin:
             }
 
     async def remove(self, server_id: str, *, actor: Actor = LIBRARY) -> dict[str, Any]:
-        """Remove a server that was added while running; those of the config file are the operator's."""
+        """Remove a server that was added at run time; those in the config file can be removed only there."""
         async with self.audit.action(actor, "servers.remove", server_id) as action:
             entry = self._entry(server_id)
             action.before = asdict(entry)
@@ -138,7 +138,7 @@ class ServerAdmin:
             return _spelled(plan)
 
     async def reload(self, *, dry_run: bool = False, actor: Actor = LIBRARY) -> dict[str, Any]:
-        """Bring the gateway in line with its config; say what that changes, or would."""
+        """Reload the config and apply the difference; return what changes, or with `dry_run` would change."""
         async with self.audit.action(actor, "config.reload") as action:
 
             def applied(plan: ReloadPlan) -> None:
@@ -150,14 +150,14 @@ class ServerAdmin:
             return plan
 
     def pins(self) -> list[dict[str, Any]]:
-        """Return the tools whose definition is not the one that was trusted."""
+        """Return the tools with a definition other than the trusted one."""
         return [
             {"name": each.name, "trusted": each.trusted, "seal": each.seal, "mode": each.mode}
             for each in self.catalog.snapshot.changed.values()
         ]
 
     async def approve(self, name: str, seal: str | None = None, *, actor: Actor = LIBRARY) -> dict[str, Any]:
-        """Trust a tool's definition as it is now; with a `seal`, only if it is still that one."""
+        """Trust a tool's current definition; with a `seal`, only if it still has that hash."""
         async with self.audit.action(actor, "pins.approve", name) as action:
             changed = self._changed(name)
             action.target = changed.name
@@ -170,9 +170,9 @@ class ServerAdmin:
             return {"name": changed.name, "seal": changed.seal}
 
     def _changed(self, name: str) -> PinChange:
-        """Find the one changed definition that is meant."""
+        """Return the changed definition of the tool that owns this name."""
         snapshot = self.catalog.snapshot
-        # Of a contested flat name, the owner alone: an approval must not go to another tool.
+        # Of a contested flat name only the owner: an approval must not apply to another tool.
         found = [tool.name for tool in snapshot.claimants(name)[:1] if tool.name in snapshot.changed]
         if not found:
             raise Refused("NOT_FOUND", f"there is no changed definition of {name}", path="name")
@@ -224,7 +224,7 @@ Change = Callable[[JsonObject], JsonObject]
 def _with_server(server_id: str, settings: JsonObject, giver: AddressGiver) -> Change:
     def change(overlay: JsonObject) -> JsonObject:
         servers = _servers(overlay)
-        if server_id in servers:  # somebody else was faster
+        if server_id in servers:  # a concurrent request has added it
             raise _exists(server_id)
         givers = {**_givers(overlay), server_id: giver}
         return {**overlay, "mcp": {"servers": {**servers, server_id: settings}}, GIVERS: givers}
@@ -235,7 +235,7 @@ def _with_server(server_id: str, settings: JsonObject, giver: AddressGiver) -> C
 def _without_server(server_id: str) -> Change:
     def change(overlay: JsonObject) -> JsonObject:
         servers = {name: each for name, each in _servers(overlay).items() if name != server_id}
-        # What was approved of it means nothing for another server of that name.
+        # Approvals of its definitions must not apply to another server of that name.
         pins = {name: seal for name, seal in _pins(overlay).items() if name.partition(":")[0] != server_id}
         kept: JsonObject = {"pins": pins} if "pins" in overlay else {}
         if GIVERS in overlay:
@@ -270,5 +270,5 @@ def _servers(overlay: JsonObject) -> Mapping[str, Any]:
 
 
 def _reasons(tools: Iterable[Withheld], source: str) -> dict[str, str]:
-    """Return those of one source by their own names."""
+    """Return the reasons for the tools of one source, by local name."""
     return {each.name.partition(":")[2]: each.reason for each in tools if each.source == source}

@@ -1,4 +1,4 @@
-"""Where a tool comes from, and what was changed on its way in."""
+"""Describes the origin of a tool, and how the served definition differs from the source's."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -13,7 +13,7 @@ _SPELLED = {"description": "description", "title": "title"}
 
 
 def origin(tool: Tool, catalog: Catalog, state: SourceState | None) -> dict[str, Any]:
-    """Say which source offers a tool, how it is reached, and whether its definition is the trusted one."""
+    """Return a tool's source, how it is connected, and whether its definition is the trusted one."""
     details: Mapping[str, Any] = {} if state is None else state.details
     pin = catalog.snapshot.changed.get(tool.name)
     return {
@@ -27,7 +27,7 @@ def origin(tool: Tool, catalog: Catalog, state: SourceState | None) -> dict[str,
 
 
 def changes(tool: Tool, catalog: Catalog) -> Iterator[str]:
-    """Tell everything that makes the served tool another one than its source offered."""
+    """Yield every difference between the served tool and its source's definition."""
     yield from catalog.snapshot.repaired.get(tool.name, ())
     for pattern in catalog.overrides.matching(tool):
         yield f"the override {pattern} sets {', '.join(_set(catalog.overrides.overrides[pattern]))}"

@@ -1,4 +1,4 @@
-"""The users' door: what one has installed and switched off, what one wears, and what runs for one."""
+"""The user management of the admin API: installed apps, disabled tools, sessions and running apps."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -30,43 +30,43 @@ from toolcrib.policy import Policy
 from toolcrib.sessions import UserEvent, UserSessions
 
 SETTINGS_BYTES = 64 << 10
-"""The most a user can set in one app."""
+"""Maximum bytes of a user's settings in one app."""
 STARTS = 30, 60.0
-"""So many apps a user starts in so many seconds. What calls start is bounded with the calls."""
+"""Rate limit of one user: app starts, and the seconds of the window. Starts by calls count as calls."""
 LANGUAGE = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}"
-"""A language tag, as a regular expression."""
+"""A language tag (BCP 47), as a regular expression."""
 _LANGUAGE = re.compile(LANGUAGE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserAdmin:
-    """Everything that is done for a user. Faces decide who may do it."""
+    """Manages users. Frontends authorize the caller."""
 
     store: Store
     shared: Shared
     sessions: UserSessions
     find: Callable[[str], AppRecord | None]
-    """Finds an app among those that are served."""
+    """Looks up an app among those that are served."""
     named: Callable[[str], Sequence[Tool]]
-    """Finds all that a name may mean, whoever may see it."""
+    """Returns all tools that a name can refer to, regardless of who may see them."""
     policy: Policy
     audit: Audit
     phone_microphone: bool = True
     use: Callable[[str], None] = lambda _: None
-    """Takes note that a user is active."""
+    """Records that a user is active."""
 
     async def page(self, *, after: str = "", limit: int = 100) -> list[JsonObject]:
-        """Return users by id, from the first after `after` on."""
+        """Return a page of users in order of id, after the id `after`."""
         return [_listed(user) for user in await self.store.users.page(after=after, limit=limit)]
 
     async def get(self, id: str) -> JsonObject:
-        """Return all there is to know of a user."""
+        """Return one user in full."""
         return self._spelled(await self._known(id))
 
     async def put(
         self, id: str, *, language: str | None, time_zone: str | None, actor: Actor = LIBRARY
     ) -> JsonObject:
-        """Store or change a user."""
+        """Create or update a user."""
         async with self.audit.action(actor, "users.update", id) as action:
             _check(id, language, time_zone)
             action.before = await self._recorded(id)
@@ -77,7 +77,7 @@ class UserAdmin:
             return await self.get(id)
 
     async def drop(self, id: str, *, actor: Actor = LIBRARY) -> None:
-        """Remove a user and everything of theirs."""
+        """Remove a user and all their data."""
         async with self.audit.action(actor, "users.remove", id) as action:
             action.before = await self._recorded(id)
             if not await self.store.users.drop(id):
@@ -91,7 +91,7 @@ class UserAdmin:
     async def install(
         self, id: str, package: str, settings: JsonObject | None, *, actor: Actor = LIBRARY
     ) -> tuple[JsonObject, bool]:
-        """Install an app for a user, or change what they have set there; whether it is new."""
+        """Install an app for a user, or change its settings; also return whether it is a new installation."""
         async with self.audit.action(actor, "users.install", f"{id}/{package}") as action:
             _check(id)
             before = await self._settings(id, package)
@@ -103,7 +103,7 @@ class UserAdmin:
             if new is None:
                 raise no_app(package)
             action.applied()
-            # Names alone: values are the user's own, and some are secrets.
+            # Only names: values are the user's own, and some are secrets.
             action.after = {"settings": sorted(chosen)}
             if settings is not None and not new:
                 self.sessions.configure(id, package, settings)
@@ -112,7 +112,7 @@ class UserAdmin:
             return self._app(user, _installed(user, package), _worn(user)), new
 
     async def uninstall(self, id: str, package: str, *, actor: Actor = LIBRARY) -> None:
-        """Take an app away from a user; it is stopped."""
+        """Uninstall an app of a user and stop it."""
         async with self.audit.action(actor, "users.uninstall", f"{id}/{package}") as action:
             if not await self.store.users.uninstall(id, package):
                 raise _not_installed(id, package)
@@ -121,7 +121,7 @@ class UserAdmin:
             await self.sessions.stop(id, package)
 
     async def start(self, id: str, package: str, *, actor: Actor = LIBRARY) -> JsonObject:
-        """Start an app for a user who is here, and wait until it runs."""
+        """Start an app for a user with a session, and wait until it runs."""
         async with self.audit.action(actor, "users.start_app", f"{id}/{package}") as action:
             user = await self._known(id)
             _installed(user, package)
@@ -138,14 +138,14 @@ class UserAdmin:
             return {"packageName": package, **self._state(id, package)}
 
     async def _wait_their_turn(self, id: str) -> None:
-        """Bound how often a user has apps started: each time something is sent to where a developer says."""
+        """Apply the rate limit of app starts: each sends a request to an address that a developer chose."""
         wait = await self.shared.take((RateDemand(f"user:{id}:starts", *STARTS),))
         if wait > 0:
             message = f"{id[:LONGEST_USER]} has started too many apps; try again in {wait:.1f} s"
             raise Refused("RATE_LIMITED", message, retry_after=wait)
 
     async def stop(self, id: str, package: str, *, actor: Actor = LIBRARY) -> JsonObject:
-        """Stop an app of a user; whether it ran is in the answer."""
+        """Stop an app of a user; the result reports whether it was running."""
         async with self.audit.action(actor, "users.stop_app", f"{id}/{package}") as action:
             _installed(await self._known(id), package)
             action.before = self._state(id, package)
@@ -153,10 +153,10 @@ class UserAdmin:
             action.after = self._state(id, package)
             return {"packageName": package, "stopped": stopped, **self._state(id, package)}
 
-    # --- what is switched off ---
+    # --- disabled tools and apps ---
 
     async def disable(self, id: str, name: str, actor: Actor) -> str:
-        """Switch a tool off by any of its names, or a whole app, which is stopped; its name as it is kept."""
+        """Disable a tool by any of its names, or an app, which is stopped; return the name that is stored."""
         async with self.audit.action(actor, "users.disable", f"{id}/{name}") as action:
             _check(id)
             user = await self.store.users.get(id) or UserRecord(id=id)
@@ -171,7 +171,7 @@ class UserAdmin:
             return meant
 
     async def enable(self, id: str, name: str, actor: Actor) -> str:
-        """Switch a tool or an app on again; its name as it was kept."""
+        """Enable a tool or an app again; return the name that was stored."""
         async with self.audit.action(actor, "users.enable", f"{id}/{name}") as action:
             user = await self._known(id)
             meant = name if name in user.disabled else self._meant(user, name, actor.caller)
@@ -204,7 +204,7 @@ class UserAdmin:
         time_zone: str | None,
         actor: Actor = LIBRARY,
     ) -> JsonObject:
-        """Begin a user's session, or change it: what is left out then is as if it had never been said."""
+        """Start or change a user's session. An omitted device is removed; the rest defaults to the user's."""
         async with self.audit.action(actor, "users.begin_session", id) as action:
             _check(id, language, time_zone)
             wearing = None if worn is None else _device(worn)
@@ -234,9 +234,9 @@ class UserAdmin:
         return spell_session(user.session)
 
     async def end(self, id: str, *, unused_since: float | None = None, actor: Actor = LIBRARY) -> str:
-        """End a user's session and every app that runs in it; the session's id.
+        """End a user's session and every app that runs in it; return the session's id.
 
-        With a moment, only where it was not used since then.
+        With `unused_since`, only if it was not used since that time.
         """
         async with self.audit.action(actor, "users.end_session", id) as action:
             ended = await self.store.users.end(id, unused_since=unused_since)
@@ -250,11 +250,11 @@ class UserAdmin:
             return ended.id
 
     async def end_unused(self, id: str, since: float) -> None:
-        """End a user's session that nobody has used since a moment."""
+        """End a user's session if it was not used since a time."""
         await self.end(id, unused_since=since, actor=SYSTEM)
 
     async def transcribe(self, id: str, text: str, *, final: bool, language: str | None) -> int:
-        """Pass on what a user says to the apps that listen; how many do."""
+        """Forward a user's transcribed speech to the apps that subscribe to it; return their number."""
         _check(id, language)
         user = await self.store.users.get(id)
         if user is None or user.session is None:
@@ -264,11 +264,11 @@ class UserAdmin:
         return await self.sessions.transcribe(id, text, final=final, language=spoken)
 
     def listen(self, id: str, principal: str) -> AbstractAsyncContextManager[AsyncIterator[UserEvent]]:
-        """Hear what apps show and say to a user."""
+        """Subscribe to what apps display and speak for a user."""
         _check(id)
         return self.sessions.listen(id, principal)
 
-    # --- in common ---
+    # --- shared helpers ---
 
     def _changed(self, id: str) -> None:
         self.shared.publish(ChangeSignal("users", id))
@@ -280,7 +280,7 @@ class UserAdmin:
         return user
 
     async def _settings(self, id: str, package: str) -> JsonObject | None:
-        """Return what a user has set in an app; None where it is not installed."""
+        """Return a user's settings in an app; None if it is not installed."""
         user = await self.store.users.get(id)
         for each in () if user is None else user.installs:
             if each.package == package:
@@ -288,7 +288,7 @@ class UserAdmin:
         return None
 
     async def _recorded(self, id: str) -> JsonObject | None:
-        """Return what the audit keeps of a user as it is now; None where there is none."""
+        """Return the audit record of a user's current state; None if the user does not exist."""
         user = await self.store.users.get(id)
         return None if user is None else _listed(user)
 
@@ -311,7 +311,7 @@ class UserAdmin:
         }
 
     def _app(self, user: UserRecord, install: InstallRecord, worn: Device | None) -> JsonObject:
-        """Say of an app whether it could run here, whether it does, and what the user has set."""
+        """Serialize a user's app: its compatibility with the device, its state, and the user's settings."""
         app = self.find(install.package)
         needs = () if app is None else app.hardware
         compatible = check_compatibility(needs, worn, phone_microphone=self.phone_microphone)
@@ -328,7 +328,7 @@ class UserAdmin:
 
 
 def spell_session(session: SessionRecord) -> JsonObject:
-    """Spell a session."""
+    """Serialize a session."""
     return {
         "sessionId": session.id,
         "userId": session.user,
@@ -340,7 +340,7 @@ def spell_session(session: SessionRecord) -> JsonObject:
 
 
 def _session_recorded(session: SessionRecord | None) -> JsonObject | None:
-    """Return what the audit keeps of a session."""
+    """Return the audit record of a session."""
     if session is None:
         return None
     worn = None if session.device is None else session.device.get("modelName")
@@ -379,7 +379,7 @@ def _device(given: Any) -> Device:
 
 
 def _check(id: str, language: str | None = None, time_zone: str | None = None) -> None:
-    """Refuse what names no user, no language or no time zone."""
+    """Refuse an invalid user id, language tag or time zone."""
     check_user(id, "id")
     if language is not None and not _LANGUAGE.fullmatch(language):
         message = "language must be a language tag, such as en or de-CH"
