@@ -1,4 +1,4 @@
-"""The library's front: the whole gateway inside your own program, without a server."""
+"""The library API: the whole gateway embedded in a Python program, without a server."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +28,13 @@ from toolcrib.sdk.signature import own
 OnProgress = Callable[[Progress], Any]
 
 START_SECONDS = 10.0
-"""How long opening waits for MCP servers to come up; those that take longer are used once they are there."""
+"""Seconds that opening waits for MCP servers to start; slower ones become available later."""
 
 
 class Crib:
-    """A gateway of one's own. Its caller is the program itself, which may use everything.
+    """An embedded gateway. Its caller is the program itself, with all permissions.
 
-    `Crib(tools=[...])` keeps nothing; `Crib.from_config(path)` is the gateway `toolcrib serve` would run.
+    `Crib(tools=[...])` stores nothing on disk; `Crib.from_config(path)` is what `toolcrib serve` runs.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Crib:
 
     @classmethod
     def from_config(cls, path: str | Path, *, env: Mapping[str, str] | None = None) -> Self:
-        """Make one from a config file; a fault in it is raised here, with its line."""
+        """Return a crib from a config file; raises its errors here, with their line."""
         env = os.environ if env is None else env
         return cls(document=load(Path(path), env=env), env=env)
 
     async def __aenter__(self) -> Self:
         document = self._document
         if document.auth.admin_key is None:
-            # Nobody signs in here, so no key needs to be made and kept on disk.
+            # No client signs in here, so no admin key has to be generated and stored.
             auth = replace(document.auth, admin_key=new_key())
             document = replace(document, auth=auth, passing_admin_key=True)
         self._running = build(document, env=self._env, tools=self._tools, demo=self._demo)
@@ -76,7 +76,7 @@ class Crib:
 
     @property
     def house(self) -> Runtime:
-        """The running gateway behind this front, for whoever needs its doors."""
+        """The runtime of the open gateway, for access to its internals."""
         if self._house is None:
             message = "the crib is not open: use it inside `async with`"
             raise RuntimeError(message)
@@ -92,9 +92,9 @@ class Crib:
         search: str = "",
         text: str = "",
     ) -> list[JsonObject]:
-        """Return the tools of a context, as their reader wants them; `search` keeps those that match.
+        """Return the tools of a context in a format; `search` filters and ranks them.
 
-        Where the reader takes fewer than there are, those that fit the `text` of the conversation are kept.
+        If the format's provider accepts fewer tools than found, those that best match `text` are selected.
         """
         return self.declared(
             context=context, format=format, style=style, user=user, search=search, text=text
@@ -110,7 +110,7 @@ class Crib:
         search: str = "",
         text: str = "",
     ) -> DeclaredTools:
-        """Return what `tools` does, with how many were cut, and which the reader cannot be told of."""
+        """Return what `tools` does, with the number of tools cut, and those the format cannot represent."""
         if format not in FORMATS:
             raise Refused(
                 "INVALID_REQUEST", f"there is no format named {format}; there are {', '.join(FORMATS)}"
@@ -121,7 +121,7 @@ class Crib:
         named = declaring.style(caller, format, style)
         found = gateway.search(caller, search)
         declared = declaring.declare(found, caller, format, named, text=text, ranked=bool(search))
-        # What is spelled is kept for others: what a program does to its own list must not show in theirs.
+        # A copy: the declarations are cached and shared, so the program's changes must not affect others.
         return replace(declared, tools=cast("list[JsonObject]", own(declared.tools)))
 
     async def call(
@@ -135,9 +135,9 @@ class Crib:
         idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Result:
-        """Call a tool by any of its names. What goes wrong with it is not raised: see `result.problem`.
+        """Call a tool by any of its names. Errors of the call are not raised: see `result.problem`.
 
-        A call that changes something, made twice with one `idempotency_key`, is carried out once.
+        A call with side effects that is repeated with the same `idempotency_key` is executed once.
         """
         try:
             key = check_key(idempotency_key, "idempotency_key")
@@ -154,7 +154,7 @@ class Crib:
             idempotency_key=key,
             report=None if on_progress is None else _reporting(on_progress),
         )
-        # Others are given the same kept answer: what a program does to its own must not show in theirs.
+        # A copy: cached results are shared, so the program's changes must not affect others.
         return result.replace(data=own(result.data), content=own(result.content)) if result.cached else result
 
     async def answer(
@@ -169,11 +169,11 @@ class Crib:
         on_progress: OnProgress | None = None,
         connection: ProviderConnection | None = None,
     ) -> list[JsonObject]:
-        """Make every call of a provider's message; return the messages that answer it, one reply a call.
+        """Run every call of a provider's message; return the reply messages, with one reply per call.
 
-        The message is a mapping, or an object of the provider's own SDK. A message that is none of the
-        provider's is refused; what goes wrong with a call is told in its reply. With a `connection`, one
-        message may take back what another asks for.
+        The message is a mapping, or an object of the provider's SDK. Raises Refused if it is not a message of
+        the provider; errors of a call are in its reply. With a `connection`, one message may cancel the
+        calls of another.
         """
         turn = await self.turn(
             message,
@@ -199,7 +199,7 @@ class Crib:
         on_progress: OnProgress | None = None,
         connection: ProviderConnection | None = None,
     ) -> TurnResult:
-        """Return what `answer` does, with whether a tool wants silence, and what may be asked next."""
+        """Return what `answer` does, with whether to suppress voice output, and suggested follow-ups."""
         caller = self.house.gateway.enter(await self.meet(user), context)
         turn = await (connection or self.connection()).turn(
             _plain(message),
@@ -213,31 +213,31 @@ class Crib:
         return replace(turn, messages=cast("list[JsonObject]", own(turn.messages)))
 
     def connection(self) -> ProviderConnection:
-        """Return what knows the calls of one connection to a provider, for as long as that lasts."""
+        """Return the state of one connection to a provider: its running calls, by the provider's ids."""
         return ProviderConnection(self.house.gateway, self.house.conversations)
 
     def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
-        """Say whether a tool may be used, why, and which steps a call would pass."""
+        """Explain whether a tool may be used and why, and which steps a call would pass."""
         caller = self.house.gateway.enter(self.caller(user), context)
         return self.house.console.explain(name, caller, everything=True)
 
     async def usage(
         self, *, since: str | None = None, tool: str | None = None, user: str | None = None
     ) -> dict[str, ToolUsage]:
-        """Return how much each tool was used, by canonical name: calls, errors, p50 and p95, last use.
+        """Return the usage of each tool, by canonical name: calls, errors, p50 and p95, last use.
 
-        `since` is a day such as 2030-01-31; `tool` and `user` leave out all others.
+        `since` is a date such as 2030-01-31; `tool` and `user` filter.
         """
         about = None if user is None else _acting(user).id
         found = await self.house.console.usage(since=since, tool=tool, caller=about)
         return found["tools"]
 
     async def meet(self, user: str | None) -> Caller:
-        """Return who calls, with all that is stored of a user: what is installed, what is switched off."""
+        """Return the caller, with the stored data of its user: installed apps and disabled tools."""
         return await self.house.identity.people.present(_acting(user))
 
     def caller(self, user: str | None = None) -> Caller:
-        """Return who calls: the program itself, or a user it acts for, as far as that one was met."""
+        """Return the caller: the program itself, or a user, with that user's data if it is cached."""
         acting = _acting(user)
         return self.house.identity.people.known(acting) or acting
 
@@ -248,7 +248,7 @@ def _acting(user: str | None) -> Caller:
 
 
 def _plain(message: object) -> JsonObject:
-    """Return a message as JSON has it; those of SDKs are models that know how they are spelled."""
+    """Return a message as JSON; objects of SDKs are pydantic models, which serialize themselves."""
     dump = getattr(message, "model_dump", None)
     plain = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else message
     if not isinstance(plain, Mapping):
@@ -259,7 +259,7 @@ def _plain(message: object) -> JsonObject:
 
 
 def _check_depth(arguments: JsonObject | None) -> None:
-    """Refuse what the validator could not walk; what comes by HTTP is checked as it is read."""
+    """Refuse arguments too deep for the validator; those over HTTP are checked when they are parsed."""
     found = None if arguments is None else too_deep(arguments)
     if found is not None:
         raise Refused("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")

@@ -1,4 +1,4 @@
-"""The gateway over HTTP: guard, route, identity, permission, face; every request gets its answer."""
+"""The gateway as an ASGI application: guard, routing, authentication, authorization, and the frontends."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -53,7 +53,7 @@ _RETRY_SECONDS = 5.0
 
 
 class GatewayApp:
-    """An ASGI application over a running house."""
+    """The ASGI application of a running gateway."""
 
     def __init__(self, house: Runtime, *, host: str | None = None) -> None:
         settings = house.document.server
@@ -131,13 +131,13 @@ class GatewayApp:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Keep alive what lives as long as the server."""
+        """Run the background tasks of the server."""
         async with background_tasks() as tasks, self._loop_lag.measuring(), self.mcp.run():
             tasks.start_soon(keep_running, self.memory.run)
             yield
 
     def drain(self) -> None:
-        """Take no new calls from now on; whoever merely listens is let go."""
+        """Accept no new calls, and end all event streams."""
         self.draining = True
         self.mcp.end()
         self._rest.end()
@@ -149,7 +149,7 @@ class GatewayApp:
         await self._idle.wait()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one ASGI connection: respond to an HTTP request."""
         if scope["type"] != "http":
             await self._not_http(scope, receive, send)
             return
@@ -183,13 +183,13 @@ class GatewayApp:
             return self._refused(await self._failed(error, request, route), request)
         except Disconnected:
             return None
-        except Exception:  # boundary: what no handler foresaw is logged here, and nobody else is told of it
+        except Exception:  # boundary: an unexpected error is logged, and the response reveals no details
             log.exception("%s %s failed unexpectedly", request.method, request.path[:200])
             said = "the gateway failed; the operator has the details"
             return self._refused(problem("EXECUTION_ERROR", said), request)
 
     def _let_in(self, request: Request, route: Route) -> None:
-        """Find out who asks, and whether they may."""
+        """Authenticate and authorize the caller of a request."""
         if route.calls:
             if self.draining:
                 message = "the gateway is stopping; call again in a moment, or elsewhere"
@@ -205,13 +205,13 @@ class GatewayApp:
         request.caller = caller
         if route.action is not None:
             request.actor = self._actor(request, route)
-            # A client that leaves must not cut it short: half of a change could be in force.
+            # Not cancelled by a disconnect: a change could be left half applied.
             request.scope["toolcrib.outlives"] = True
         if route.needs is not None:
             _check_permission(caller, route)
 
     def _identified(self, request: Request, route: Route) -> Caller:
-        """Find out who asks; a key that is new here is not tried where a wrong one would not be slowed."""
+        """Authenticate a request; an unknown key is not tried while too many failures are delayed."""
         authorization, named = request.headers.get(b"authorization"), request.headers.get(b"x-user-id")
         user = None if named is None else _text(named)
         if authorization is None:
@@ -224,12 +224,12 @@ class GatewayApp:
         return caller if user is None else self._identity.acting_for(caller, user)
 
     def _actor(self, request: Request, route: Route) -> Actor:
-        """Return the caller as the audit names it; the page sends its session's secret, and no key."""
+        """Return the caller as the audit names it; a request of the page has a session secret and no key."""
         of_page = SECRET in request.headers and b"authorization" not in request.headers
         return Actor.of(request.caller, "page" if of_page else route.face, self._clients.address(request))
 
     async def _failed(self, error: ToolcribError, request: Request, route: Route | None) -> Problem:
-        """Record a refused administrative action or a failed authentication; return what to answer."""
+        """Audit a refused administrative action or a failed authentication; return the problem to send."""
         action = None if route is None else route.action
         unknown = request.actor.kind == "unknown"
         if route is not None and unknown and error.problem.code == "UNAUTHENTICATED":
@@ -249,7 +249,7 @@ class GatewayApp:
         address = self._clients.address(request)
         if authorization is None:
             if SECRET not in request.headers:
-                return problem  # nothing was tried: clients ask first whether they need a key
+                return problem  # no credential was sent: clients probe first whether they need a key
             failure = Failure("page", address, "session", "")
         elif route.access == "app":
             package = authorization.partition(" ")[2].strip().partition(":")[0]
@@ -259,7 +259,7 @@ class GatewayApp:
         return await self._slowed(failure) or problem
 
     async def _slowed(self, failure: Failure) -> Problem | None:
-        """Record a failed authentication and hold its answer back; return another problem to answer with."""
+        """Record a failed authentication and delay its response; return a problem if too many are delayed."""
         try:
             await self._failed_logins.failed(failure)
         except Refused as error:
@@ -267,7 +267,7 @@ class GatewayApp:
         return None
 
     def _on_wrong_app_key(self, request: Request) -> Callable[[str], Awaitable[None]]:
-        """Return what records that an app has shown a wrong key on its socket, and makes its answer wait."""
+        """Return a callback that records an app's wrong key on its WebSocket, and delays the response."""
         address = self._clients.address(request)
 
         async def rejected(package: str) -> None:
@@ -276,15 +276,15 @@ class GatewayApp:
         return rejected
 
     def _known_app(self, package: str) -> str:
-        """Return a package that is an app's; what else a stranger names is not kept."""
+        """Return a package if it is an app's; other names from unauthenticated clients are not recorded."""
         return "" if self._find_app(package) is None else package
 
     async def _link_failed(self, request: Request) -> None:
-        """Record that a sign-in link was not valid; refuse where there are too many."""
+        """Record an invalid sign-in link and delay its response; refuse if too many are delayed already."""
         await self._failed_logins.failed(Failure("page", self._clients.address(request), "link", ""))
 
     def _page_actor(self, request: Request, session: PageSession) -> Actor:
-        """Return the reader of the page who signs in, as the key that made the link."""
+        """Return the actor of a sign-in: the key that made the link."""
         caller = self._identity.session_caller(session)
         if caller is None:
             message = "the key that made this link is no longer valid; make a link with another one"
@@ -292,9 +292,9 @@ class GatewayApp:
         return Actor.of(caller, "page", self._clients.address(request))
 
     def _assign(self, request: Request, short: WholeMessages) -> None:
-        """Count the connection for the principal of this request."""
+        """Count the connection against the principal of this request."""
         if short.connection.holder == request.caller.principal:
-            return  # a user that a trusted proxy names
+            return  # already counted: a user named by a trusted proxy
         try:
             self.intake.assign(short.connection, request)
         except Refused:
@@ -302,7 +302,7 @@ class GatewayApp:
             raise
 
     async def _meet(self, request: Request, route: Route) -> None:
-        """Fill in what is known of the user a caller acts for."""
+        """Load the user that the caller acts for."""
         people = self._identity.people
         meet = people.here if route.present else people.present
         request.caller = await meet(request.caller)
@@ -314,12 +314,12 @@ class GatewayApp:
         return result_response(self._gateway.refusal(problem, origin))
 
     def _speak_mcp(self, request: Request) -> Awaitable[HttpResponse | None]:
-        """Hand over to MCP, in the context the path names."""
+        """Dispatch to the MCP frontend, in the context that the path names."""
         request.caller = self._gateway.enter(request.caller, request.params.get("name"))
         return self.mcp.answer(request)
 
     async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Follow the life of an ASGI server other than ours; refuse what is not HTTP."""
+        """Implement the lifespan protocol for other ASGI servers; refuse every other protocol."""
         if scope["type"] != "lifespan":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -331,11 +331,11 @@ class GatewayApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     def malformed(self, message: str) -> bytes:
-        """Return the body of the answer to what is not an HTTP request."""
+        """Return the body of the response to a malformed HTTP request."""
         return encode(self._gateway.refusal(problem("INVALID_REQUEST", message)))
 
     async def interrupted(self, send: Send) -> None:
-        """Answer a call that was cut short because the gateway stops."""
+        """Respond to a call that was cancelled because the gateway stops."""
         said = "the gateway stopped before the call ended; it may have taken effect"
         answer = result_response(self._gateway.refusal(problem("OUTCOME_UNKNOWN", said)))
         headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
@@ -344,7 +344,7 @@ class GatewayApp:
 
 
 def _text(header: bytes) -> str:
-    """Read a name as clients send it today; what is no UTF-8 is of the old kind."""
+    """Decode a header as UTF-8, as clients send names today, else as ISO 8859-1."""
     try:
         return header.decode()
     except UnicodeDecodeError:
@@ -368,10 +368,10 @@ async def serve(
     on_listening: Heard | None = None,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
-    """Serve a running house until a signal comes; on uvloop it is faster by a sixth.
+    """Serve a running gateway until a signal arrives; uvloop makes it faster by a sixth.
 
-    `host` and `port` go before the document's; without any port it is the first free of 6740 to 6749.
-    Raises PortTaken where there is none, and ConfigError where the address opens what it must not.
+    `host` and `port` override the config; without a port, it is the first free one of 6740 to 6749.
+    Raises PortTaken if none is free, and ConfigError if the address would expose the gateway unsafely.
     """
     settings = moved(house.document, host=host, port=port).server
     listening = listen(settings.host, settings.port)
@@ -389,10 +389,10 @@ async def serve(
 
 
 async def hung_up(house: Runtime) -> None:
-    """What SIGHUP asks for; a config that cannot be used is logged, and the running one stays."""
+    """Handle SIGHUP: reload the config; an invalid one is logged, and the running one stays in force."""
     try:
         await house.console.servers.reload(actor=SIGNAL)
     except ToolcribError as error:
-        log.error("SIGHUP: %s", error)  # noqa: TRY400 - the trace would tell nothing more
-    except Exception:  # boundary: a reload that fails as nobody foresaw must not end the gateway
+        log.error("SIGHUP: %s", error)  # noqa: TRY400 - the traceback would add nothing
+    except Exception:  # boundary: an unexpected error in a reload must not end the gateway
         log.exception("SIGHUP: the reload failed unexpectedly")
