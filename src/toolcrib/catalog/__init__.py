@@ -1,4 +1,4 @@
-"""What tools there are, now: one immutable snapshot, replaced whole."""
+"""Tool catalog: one immutable snapshot of all tools, replaced atomically."""
 
 from toolcrib.catalog.catalog import MOST_TOOLS, Catalog
 from toolcrib.catalog.overrides import Overrides, ToolOverride

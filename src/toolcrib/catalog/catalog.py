@@ -1,4 +1,4 @@
-"""Takes in what sources offer: overridden, checked, pinned, named, and swapped in whole."""
+"""The catalog of tools: applies overrides, checks, pins and names, and replaces the snapshot atomically."""
 
 import logging
 from collections import Counter
@@ -18,19 +18,19 @@ log = logging.getLogger(__name__)
 
 MOST_TOOLS = 10_000
 MOST_LINES = 20
-"""How many tools one change may name in the log."""
+"""Tools that one change may list in the log."""
 
 
 def _unkept(_fresh: object, _stale: Collection[str]) -> None:
-    """What a catalog without a store has claimed and seen lives as long as it does."""
+    """Discard the claims and pins: without a store they live only in memory."""
 
 
 class Catalog:
-    """The one owner of the snapshot. `sources` are the ids in config order, which decides who owns a name.
+    """Owner of the snapshot. `sources` are ids in config order, which decides who owns a name.
 
-    Those `added` at run time are among them, and do not go before apps in flat names.
+    They include those `added` at run time, which do not precede apps in flat names.
 
-    Every change is one swap that listeners hear of once; what changes nothing is none.
+    Every change is one swap with one notification of the listeners; without an effect there is neither.
     """
 
     def __init__(
@@ -58,37 +58,37 @@ class Catalog:
 
     @property
     def definition_changes(self) -> Counter[str]:
-        """By source: how often a definition was another than the one seen before it."""
+        """By source: number of times a definition differed from the one seen before it."""
         return self._pins.changes
 
     def listen(self, hear: Callable[[Snapshot], None]) -> None:
-        """Hear of every new snapshot, at once and before anyone can read it elsewhere."""
+        """Register a callback for new snapshots. It runs inside the swap, before other tasks can read."""
         self._listeners.append(hear)
 
     def definition(self, name: str) -> JsonObject | None:
-        """Return a tool as its server spelled it, where it came from one."""
+        """Return a tool's original definition from its server, if it came from one."""
         held = self._stock.get(name.partition(":")[0])
         return None if held is None else held.offer.definitions.get(name)
 
     def replace(self, source: str, offer: Offer, *, degraded: bool = False) -> None:
-        """Put everything `source` offers in the place of what it offered; the other sources' tools stay."""
+        """Replace everything that `source` offers; tools of other sources stay."""
         self._take(source, offer, degraded=degraded)
         self._swap()
 
-    def degrade(self, source: str, degraded: bool) -> None:  # noqa: FBT001 - it says the name of the method
-        """Mark the tools of a source as those of one that is down, or as sound again."""
+    def degrade(self, source: str, degraded: bool) -> None:  # noqa: FBT001 - the method name explains it
+        """Mark a source's tools as degraded while it is down, or clear the mark."""
         held = self._stock.get(source)
         if held is not None and held.degraded != degraded:
             self._take(source, held.offer, degraded=degraded)
             self._swap()
 
     def remove(self, source: str) -> None:
-        """Take out all tools of a source; its names stay its own as long as it is in the config."""
+        """Remove all tools of a source; its names stay reserved while it is in the config."""
         if self._stock.pop(source, None) is not None:
             self._swap()
 
     def arrange(self, sources: Sequence[str], added: Collection[str] = ()) -> None:
-        """Take over another config order. A source not among these gives up its names and what was pinned."""
+        """Apply another config order. Sources that are not listed lose their reserved names and pins."""
         self._order = {source: place for place, source in enumerate(sources)}
         self._claims.arrange(sources)
         present = {tool.source for held in self._stock.values() for tool in held.tools}
@@ -97,12 +97,12 @@ class Catalog:
         self._swap()
 
     def override(self, overrides: Overrides) -> None:
-        """Let every tool enter again under other overrides."""
+        """Replace the overrides and re-evaluate every tool."""
         self.overrides = overrides
         self._take_again()
 
     def pin(self, approved: Mapping[str, str], modes: Mapping[str, Mode]) -> None:
-        """Judge every tool again by the hashes that are approved for tools and the modes of sources."""
+        """Replace the approved hashes and the modes of sources, and re-evaluate every tool."""
         self._pins.approve(approved, modes)
         self._take_again()
 
@@ -126,7 +126,7 @@ class Catalog:
         holdings = [each.holding for each in stock if each.holding is not None]
         tools = {tool.name: tool for tool in named}
         contested, now = self._flat.settle(tools), self.snapshot
-        # Compared as lists, because the order of tools and sources counts.
+        # Compare lists, because the order of tools and sources matters.
         same = list(now.tools.values()) == named and list(now.holdings.values()) == holdings
         known = (now.withheld, now.repaired, now.changed, now.contested)
         if same and known == (withheld, repaired, changed, contested):
@@ -153,7 +153,7 @@ class Catalog:
             hear(self.snapshot)
 
     def _settled(self, stock: Sequence[SourceEntries]) -> tuple[list[Tool], tuple[Withheld, ...]]:
-        """Return the tools that are served, and all that are not."""
+        """Return the tools that are served, and those that are withheld."""
         offered = [tool for each in stock for tool in each.tools]
         over = _over(offered)
         named, withheld = self._claims.settle([tool for tool in offered if tool.name not in over])
@@ -164,7 +164,7 @@ class Catalog:
         return named, tuple(withheld)
 
     def _report(self, withheld: Sequence[Withheld], changed: Mapping[str, PinChange]) -> None:
-        """Say what is new, in lines a hostile source cannot fill the log with."""
+        """Log what is new, with a bounded number of lines, so that a hostile source cannot flood the log."""
         known = set(self.snapshot.withheld)
         lost = [each for each in withheld if each not in known]
         for each in lost[:MOST_LINES]:
@@ -185,7 +185,7 @@ class Catalog:
 
 
 def _over(offered: Sequence[Tool]) -> Mapping[str, Tool]:
-    """Return what there is no room for. Core tools are never crowded out: one of them finds the others."""
+    """Return the tools over the limit. Core tools are exempt: one of them is the search for the others."""
     if len(offered) <= MOST_TOOLS:
         return {}
     others = [tool for tool in offered if tool.family != "core"]

@@ -1,4 +1,4 @@
-"""Says in the log which definitions have changed; a source that keeps changing cannot fill it."""
+"""Logs changed tool definitions, rate limited so that a source cannot flood the log."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,9 +9,9 @@ from toolcrib.catalog.pins import Mode, PinChange
 log = logging.getLogger(__name__)
 
 MAX_NAMES = 20
-"""How many tools one line may name."""
+"""Tools that one line may list."""
 QUIET_SECONDS = 60.0
-"""How long a tool that was named is not named again, however often it changes; all changes are counted."""
+"""Seconds before a tool is logged again, however often it changes; every change is still counted."""
 
 _OUTCOMES: Mapping[Mode, str] = {
     "notify": "served all the same, as their source's `pin` says",
@@ -20,14 +20,14 @@ _OUTCOMES: Mapping[Mode, str] = {
 
 
 class ChangeLog:
-    """Names a tool at its first change, and again after a while if it changes still."""
+    """Logs a tool at its first change, and later changes at most once per quiet period."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._named: dict[str, float] = {}
 
     def report(self, changed: Mapping[str, PinChange], before: Mapping[str, PinChange]) -> None:
-        """Say what has changed since `before`."""
+        """Log the changes since `before`."""
         now = self._clock()
         self._named = {name: at for name, at in self._named.items() if at > now - QUIET_SECONDS}
         for mode, outcome in _OUTCOMES.items():

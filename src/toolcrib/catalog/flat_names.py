@@ -1,4 +1,4 @@
-"""Which tool a flat name leads to: the first claimant, for as long as its source is in the config."""
+"""Resolves flat tool names: the first claimant owns one while its source is in the config."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,22 +11,22 @@ from toolcrib.model import Tool
 from toolcrib.names import fold, safe
 
 KEY = "flat:"
-"""What the keys of these claims begin with in the store; no exposed name holds a colon."""
+"""Key prefix of these claims in the store. No exposed name contains a colon, so the keys cannot collide."""
 FIRST_OFFER_SECONDS = 60.0
-"""How long after a source became known its first offer counts as if it had been there from then on."""
+"""Seconds after a source becomes known in which its first offer ranks by config order, not by arrival."""
 MOST_ABSENT = 4_000
-"""How many absent names a source keeps, and all apps together: twice what a server may list."""
+"""Absent names remembered per source, and for all apps together: twice what a server may list."""
 _APP, _LATE = "app", "late"
-"""In the store, ends the rank of an app, or of an added server that claimed a name after one."""
+"""Suffix of a rank in the store: of an app, or of an added server that claimed a name after an app."""
 
 Rank = tuple[int, int]
-"""When a tool claimed its flat name, counted in changes; and its source's place in the config by then."""
+"""When a tool claimed its flat name (a change counter), then its source's config position at that time."""
 Contested = Mapping[str, tuple[Tool, ...]]
-"""By folded flat name, where several tools claim one: those tools, the owner first."""
+"""Tools that claim the same flat name, by folded flat name, the owner first."""
 
 
 class FlatNameClaims:
-    """The ranks of the tools that claimed a flat name, kept in the store."""
+    """Ranks of the tools that claimed a flat name, persisted in the store."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class FlatNameClaims:
     ) -> None:
         self._claimed, self._clock = claimed, clock
         self._added = frozenset(added)
-        """The sources that were added at run time."""
+        """Sources that were added at run time."""
         self._ranks: dict[str, Rank] = {}
         self._late: set[str] = set()
-        """What added servers claimed after an app."""
+        """Names that added servers claimed after an app."""
         self._names: dict[str, dict[str, None]] = {}
-        """By folded flat name: the canonical names of all who claim it, present or not."""
+        """Canonical names of all claimants, present or absent, by folded flat name."""
         self._sources: set[str] = set()
-        """The sources that have offered something."""
+        """Sources that have offered tools."""
         self._last: dict[str, Tool] = {}
-        """Contested tools as they were last."""
+        """Last known version of each contested tool."""
         self._joined: dict[str, tuple[Rank, float]] = {}
         self._now = 0
         self._read(kept, frozenset(known))
@@ -76,7 +76,7 @@ class FlatNameClaims:
     def arrange(
         self, known: Sequence[str], present: Collection[str], added: Collection[str] = ()
     ) -> Collection[str]:
-        """Take over another config order; return the tools of sources in neither: their names are free."""
+        """Apply another config order; return the tools of removed sources, which releases their names."""
         self._added = frozenset(added)
         self._join(known)
         remaining = self._joined.keys() | present
@@ -85,9 +85,9 @@ class FlatNameClaims:
         return gone
 
     def forget(self, present: Collection[str]) -> Collection[str]:
-        """Give up the oldest absent names of sources that are there and have too many; return their tools.
+        """Release the oldest absent names of present sources that exceed the limit; return their tools.
 
-        Else a server that renames its tools with every list would fill memory and store.
+        Otherwise a server that renames its tools with every list would fill memory and store.
         """
         absent = [name for name in self._ranks if name not in present]
         if len(absent) <= MOST_ABSENT:
@@ -101,7 +101,7 @@ class FlatNameClaims:
         return gone
 
     def _holder(self, name: str) -> str:
-        """Return under whom an absent name is counted: apps, of which there may be any number, are one."""
+        """Return the counting key of an absent name. Apps share one key, as their number is unbounded."""
         source = _source(name)
         return source if source in self._joined else ""
 
@@ -119,7 +119,7 @@ class FlatNameClaims:
             self._claimed({}, [KEY + name for name in names])
 
     def settle(self, tools: Mapping[str, Tool]) -> Contested:
-        """Take in the tools that are there now, in config order; return the names that several claim."""
+        """Claim names for the present tools, in config order; return those with several claimants."""
         self._claim([tool for tool in tools.values() if tool.name not in self._ranks])
         contested: dict[str, tuple[Tool, ...]] = {}
         for folded in {fold(tool.local) for tool in tools.values()}:
@@ -145,7 +145,7 @@ class FlatNameClaims:
         self._claimed(fresh, ())
 
     def _after_apps(self, tools: Iterable[Tool]) -> Collection[str]:
-        """Name the tools of added servers whose flat name an app has claimed before."""
+        """Return the tools of added servers with a flat name that an app has already claimed."""
         added = [tool for tool in tools if tool.source in self._added]
         if not added:
             return ()
@@ -153,7 +153,7 @@ class FlatNameClaims:
         return {tool.name for tool in added if fold(tool.local) in of_apps}
 
     def _rank(self, source: str, *, first: bool) -> Rank:
-        """By config order where a source comes up for the first time and soon, else by time."""
+        """Return config order for a source's first offer in its first minute, else the time of the claim."""
         rank, joined = self._joined.get(source, ((self._now, 0), 0.0))
         soon = self._clock() - joined <= FIRST_OFFER_SECONDS
         return rank if first and soon else (self._now, rank[1])
@@ -167,17 +167,18 @@ class FlatNameClaims:
         self._now = max(self._now, rank[0])
 
     def _order(self, name: str) -> tuple[bool, Rank]:
-        """The sources of the operator's file go before apps, which anybody adds.
+        """Return a claimant's sort key: sources of the config file first, as any user can add apps.
 
-        Added servers and apps go by time. An added server that came after an app stands with it behind the
-        file, else none of the three would be first, and the name would move when the app goes.
+        Added servers and apps are sorted by time. An added server that claimed after an app sorts with the
+        apps, behind the config file. Otherwise the order of the three would be cyclic, and the name would
+        change owner when the app is removed.
         """
         source = _source(name)
         behind = source not in self._joined or (name in self._late and source in self._added)
         return behind, self._ranks[name]
 
     def _claimant(self, name: str, tools: Mapping[str, Tool]) -> Tool | None:
-        """Return a claimant as it is or was; None where it is gone for good."""
+        """Return the current or last known version of a claimant; None if its source was removed."""
         tool = tools.get(name)
         if tool is not None:
             self._last[name] = tool
@@ -188,13 +189,13 @@ class FlatNameClaims:
 
 
 def ordered(key: str, claimants: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the claimants of a name spelled like this: of one source's tools, the one of just that name."""
+    """Return claimants in owner order; within one source, the tool with exactly this name comes first."""
     sources = list(dict.fromkeys(tool.source for tool in claimants))
     return tuple(sorted(claimants, key=lambda tool: (sources.index(tool.source), tool.local != key)))
 
 
 def shadowed(tools: Iterable[Tool], spellings: Mapping[str, tuple[Tool, ...]]) -> tuple[Withheld, ...]:
-    """Return the tools whose flat name leads to another, and where they are found instead."""
+    """Return the tools with a flat name that resolves to another tool, and where to find them instead."""
     found: list[Withheld] = []
     for tool in tools:
         owner = spellings[tool.local][0]

@@ -1,4 +1,4 @@
-"""Who owns an exposed name: the first claimant, for good, whatever order the sources come up in."""
+"""Ownership of exposed tool names: the first claimant owns one, independent of source startup order."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -7,11 +7,11 @@ from toolcrib.model import Tool
 from toolcrib.names import fold
 
 Claimed = Callable[[Mapping[str, str], Collection[str]], None]
-"""Told what was claimed anew and what was given up, to keep it in the store."""
+"""Callback that persists claims: first the new ones, then the keys of the released ones."""
 
 
 class NameClaims:
-    """Folded exposed name to the canonical name of its owner."""
+    """Maps each folded exposed name to the canonical name of its owner."""
 
     def __init__(self, kept: Mapping[str, str], known: Sequence[str], claimed: Claimed) -> None:
         self._owners = dict(kept)
@@ -19,11 +19,11 @@ class NameClaims:
         self._claimed = claimed
 
     def arrange(self, known: Sequence[str]) -> None:
-        """From now on, only these sources keep names they do not use."""
+        """Set the configured sources: only these retain names that they do not use at the moment."""
         self._known = frozenset(known)
 
     def forget(self, tools: Collection[str]) -> None:
-        """Give up the names of these tools, which are absent."""
+        """Release the names of these tools, which are absent."""
         stale = [name for name, owner in self._owners.items() if owner in tools] if tools else []
         for name in stale:
             del self._owners[name]
@@ -31,7 +31,7 @@ class NameClaims:
             self._claimed({}, stale)
 
     def settle(self, tools: Sequence[Tool]) -> tuple[list[Tool], list[Withheld]]:
-        """Give each tool its name, in the order given; withhold those whose name another owns."""
+        """Assign exposed names in the given order; withhold tools with a name that another one owns."""
         named: list[Tool] = []
         withheld: list[Withheld] = []
         wanted = {tool.name: fold(tool.exposed) for tool in tools}
@@ -55,13 +55,13 @@ class NameClaims:
         return owner if wanted.get(owner, name) == name else tool.name
 
     def _holds(self, owner: str, tool: Tool, wanted: Mapping[str, str]) -> bool:
-        """Whether an owner keeps its name from a tool: apps, which anybody adds, only from other apps."""
+        """Return whether a claim excludes a tool. Apps, which any user can add, only exclude apps."""
         if owner.partition(":")[0] in self._known:
             return True
         return owner in wanted and tool.source not in self._known
 
     def _give_up(self, named: Iterable[str], wanted: Mapping[str, str], fresh: Mapping[str, str]) -> None:
-        """Give up the names a tool had before it was exposed under another."""
+        """Release the old names of tools that are now exposed under another one, and persist all changes."""
         now = {tool: wanted[tool] for tool in named}
         stale = [name for name, owner in self._owners.items() if now.get(owner, name) != name]
         for name in stale:

@@ -1,4 +1,4 @@
-"""What the operator says about tools of any source, applied when they enter the catalog."""
+"""Operator overrides of tool fields, applied when a tool enters the catalog."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -10,7 +10,7 @@ from toolcrib.model import Category, Deprecation, JsonObject, RateLimit, Respons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOverride:
-    """The fields an operator may set; None leaves the tool's own."""
+    """The fields an operator can override; None leaves the tool's own value."""
 
     description: str | None = None
     title: str | None = None
@@ -34,7 +34,7 @@ class ToolOverride:
     slow_message: str | None = None
 
     def apply(self, tool: Tool) -> Tool:
-        """Return the tool as the operator wants it."""
+        """Return the tool with the overrides applied."""
         changes: dict[str, Any] = {
             f.name: getattr(self, f.name)
             for f in fields(self)
@@ -58,23 +58,23 @@ class ToolOverride:
         return replace(slow, message=self.slow_message or slow.message)
 
     def _unsaid(self, claims: JsonObject) -> JsonObject:
-        """What a server claims, but for what the operator says otherwise."""
+        """Return the server's annotations without the hints that this override replaces."""
         said = {"readOnlyHint": self.category, "idempotentHint": self.idempotent}
         return {key: value for key, value in claims.items() if said.get(key) is None}
 
 
 class Overrides:
-    """Overrides by canonical name or glob; a later one goes over an earlier one."""
+    """Overrides by canonical name or glob; later ones take precedence."""
 
     def __init__(self, overrides: Mapping[str, ToolOverride]) -> None:
         self.overrides = dict(overrides)
 
     def matching(self, tool: Tool) -> tuple[str, ...]:
-        """Return the patterns that name this tool, in order."""
+        """Return the patterns that match this tool, in order."""
         return tuple(each for each in self.overrides if each == tool.name or fnmatchcase(tool.name, each))
 
     def apply(self, tool: Tool) -> Tool:
-        """Apply every override that names this tool."""
+        """Apply every override that matches this tool."""
         for pattern in self.matching(tool):
             tool = self.overrides[pattern].apply(tool)
         return tool

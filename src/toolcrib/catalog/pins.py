@@ -1,4 +1,4 @@
-"""Notices when a tool is no longer what it was: the definition seen first is trusted, or the approved one."""
+"""Detects changed tool definitions by hash, against the first one seen or the one an operator approved."""
 
 import logging
 from collections import Counter
@@ -17,31 +17,31 @@ from toolcrib.model import JsonObject
 log = logging.getLogger(__name__)
 
 MOST_KEPT = 10_000
-"""How many definitions are remembered."""
+"""Definitions remembered, for all sources together."""
 LARGEST = 256 * 1024
-"""Bytes a definition may take to be remembered."""
+"""Bytes of canonical JSON up to which a definition is remembered."""
 
 Mode = Literal["strict", "notify", "off"]
-"""What becomes of a tool that has changed: hidden until it is approved, served and reported, or served."""
+"""Handling of a changed tool: hidden until approved, served and reported, or served without a check."""
 
 Seen = Callable[[Sequence[StoredDefinition], Collection[str]], None]
-"""Told which definitions are new or other than before, and which names to forget, to keep it in the store."""
+"""Callback that persists pins: first the new or changed definitions, then the names to delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinChange:
-    """A tool whose definition is not the good one."""
+    """A tool with a definition that differs from the trusted one."""
 
     name: str
     trusted: str
-    """Hash of the good definition: the approved one, else the first; empty where none could be remembered."""
+    """Hash of the approved definition, else of the first one seen; empty if none is stored."""
     seal: str
-    """Hash of what its source offers now, which an operator may approve; empty where it has none."""
+    """Hash of the definition offered now, which an operator can approve; empty if it cannot be hashed."""
     mode: Mode
 
 
 def seal(definition: JsonObject) -> str:
-    """Hash a definition in its canonical form; empty where it is too large, or no JSON."""
+    """Return the SHA-256 of a definition's canonical form; empty if it is too large or not JSON."""
     try:
         return seal_as_written(canonical_form(definition))
     except TypeError:
@@ -49,9 +49,9 @@ def seal(definition: JsonObject) -> str:
 
 
 def seal_as_written(definition: JsonObject) -> str:
-    """Hash a definition as earlier versions did: nothing but the order of keys is left out of account.
+    """Return the hash that earlier versions computed: of the definition with sorted keys, not normalized.
 
-    What they stored and operators approved are such hashes. Whoever matches one is the very definition.
+    Stored and approved hashes of those versions have this form. A match proves an identical definition.
     """
     try:
         text = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
@@ -61,9 +61,9 @@ def seal_as_written(definition: JsonObject) -> str:
 
 
 class Pins:
-    """What every tool was when it was first seen, what was approved since, and how strict each source is.
+    """The definition of every tool when it was first seen, the approved hashes, and the mode of each source.
 
-    A tool that its source no longer offers is remembered all the same, lest it come back as another.
+    Tools that a source no longer offers stay pinned, so that removing and re-adding one cannot reset its pin.
     """
 
     def __init__(
@@ -71,19 +71,20 @@ class Pins:
     ) -> None:
         self._kept = {each.name: each for each in known}
         self._hashed: dict[str, Mapping[str, tuple[JsonObject, str]]] = {}
-        """By source and tool: what was looked at last, and its hash, so that it is not hashed again."""
+        """Last definition object and its hash, by source and tool; the same object is not rehashed."""
         self._seen, self._most = seen, most
         self._approved: Mapping[str, str] = {}
         self._modes: Mapping[str, Mode] = {}
         self._left_out: dict[str, int] = {}
         self.changes: Counter[str] = Counter()
-        """By source: how often a definition was another than the one seen before it."""
-        # Another config may use the same store: what this one does not name is forgotten only for room.
+        """By source: number of times a definition differed from the one seen before it."""
+        # Another config may share the store: sources missing from this one are only evicted when space is
+        # needed.
         if len(self._kept) > most // 2:
             self.arrange(sources)
 
     def arrange(self, sources: Sequence[str]) -> None:
-        """Forget the tools of sources that are not among these."""
+        """Delete the pins of sources that are not listed here."""
         there = frozenset(sources)
         gone = [name for name in self._kept if name.partition(":")[0] not in there]
         for name in gone:
@@ -93,11 +94,11 @@ class Pins:
             self._seen((), gone)
 
     def approve(self, approved: Mapping[str, str], modes: Mapping[str, Mode]) -> None:
-        """Take over the hashes an operator approved, by tool, and the mode of each source."""
+        """Set the hashes an operator approved, by tool, and the mode of each source."""
         self._approved, self._modes = dict(approved), dict(modes)
 
     def look(self, source: str, definitions: Mapping[str, JsonObject]) -> dict[str, PinChange]:
-        """Remember what a source offers now, and return what has changed."""
+        """Store the definitions a source offers now, and return the tools that changed."""
         seals = self._seals(source, definitions)
         self._remember(source, definitions, seals)
         mode = self._modes.get(source, "notify")
@@ -140,7 +141,7 @@ class Pins:
     def _again(
         self, source: str, kept: StoredDefinition, definition: JsonObject, mark: str, now: float
     ) -> StoredDefinition:
-        """Return what is remembered of a tool that is not as it was seen last, or that was gone."""
+        """Return the updated pin of a tool that changed since it was last seen, or that was absent."""
         kept = _renewed(kept)
         if kept.seal == mark and kept.definition:
             return kept
@@ -148,7 +149,7 @@ class Pins:
         return replace(kept, definition=definition, seal=mark, seen=now)
 
     def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[StoredDefinition]:
-        """Of what is no longer offered the hashes will do: renaming its tools, a source could fill us up."""
+        """Drop absent definitions but not their hashes, so that renaming tools cannot fill the store."""
         return [
             replace(_renewed(kept), definition={})
             for name, kept in self._kept.items()
@@ -156,7 +157,7 @@ class Pins:
         ]
 
     def _room(self, source: str) -> int:
-        """How many more a source may have remembered: never more in all than it leaves free for others."""
+        """Return how many more definitions a source may store: at most as many as it leaves for others."""
         own = sum(name.startswith(f"{source}:") for name in self._kept)
         return max(0, (self._most - len(self._kept) - own + 1) // 2)
 
@@ -165,12 +166,13 @@ class Pins:
         good = self._approved.get(name) or ("" if kept is None else kept.trusted)
         if mark and (mark == good or _is_good_as_written(good, definition, mark, kept)):
             return None
-        # With nothing to compare it to, a tool is not known to have changed; nor is it known to be good.
+        # Without a stored hash there is no evidence of a change, and none of trust: only `strict` hides the
+        # tool.
         return PinChange(name, good, mark, mode) if good or mode == "strict" else None
 
 
 def _renewed(kept: StoredDefinition) -> StoredDefinition:
-    """Return what an older version stored with the hashes of this one, as far as the definition is known."""
+    """Rehash a pin of an older version with the current algorithm, if its definition is still stored."""
     if not kept.definition or seal_as_written(kept.definition) != kept.seal:
         return kept
     mark = seal(kept.definition)
@@ -178,10 +180,10 @@ def _renewed(kept: StoredDefinition) -> StoredDefinition:
 
 
 def _is_good_as_written(good: str, definition: JsonObject, mark: str, kept: StoredDefinition | None) -> bool:
-    """Whether a good hash of an older version is that of this definition, or of one that means the same.
+    """Return whether a hash by an older version matches this definition, or one with the same meaning.
 
-    The store keeps a definition as it was written when it was first seen in its canonical form, so the one
-    that was approved is still there.
+    The store retains the exact text first seen for a canonical form, so the approved definition is still
+    available to compare.
     """
     if not good:
         return False

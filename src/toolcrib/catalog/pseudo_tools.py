@@ -1,4 +1,4 @@
-"""What a source has besides tools, behind doors: policy, overrides and steps take each door for a tool."""
+"""Hidden pseudo-tools for resources and prompts: policy, overrides and steps apply to them as to tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,16 +11,16 @@ READ, READ_COMPLETE, FOLLOW = "resources/read", "resources/complete", "resources
 GET, GET_COMPLETE = "prompts/get", "prompts/complete"
 
 BESIDE: Mapping[str, tuple[str, ...]] = {READ: (READ_COMPLETE, FOLLOW), GET: (GET_COMPLETE,)}
-"""The doors policy is asked about, and those that are open to whoever may go through them."""
+"""The pseudo-tools that policy decides on, each with those that share its decision."""
 DOORS = frozenset({*BESIDE, *(name for names in BESIDE.values() for name in names)})
-"""Names that no tool of a source with doors may have."""
+"""Reserved names: no tool of a source with resources or prompts may have one."""
 
 _SAID = {READ: "Reads the resources of {}.", GET: "Gets the prompts of {}."}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceExtras:
-    """What one source has besides tools, and the doors to it, by the names they have in their source."""
+    """A source's resources and prompts, and its pseudo-tools by local name."""
 
     source: str
     materials: SourceResources
@@ -28,7 +28,7 @@ class SourceExtras:
 
 
 def hold(source: str, materials: SourceResources, overrides: Overrides, *, degraded: bool) -> SourceExtras:
-    """Put doors before what a source has; what the operator says of them by name or glob holds."""
+    """Create the pseudo-tools of a source; overrides match them by name or glob."""
     there = {READ: materials.has_resources, GET: materials.has_prompts}
     doors: dict[str, Tool] = {}
     for name in (name for name, has in there.items() if has):
@@ -39,7 +39,7 @@ def hold(source: str, materials: SourceResources, overrides: Overrides, *, degra
 
 
 def _door(source: str, local: str, overrides: Overrides, *, degraded: bool) -> Tool:
-    """Reading may be repeated, as the protocol has it; what was read is never kept, as it may change."""
+    """Return a pseudo-tool. Reads are idempotent by the protocol, but never cached, as resources change."""
     name = f"{source}:{local}"
     plain = Tool(
         name=name, source=source, family="mcp", description=_SAID[local].format(source), idempotent=True

@@ -1,4 +1,4 @@
-"""All tools at one moment, findable under every name they have."""
+"""An immutable snapshot of all tools, indexed by every name they have."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,52 +14,52 @@ from toolcrib.names import fold
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Reads never wait and never lock: a change makes another snapshot."""
+    """Readers take no lock: every change creates a new snapshot."""
 
     version: int = 0
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
-    """By canonical name, in the order of the sources, then of their own lists."""
+    """By canonical name, in source order, then in the order of each source's list."""
     withheld: tuple[Withheld, ...] = ()
     repaired: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     changed: Mapping[str, PinChange] = field(default_factory=dict[str, PinChange])
-    """The tools whose definition is not the one that was trusted or approved."""
+    """Tools with a definition that differs from the trusted or approved one."""
     spellings: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
-    """Every name a tool answers to, as spelled and folded. A flat name may have several claimants."""
+    """Lookup index: every name of a tool, exact and folded. A flat name may have several claimants."""
     shadowed: tuple[Withheld, ...] = ()
-    """The tools whose flat name leads to another; they are served under their other names."""
+    """Tools with a flat name that resolves to another tool; they are reachable under their other names."""
     contested: Contested = field(default_factory=dict[str, tuple[Tool, ...]])
     holdings: Mapping[str, SourceExtras] = field(default_factory=dict[str, SourceExtras])
-    """What each source has besides tools, in the order of the sources; a source not here was never asked."""
+    """Resources and prompts by source, in source order; sources that never reported any are missing."""
     plain: tuple[Tool, ...] = ()
-    """The tools that are of no app, in order."""
+    """Tools that belong to no app, in order."""
     apps: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
-    """The tools of each app, by package: nobody is asked about apps they have not installed."""
+    """Tools by app package, so that filtering for an audience skips apps it has not installed."""
     doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
-    """The doors to these by canonical name. They look like tools, and are none: neither listed nor called."""
+    """Pseudo-tools by canonical name. They are neither listed nor callable as tools."""
 
     def offered(self, apps: Collection[str]) -> Iterator[Tool]:
-        """Yield what somebody with these apps may be given: tools of no app in order, then app by app."""
+        """Yield the candidates for a user with these apps: tools of no app in order, then each app's."""
         yield from self.plain
         for package in sorted(apps):
             yield from self.apps.get(package, ())
 
     def find(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools that have this name: one, or several that claim a flat name, or none."""
+        """Return the present tools with this name: none, one, or several that claim a flat name."""
         found = self.claimants(name)
         return found if len(found) < 2 else tuple([tool for tool in found if tool.name in self.tools])
 
     def claimants(self, name: str) -> tuple[Tool, ...]:
-        """Return all that claim a name, the owner first, also those that are not there now.
+        """Return all claimants of a name, the owner first, including absent ones.
 
-        A name that one tool alone claims, or owns as its canonical or safe name, has that tool as its only
-        claimant. Of a contested flat name, a tool that is not in `tools` keeps the others from it.
+        A name with one claimant, or one that is a canonical or safe name, resolves to that tool alone. An
+        absent claimant of a contested flat name still blocks the others from it.
         """
         found = self.spellings.get(name)
         return found if found is not None else self.spellings.get(fold(name), ())
 
 
 def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
-    """Sort the tools of apps by their app; of others there are none."""
+    """Group app tools by package; other tools are left out."""
     found: defaultdict[str, list[Tool]] = defaultdict(list)
     for tool in tools:
         if tool.family == "app":
@@ -68,7 +68,7 @@ def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
 
 
 def spellings(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[Tool, ...]]:
-    """Index tools by all their names: owned ones (canonical, safe) before aliases, those before flat ones."""
+    """Index tools by name: canonical and safe names win over aliases, and those over flat names."""
     listed = tuple(tools)
     index: dict[str, tuple[Tool, ...]] = {}
     for tool in listed:
@@ -77,7 +77,7 @@ def spellings(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[To
     for tool in listed:
         for name in tool.aliases:
             _own(index, name, tool)
-    # What is owned by then is owned in every spelling of it.
+    # An owned name wins in its folded form too, so a flat name never overrides it.
     flat = [(tool, fold(tool.local)) for tool in listed]
     index.update({tool.local: index[folded] for tool, folded in flat if folded in index} | index)
     for tool, folded in flat:

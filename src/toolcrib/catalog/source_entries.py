@@ -1,4 +1,4 @@
-"""What one source has in the catalog: its offer, what became of every tool of it, and what it has besides."""
+"""A source's entries in the catalog: its offer, the outcome for each tool, and its resources and prompts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from toolcrib.model import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEntries:
-    """Kept whole, so that all of it can enter again when the operator says something else."""
+    """Retained in full, so that every tool can be re-evaluated when overrides or pins change."""
 
     offer: Offer
     degraded: bool
@@ -23,7 +23,7 @@ class SourceEntries:
     repaired: Mapping[str, tuple[str, ...]]
     changed: Mapping[str, PinChange]
     holding: SourceExtras | None
-    """What it has besides tools, where that is known."""
+    """Its resources and prompts, if known."""
 
 
 def take(
@@ -35,7 +35,7 @@ def take(
     *,
     degraded: bool,
 ) -> SourceEntries:
-    """Take in what a source offers; `before` spares the work on what is still the same."""
+    """Evaluate a source's offer; entries of `before` are reused for unchanged tools."""
     entries, withheld = _entered(source, offer, before, overrides)
     fit = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
     definitions = {tool.name: offer.definitions[tool.name] for tool in fit if tool.name in offer.definitions}

@@ -1,4 +1,4 @@
-"""One tool on its way in: its name and schemas checked, the operator's word applied, its safe name given."""
+"""Admission of a tool to the catalog: checks name and schemas, applies overrides, assigns the safe name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from toolcrib.schemas import InvalidSchema, check, too_deep
 
 @dataclass(frozen=True, slots=True)
 class CheckedSchemas:
-    """The schemas of a tool as they are served, and what had to be changed for it."""
+    """A tool's schemas as they are served, and the repairs that were necessary."""
 
     takes: JsonObject
     gives: JsonObject | None
@@ -25,17 +25,17 @@ class CheckedSchemas:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedTool:
-    """What a tool is found to be, whatever the operator says of it; for a large one that takes a while."""
+    """Result of the checks that ignore overrides. They are slow for large tools, so it is reused."""
 
     offered: Tool
     mark: str
-    """Fingerprint of the tool as it was offered; empty where it has none."""
+    """Fingerprint of the tool as offered; empty if it cannot be serialized."""
     checked: CheckedSchemas | Withheld
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """What became of a tool, and all it depends on."""
+    """The outcome for a tool, and every input it depends on."""
 
     examined: ExaminedTool
     overrides: Overrides
@@ -43,13 +43,13 @@ class ToolEntry:
 
     @property
     def repairs(self) -> tuple[str, ...]:
-        """What had to be changed for the tool to be usable."""
+        """The repairs that made the tool usable."""
         checked = self.examined.checked
         return checked.repairs if isinstance(checked, CheckedSchemas) else ()
 
 
 def examine(offered: Tool, before: ExaminedTool | None = None) -> ExaminedTool:
-    """Look at a tool. What was looked at `before` and is still the same is not again."""
+    """Check a tool; the result in `before` is reused if the tool is unchanged."""
     if before is not None and before.offered is offered:
         return before
     try:
@@ -64,7 +64,7 @@ def examine(offered: Tool, before: ExaminedTool | None = None) -> ExaminedTool:
 def enter(
     offered: Tool, overrides: Overrides, before: ToolEntry | None, examined: ExaminedTool | None = None
 ) -> ToolEntry:
-    """Let a tool in or say why not; one that was `examined` ahead of time is not looked at again."""
+    """Admit a tool or withhold it with a reason; `examined` is reused if it belongs to this very object."""
     known = None if before is None else before.examined
     if examined is None or examined.offered is not offered:
         examined = examine(offered, known)
@@ -74,12 +74,12 @@ def enter(
 
 
 def _mark(offered: Tool) -> str:
-    # The bounds come first: what shares its parts can be small in memory and endless on paper.
+    # Bounds first: shared subtrees can be small in memory and exponential when serialized.
     excess = too_deep((offered.input_schema, offered.output_schema, offered.annotations))
     if excess:
         raise InvalidSchema("#", f"it {excess}")
     try:
-        # What cannot be written would be missed by nobody until it is: then the whole list fails with it.
+        # Serialize now: a value that is not JSON would otherwise fail the whole tool list later.
         dumps(offered, default=_plain)
         return fingerprint(offered)
     except TypeError as error:
@@ -87,7 +87,7 @@ def _mark(offered: Tool) -> str:
 
 
 def _plain(value: object) -> object:
-    """The containers of a definition that JSON has no word for."""
+    """Convert the containers of a definition that JSON does not know."""
     if isinstance(value, frozenset):
         return list(cast("frozenset[str]", value))
     if isinstance(value, Mapping):
