@@ -1,9 +1,9 @@
-"""Finding tools by what they do: the words of a question against the words of their definitions."""
+"""Tool search: BM25 over the words of tool definitions."""
 
 from toolcrib.search.corpus import Corpus
 from toolcrib.search.index import Index
 
 SEARCH = "crib:search_tools"
-"""The tool that searches for tools."""
+"""Canonical name of the search tool."""
 
 __all__ = ["SEARCH", "Corpus", "Index"]

@@ -1,4 +1,4 @@
-"""The words of all tools, kept once for everybody: which tools have a word, and how strongly."""
+"""Inverted index over all tools, shared by every audience: word to tools and weights."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,17 +14,17 @@ from toolcrib.search.tool_text import weighed
 _NONE: Mapping[int, float] = MappingProxyType({})
 _AT_ONCE = 100
 MOST_WORDS = 20_000
-"""How many different words of one source are kept: nobody has more to say, and each takes memory."""
+"""Distinct words indexed per source, which bounds memory."""
 _NAMING = 16
-"""So many words of a tool are kept all the same; the first are those of its name."""
+"""Words of each tool that are indexed beyond that limit; the first ones come from its name."""
 _SPARE = 1_000
-"""How many definitions that nobody offers any more are kept before they are worth a fresh start."""
+"""Stale definitions tolerated, beyond one per current tool, before the index is rebuilt."""
 
 
 class Corpus:
-    """Grows by definitions it has not met; each has a place, which stays its own.
+    """Append-only: each new definition gets a permanent position in the index.
 
-    What an audience sees is a choice of places, so a hundred thousand audiences share these words.
+    An audience is a set of positions, so a hundred thousand audiences share one index.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Corpus:
         self._held: dict[str, dict[int, float]] = {}
         self._names: dict[str, list[int]] = {}
         self._known: dict[str, set[str]] = {}
-        """The words of each source."""
+        """Words indexed for each source."""
         self._sorted: list[str] = []
         self._sized: dict[tuple[str, int], list[str]] = {}
         self._whole: Mapping[str, Tool] = {}
@@ -41,11 +41,11 @@ class Corpus:
         return len(self._places)
 
     def renewed(self, tools: Mapping[str, Tool]) -> "Corpus":
-        """Return what to go on with for these tools: this, or another where most of it is of the past."""
+        """Return the index to use for these tools: this one, or an empty one if most entries are stale."""
         return self if len(self) <= 2 * len(tools) + _SPARE else Corpus()
 
     async def read(self, tools: Mapping[str, Tool]) -> None:
-        """Read a whole catalog, a few tools at a time, so that nobody waits long; once, if it is the same."""
+        """Index a whole catalog in batches that yield to the event loop; a known mapping is skipped."""
         if tools is not self._whole:
             listed = tuple(tools.values())
             for start in range(0, len(listed), _AT_ONCE):
@@ -54,7 +54,7 @@ class Corpus:
             self._whole = tools
 
     def places(self, tools: Iterable[Tool]) -> list[int]:
-        """Return the places of some tools, and read those that are new."""
+        """Return the positions of some tools; new ones are indexed first."""
         places = self._places
         found: list[int] = []
         for tool in tools:
@@ -67,15 +67,15 @@ class Corpus:
         return found
 
     def having(self, word: str) -> Mapping[int, float]:
-        """Return the places of the tools that have a word, and what it counts for in each."""
+        """Return the positions of the tools that contain a word, with its weight in each."""
         return self._held.get(word, _NONE)
 
     def named(self, name: str) -> Sequence[int]:
-        """Return whose whole name this is, in any spelling."""
+        """Return the positions of the tools with this name, compared after folding."""
         return self._names.get(fold(name), ())
 
     def starting(self, beginning: str) -> Iterator[str]:
-        """Yield the words that begin so, in the order of the alphabet."""
+        """Yield the words with this prefix, in alphabetical order."""
         ordered = self._ordered()
         for place in range(bisect_left(ordered, beginning), len(ordered)):
             if not ordered[place].startswith(beginning):
@@ -83,7 +83,7 @@ class Corpus:
             yield ordered[place]
 
     def sized(self, beginning: str, lengths: Iterable[int]) -> Iterator[str]:
-        """Yield the words of one of these lengths that begin with a letter."""
+        """Yield the words that start with this letter and have one of these lengths."""
         self._ordered()
         return chain.from_iterable(self._sized.get((beginning, length), ()) for length in lengths)
 

@@ -1,4 +1,4 @@
-"""What one audience can find: its own tools, ranked by BM25 over the words that all audiences share."""
+"""Search for one audience: its own tools, ranked by BM25 over the shared index."""
 
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -10,7 +10,7 @@ from toolcrib.search.corpus import Corpus
 from toolcrib.search.words import STOPS, stem, words
 
 EXACT = 100.0
-"""What a tool scores beyond all words where the query is its whole name."""
+"""Score added to a tool if the query is exactly its name."""
 
 _MOST_TEXT = 4_000
 _MOST_WORDS = 16
@@ -18,25 +18,25 @@ _MOST_ALIKE = 32
 _MOST_MISSPELT = 8
 _SHORTEST_BEGUN, _SHORTEST_MISSPELT = 2, 4
 _BEGUN, _MISSPELT = 0.4, 0.6
-"""What a word counts for that is not the one asked for, and only begins so or comes near it."""
+"""Weight of a prefix match and of a misspelled match, relative to the exact word."""
 _FEW, _PART = 50, 8
-"""A word that more tools have, and more than this part of all, chooses none: it only ranks."""
+"""A word in more than 50 tools and more than an eighth of all selects no tool: it only affects ranking."""
 _MOST_OF = 2
-"""A word that more than this part of all tools have tells nothing."""
+"""A word in more than half of all tools is ignored."""
 _MOST_KNOWN = 4_096
 _TIE = -1e-10
-"""What each place in the list counts: of equals the earlier comes first."""
+"""Score per list position: breaks ties in favour of the earlier tool."""
 
 _NEARLY = 1e-4
-"""Scores that are the same once they are rounded are nearer than this."""
+"""Upper bound of the difference between two scores that round to the same value."""
 
 _Asked = tuple[int, Mapping[int, float], float]
-"""How many of the audience's tools have a word, which of all have it, and what it is worth."""
+"""A query term: its document frequency in this audience, its weight per tool position, its factor."""
 _NOBODY: _Asked = (0, {}, 0.0)
 
 
 class Index:
-    """Some tools, asked often. They are read into `corpus` where they are new to it."""
+    """A searchable set of tools. Those that `corpus` lacks are indexed when it is created."""
 
     def __init__(self, tools: Iterable[Tool], corpus: Corpus | None = None) -> None:
         self._corpus = Corpus() if corpus is None else corpus
@@ -46,21 +46,21 @@ class Index:
         self._known: dict[str, int] = {}
 
     def find(self, query: str, limit: int | None = None) -> tuple[Tool, ...]:
-        """Return the tools that any word of the query speaks for, the best first; all where it has none."""
+        """Return the tools that match any selective word, best first; all of them if the query is blank."""
         if not query.strip():
             return self._tools[:limit]
         scores = self._scores(query)
         return tuple([self._at(place) for place in _best(scores, limit)])
 
     def rank(self, query: str, limit: int | None = None) -> dict[str, float]:
-        """Return the scores of the tools that are found, by canonical name, the best first."""
+        """Return the scores of the matching tools by canonical name, best first."""
         scores = self._scores(query)
         return {self._at(place).name: round(scores[place], 4) for place in _best(scores, limit)}
 
     def fit(self, query: str, most: int) -> dict[str, float]:
-        """Return the scores of so many tools that fit best, and of all that fit as well as the last of them.
+        """Return the scores of the `most` best tools, and of all that tie with the last of them.
 
-        They come in no order: it is for others to say which of equals are better.
+        They are unordered: breaking ties is left to the caller.
         """
         scores = self._scores(query)
         least = round(min(nlargest(most, scores.values()), default=0.0), 4)
@@ -80,7 +80,7 @@ class Index:
 
     def _by_words(self, query: str) -> dict[int, float]:
         asked = self._asked(query)
-        # Where every word is a common one, the least common chooses.
+        # If every word is common, the rarest one selects.
         chosen = [each for each in asked if each[0] <= self._many] or asked[:1]
         scores: dict[int, float] = {}
         for count, held, worth in chosen:
@@ -91,22 +91,22 @@ class Index:
         return scores
 
     def _asked(self, query: str) -> list[_Asked]:
-        """Return what is known of each word of the query, the rarest first."""
+        """Return the query terms that match anything, rarest first."""
         said = words(query)
         told = [word for word in said if word not in STOPS] or said
         stems = list(dict.fromkeys(map(stem, told)))
         asked = [(self._count(each), self._corpus.having(each), 1.0) for each in stems]
         unknown = [each for each, known in zip(stems, asked, strict=True) if not known[0]]
-        # Of a whole conversation the latest: who talks at length has said the rest in other words.
+        # The last unknown words only: in a long conversation the latest matter, and each lookup is costly.
         asked += map(self._misspelt, unknown[-_MOST_MISSPELT:])
         if told and told[-1] == said[-1] and query[-1].isalnum():
             asked.append(self._begun(told[-1]))
         return sorted((each for each in asked if each[0]), key=_count)[:_MOST_WORDS]
 
     def _begun(self, word: str) -> _Asked:
-        """Find the words that begin so: whoever types is not done with the last one.
+        """Return the words that have this prefix, as the last word of a query may be incomplete.
 
-        What is a common word by itself is taken to be done: longer ones would choose in its place.
+        A common word counts as complete: its extensions are rarer and would select instead of it.
         """
         whole = stem(word)
         if len(word) < _SHORTEST_BEGUN or self._count(whole) > self._many:
@@ -114,14 +114,14 @@ class Index:
         return self._together((each for each in self._corpus.starting(word) if each != whole), _BEGUN)
 
     def _misspelt(self, word: str) -> _Asked:
-        """Find the words that are one slip away from one that nobody has."""
+        """Return the indexed words within one edit of a word that no tool contains."""
         if len(word) < _SHORTEST_MISSPELT or not (word.isascii() and word.isalpha()):
             return _NOBODY
         alike = self._corpus.sized(word[0], range(len(word) - 1, len(word) + 2))
         return self._together((each for each in alike if _one_slip(word, each)), _MISSPELT)
 
     def _together(self, alike: Iterable[str], worth: float) -> _Asked:
-        """Take several words for one, each worth less than the word itself."""
+        """Merge several words into one term with a reduced factor."""
         known = list(islice((each for each in alike if self._count(each)), _MOST_ALIKE))
         if len(known) == 1:
             return self._count(known[0]), self._corpus.having(known[0]), worth
@@ -135,7 +135,7 @@ class Index:
         return len(united), united, worth
 
     def _count(self, word: str) -> int:
-        """Return how many of this audience's tools have a word: those of others must not show in a score."""
+        """Return a word's document frequency in this audience only: other tools must not affect scores."""
         count = self._known.get(word)
         if count is None:
             if len(self._known) >= _MOST_KNOWN:
@@ -144,7 +144,7 @@ class Index:
         return count
 
     def _telling(self, count: int) -> float:
-        """Return how much a word tells that so many tools have."""
+        """Return the inverse document frequency (BM25) of a word that occurs in `count` tools."""
         return log(1 + (len(self._tools) - count + 0.5) / (count + 0.5))
 
     def _choose(self, scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
@@ -164,7 +164,7 @@ def _rank(scores: dict[int, float], held: Mapping[int, float], telling: float) -
 
 
 def _one_slip(word: str, other: str) -> bool:
-    """Whether one letter more, one less, another one, or two swapped make one word the other."""
+    """Return whether two words are one insertion, deletion, substitution or transposition apart."""
     if abs(len(word) - len(other)) > 1:
         return False
     start = 0
@@ -178,7 +178,7 @@ def _one_slip(word: str, other: str) -> bool:
 
 
 def _best(scores: dict[int, float], limit: int | None) -> list[int]:
-    # Sorted as bare places: thousands of pairs would call the garbage collector.
+    # Sort plain integers: thousands of tuples would trigger the garbage collector.
     if limit is not None and limit < len(scores):
         return nlargest(limit, scores, key=scores.__getitem__)
     return sorted(scores, key=scores.__getitem__, reverse=True)

@@ -1,4 +1,4 @@
-"""What a tool's definition says, as words that each weigh as much as the place they stand in."""
+"""Extracts the weighted words of a tool definition; the field a word occurs in sets its weight."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -9,22 +9,22 @@ from toolcrib.model import JsonObject, Tool
 from toolcrib.search.words import stem, telling, words
 
 NAME, TITLE, MARK, SOURCE, PARAMETER, PROSE, DETAIL = 4.0, 3.0, 2.5, 2.0, 1.2, 1.0, 0.5
-"""What a word counts for in each place; a mark is a tag or an activation phrase."""
+"""Weight of a word in each field; `MARK` is for tags and activation phrases."""
 
 _MOST_PROSE = 4_000
 _MOST_PARAMETERS = 64
 _DEEPEST = 3
 _MOST_WORDS = 512
 _K, _B, _USUAL = 1.2, 0.5, 40.0
-"""BM25's own: how soon more of a word adds nothing, how much length counts, how many words are usual.
+"""BM25 parameters: term frequency saturation (k1), length normalization (b), average length in words.
 
-The usual length is a constant, not the mean of a catalog: so a score says nothing of tools its reader may
-not see, and is worked out once for everybody.
+The average length is a constant, not the mean of a catalog. So a score reveals nothing about tools its reader
+may not see, and it is calculated once for all audiences.
 """
 
 
 def weighed(tool: Tool) -> dict[str, float]:
-    """Return the words of a tool and how strongly each speaks for it."""
+    """Return the words of a tool with their BM25 term weights."""
     counts: dict[str, float] = {}
     before = counts.get
     for weight, text in _named(tool):
@@ -38,13 +38,13 @@ def weighed(tool: Tool) -> dict[str, float]:
             counts[word] = before(word, 0.0) + weight
     counts.pop("", None)
     short = _K * (1 - _B + _B * length / _USUAL)
-    # What names say comes first, so that it is prose that is cut.
+    # Words of the name fields come first, so that the cut drops words of the description.
     some = islice(counts.items(), _MOST_WORDS)
     return {word: count * (_K + 1) / (count + short) for word, count in some}
 
 
 def _named(tool: Tool) -> Iterator[tuple[float, str]]:
-    """Yield what is short and chosen with care."""
+    """Yield the short fields: names, title, tags, source, category."""
     yield NAME, tool.local
     joined = "".join(words(tool.local))
     if joined != tool.local:
@@ -59,7 +59,7 @@ def _named(tool: Tool) -> Iterator[tuple[float, str]]:
 
 
 def _said(tool: Tool) -> Iterator[tuple[float, str]]:
-    """Yield what is told at length."""
+    """Yield the long fields, to which length normalization applies."""
     yield PROSE, tool.description
     found = _parameters(tool.input_schema)
     yield PARAMETER, " ".join(name for name, _ in found)
@@ -67,7 +67,7 @@ def _said(tool: Tool) -> Iterator[tuple[float, str]]:
 
 
 def _parameters(schema: JsonObject) -> list[tuple[str, str]]:
-    """Return names and descriptions of parameters, those of nested objects and lists too."""
+    """Return names and descriptions of parameters, including those of nested objects and arrays."""
     found: list[tuple[str, str]] = []
     level: list[Any] = [schema]
     for _ in range(_DEEPEST):

@@ -1,4 +1,4 @@
-"""Takes text apart into words that are the same however they are spelled: case, accents, endings."""
+"""Tokenizer and stemmer: normalizes case, accents and English suffixes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,11 @@ from functools import lru_cache
 from unicodedata import category, normalize
 
 _PLAIN = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
-"""Words of ASCII text: `readFile`, `read_file` and `READ-File` are two, `IDs` and `mp3` one."""
+"""Tokens of ASCII text: `readFile`, `read_file` and `READ-File` are two, `IDs` and `mp3` one."""
 _STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORDS = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-"""Scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
+"""Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 
 _SLACK = 64
 _OFTEN = (
@@ -19,11 +19,11 @@ _OFTEN = (
     " we what when where which who will with would you your"
 )
 STOPS = frozenset(_OFTEN.split())
-"""English words that say nothing of a tool."""
+"""English stop words."""
 
 
 def words(text: str) -> Sequence[str]:
-    """Return the words of a text, folded and not yet stemmed."""
+    """Return the tokens of a text, case-folded but not stemmed."""
     if text.isascii():
         return [word.lower() for word in _PLAIN.findall(text)]
     found = _WORDS.findall(_folded(_STARTS.sub(" ", text)))
@@ -32,7 +32,7 @@ def words(text: str) -> Sequence[str]:
 
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """Take off what English adds to a word, so that `searches` and `searching` are `search`."""
+    """Strip English suffixes, so that `searches` and `searching` become `search`."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     word = _singular(word)
@@ -46,19 +46,20 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def telling(word: str) -> str:
-    """Return the stem of a word in running text; empty where it says nothing."""
+    """Return the stem of a word; empty for a stop word."""
     return "" if word in STOPS else stem(word)
 
 
 def _folded(text: str) -> str:
-    """Fold case and drop accents, and vowel signs with them: both sides lose the same."""
-    # Some characters stand for whole sentences; a syllable of Korean is three letters, and nothing has more.
+    """Fold case and strip combining marks, vowel signs included: index and query are treated alike."""
+    # Some characters decompose to whole phrases, a decompression bomb. Korean syllables, the longest ordinary
+    # case, take three.
     apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _SLACK]
     return normalize("NFC", "".join(each for each in apart if category(each)[0] != "M")).casefold()
 
 
 def _parted(word: str) -> Iterator[str]:
-    """Yield pairs of characters where a script has no spaces, for want of words."""
+    """Split runs of unspaced scripts into character bigrams, as their word boundaries are unknown."""
     place = 0
     for run in _UNSPACED.finditer(word):
         if run.start() > place:
