@@ -1,4 +1,4 @@
-"""Every spelling of tools we ship, by name."""
+"""Registry of all tool formats, by name."""
 
 from toolcrib.errors import Refused
 from toolcrib.formats.anthropic import Anthropic
@@ -30,11 +30,11 @@ _ALL: tuple[Format, ...] = (
 )
 FORMATS: dict[str, Format] = {each.name: each for each in _ALL}
 PROVIDERS: dict[str, Provider] = {name: each for name, each in FORMATS.items() if isinstance(each, Provider)}
-"""Those whose reader also calls."""
+"""The formats that also parse calls and render results."""
 
 
 def provider(name: str) -> Provider:
-    """Return the format of a provider by its name."""
+    """Return a provider's format by name, or refuse an unknown one."""
     found = PROVIDERS.get(name)
     if found is None:
         said = f"there is no provider named {name[:100]}; there are {', '.join(PROVIDERS)}"

@@ -1,4 +1,4 @@
-"""How Anthropic's Messages API spells tools, calls and results."""
+"""Anthropic Messages API: tool declarations, calls and results."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,11 +12,11 @@ from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""What the model can look at."""
+"""Image types that the model accepts."""
 
 
 class Anthropic:
-    """Tools as `tools` of a request, calls as blocks of a message, results as blocks of the next one."""
+    """Tools go to `tools` of a request; calls and results are content blocks of messages."""
 
     name = "anthropic"
     bounds = Bounds(parameter=ANTHROPIC.parameter)
@@ -30,15 +30,15 @@ class Anthropic:
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Declarations stand side by side."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of the schema could not be said."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject | list[JsonObject]) -> tuple[ProviderCall, ...]:
-        """Read the `tool_use` blocks of a message, or of the content of one."""
+        """Parse the `tool_use` blocks of a message, or of its content."""
         path = "message"
         blocks: Any = message
         if not isinstance(message, list):
@@ -50,11 +50,11 @@ class Anthropic:
         return tuple(read_call(block, where, arguments="input") for where, block in calls)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Nothing is ever called off."""
+        """Return nothing: the API has no cancellation."""
         return ()
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer all calls in one message of the user's, which the next request must go on with."""
+        """Render all results as one user message, which must be the next one of the conversation."""
         if not answers:
             return []
         return [{"role": "user", "content": [_answer(each) for each in answers]}]
@@ -71,7 +71,7 @@ def _answer(answered: ProviderResult) -> JsonObject:
 
 
 def _content(result: Result) -> str | list[JsonObject]:
-    # Beside an error the provider takes nothing but text.
+    # The API accepts only text in a result with `is_error`.
     pictures = [] if result.problem is not None else [each for each in result.content if _is_picture(each)]
     text = as_text(told(result))
     return [{"type": "text", "text": text}, *map(_picture, pictures)] if pictures else text

@@ -1,4 +1,4 @@
-"""How Deepgram's Voice Agent spells functions, calls and results."""
+"""Deepgram Voice Agent: function declarations, calls, cancellations and results."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,11 +12,11 @@ from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 CAP = 12_000
-"""The most bytes of a result."""
+"""Bytes of a result's JSON."""
 
 
 class Deepgram:
-    """Functions in `Settings`, under `agent.think`; calls, what is called off, and results as messages."""
+    """Functions go to `agent.think` of `Settings`; calls, cancellations and results are messages."""
 
     name = "deepgram"
     bounds = Bounds(parameter=DEEPGRAM.parameter, result_bytes=CAP, owns_audio=True)
@@ -25,10 +25,10 @@ class Deepgram:
         self._fitted = SchemaCache(partial(fit, dialect=DEEPGRAM))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one function that the client carries out, since it has no endpoint.
+        """Declare one client-side function, that is, one without an endpoint.
 
-        The agent calls ahead, before it is sure that somebody has finished speaking. What changes something
-        waits until it is.
+        The agent calls speculatively, before the end of the user's turn. Tools that are not repeatable are
+        deferred until then.
         """
         said: dict[str, Any] = {
             "name": name,
@@ -39,25 +39,25 @@ class Deepgram:
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Declarations stand side by side."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of the schema could not be said."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read every call that is the client's to make; those with an endpoint are made by the agent."""
+        """Parse the client-side calls; functions with an endpoint are called by the agent."""
         found = _functions(message, "FunctionCallRequest")
         ours = [(path, each) for path, each in found if each.get("client_side") is not False]
         return tuple(read_call(each, path, arguments="arguments") for path, each in ours)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Read which calls were made too early."""
+        """Parse the ids of speculative calls that were cancelled."""
         return tuple(a_text(each, "id", path) for path, each in _functions(message, "FunctionCallCancelled"))
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer each call in a message of its own."""
+        """Render one message for each result."""
         return [
             {
                 "type": "FunctionCallResponse",

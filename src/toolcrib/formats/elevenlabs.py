@@ -1,4 +1,4 @@
-"""How ElevenLabs' agents spell client tools, calls and results."""
+"""ElevenLabs Agents: client tool declarations, calls and results."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,13 +14,13 @@ from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _LONGEST = 120
-"""The most seconds an agent waits for a client."""
+"""Upper bound of `response_timeout_secs`, in seconds."""
 _GRACE = 5
-"""So many seconds longer than the tool may take it waits, to hear that it took too long."""
+"""Seconds added to the tool's timeout, so that the agent still receives the timeout error."""
 
 
 class ElevenLabs:
-    """Tools as configurations that are filed with an agent beforehand, calls and results as messages."""
+    """Tools are configurations created on the agent beforehand; calls and results are messages."""
 
     name = "elevenlabs"
     bounds = Bounds(owns_audio=True)
@@ -29,7 +29,7 @@ class ElevenLabs:
         self._fitted = SchemaCache(partial(fit, dialect=ELEVENLABS))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one client tool: what `tool_config` holds where a tool is created."""
+        """Declare one client tool, in the form of `tool_config` in the request that creates a tool."""
         declared: dict[str, Any] = {
             "type": "client",
             "name": name,
@@ -42,15 +42,15 @@ class ElevenLabs:
         return declared
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Declarations stand side by side; each is created by a request of its own."""
+        """Return the declarations as a list; each is created by a separate request."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of the schema could not be said."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read the one call of a message; most messages have none."""
+        """Parse the call of a message; most messages have none."""
         given = an_object(message, "message")
         if a_text(given, "type", "message") != "client_tool_call":
             return ()
@@ -58,11 +58,11 @@ class ElevenLabs:
         return (_asked(an_object(given.get("client_tool_call"), path), path),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Nothing is ever called off."""
+        """Return nothing: the API has no cancellation."""
         return ()
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer each call in a message of its own."""
+        """Render one message for each result."""
         return [
             {
                 "type": "client_tool_result",
@@ -78,6 +78,6 @@ def _asked(call: JsonObject, path: str) -> ProviderCall:
     found = read_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
     if found.arguments.get("tool_call_id") != found.id:
         return found
-    # The SDK puts the id among the parameters when it hands them to a client's tool.
+    # The SDK adds the call id to the parameters that it passes to a client tool.
     own = {key: value for key, value in found.arguments.items() if key != "tool_call_id"}
     return replace(found, arguments=own)

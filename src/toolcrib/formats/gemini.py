@@ -1,4 +1,4 @@
-"""How Gemini's generateContent spells tools, calls and results."""
+"""Gemini generateContent: function declarations, calls and results."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 
 class Gemini:
-    """Tools as one list of function declarations, calls and results as parts of contents."""
+    """Tools are one list of function declarations; calls and results are parts of contents."""
 
     name = "gemini"
     bounds = Bounds(name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", parameter=GEMINI.parameter, tools=512)
@@ -21,38 +21,38 @@ class Gemini:
         self._fitted = SchemaCache(capitals)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one function; one without parameters says nothing of them."""
+        """Declare one function; `parameters` is omitted if there are none."""
         said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """All declarations are one tool of Gemini's."""
+        """Wrap all declarations in one Gemini tool."""
         return [{"functionDeclarations": list(declared)}] if declared else []
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of the schema could not be said."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read the calls of a response, in its first candidate, or of one content."""
+        """Parse the calls of a response's first candidate, or of a single content."""
         content, path = _content(an_object(message, "message"))
         found = objects(content.get("parts") or [], f"{path}.parts")
         parts = ((either(part, "functionCall", "function_call"), where) for where, part in found)
         return tuple(_asked(part, f"{where}.functionCall") for part, where in parts if part is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Nothing is ever called off."""
+        """Return nothing: the API has no cancellation."""
         return ()
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer all calls in one content: it must have as many parts as there were calls."""
+        """Render all results as one content: the API requires one part for each call."""
         if not answers:
             return []
         return [{"role": "user", "parts": [{"functionResponse": _answer(each)} for each in answers]}]
 
 
 def _content(message: JsonObject) -> tuple[JsonObject, str]:
-    """Find the content in a message; a candidate that was stopped may have none."""
+    """Return the content and its path; a candidate that was stopped may have none."""
     if "candidates" not in message and "parts" not in message and "promptFeedback" not in message:
         raise Refused(
             "INVALID_REQUEST",

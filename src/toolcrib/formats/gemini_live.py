@@ -1,4 +1,4 @@
-"""How Gemini's Live API spells tools, calls and results, over a socket on which it does the talking."""
+"""Gemini Live API over a WebSocket: function declarations, calls, cancellations and results."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,17 +14,17 @@ from toolcrib.schemas.fitting.gemini_types import capitals
 from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 CAP = 8_000
-"""The most bytes of a message that answers one call."""
+"""Bytes of a message with the result of one call."""
 _LONGEST = 500
-"""So many characters an id and a name may have, which are said again in it and may be six bytes each."""
+"""Characters of an id or a name. Both are echoed in the result, at up to six bytes a character."""
 
 
 class GeminiLive:
-    """Tools in `setup`, calls and what is called off in messages of the server, results as one message.
+    """Tools go to `setup`; calls and cancellations are server messages; all results are one message.
 
-    A result has its status, its message and what telephones look for, and never raw data: the model would
-    read it out. Vertex AI takes neither the ids of calls nor `scheduling`, so that they are left out there;
-    that somebody wants silence is said in the response instead.
+    A result has status, message and telephony fields, never raw data: the model would read it aloud. Vertex
+    AI supports neither call ids nor `scheduling`, so both are omitted there; suppressed speech is then
+    requested by a field of the response.
     """
 
     bounds = Bounds(
@@ -41,26 +41,26 @@ class GeminiLive:
         self._fitted = SchemaCache(capitals)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one function; one without parameters says nothing of them."""
+        """Declare one function; `parameters` is omitted if there are none."""
         said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """All declarations are one tool of Gemini's."""
+        """Wrap all declarations in one Gemini tool."""
         return [{"functionDeclarations": list(declared)}] if declared else []
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of the schema could not be said."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read the calls of a message of the server's; most messages have none."""
+        """Parse the calls of a server message; most messages have none."""
         call = _told(message, "toolCall", "tool_call")
         found: Json = either(call, "functionCalls", "function_calls") or []
         return tuple(_asked(each, path) for path, each in objects(found, "message.toolCall.functionCalls"))
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Read which calls were called off because somebody spoke."""
+        """Parse the ids of calls that were cancelled because the user interrupted."""
         ids: Json = _told(message, "toolCallCancellation", "tool_call_cancellation").get("ids") or []
         path = "message.toolCallCancellation.ids"
         if not isinstance(ids, list) or not all(isinstance(each, str) for each in cast("list[Json]", ids)):
@@ -68,7 +68,7 @@ class GeminiLive:
         return tuple(cast("list[str]", ids))
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer all calls in one message; a call that is not answered would hold up the session."""
+        """Render all results as one message; a call without a result would block the session."""
         if not answers:
             return []
         return [_message([self._answer(each) for each in answers])]
@@ -85,10 +85,10 @@ class GeminiLive:
 
 
 def scheduling(result: Result) -> str:
-    """When the model takes note of a result while it talks.
+    """Return when the model processes a result during its own speech.
 
-    It finishes what it says first, also before an error. It is interrupted where nobody knows whether a
-    change was made, since it may be telling somebody that it was; what wants no words gets none.
+    By default it finishes speaking first, also before an error. It is interrupted if the outcome is unknown,
+    since it may be confirming a change that did not happen. Results that suppress speech are silent.
     """
     if result.voice.suppress:
         return "SILENT"
@@ -101,7 +101,7 @@ def _message(answers: list[JsonObject]) -> JsonObject:
 
 
 def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
-    """Find one part of a message. All that the server says is objects by name, whatever is added one day."""
+    """Return one member of a message. All members are objects, which allows for future message types."""
     given = an_object(message, "message")
     said = [each for each in given.values() if each is not None]
     if not said or not all(isinstance(each, dict) for each in said):

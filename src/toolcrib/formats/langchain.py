@@ -1,4 +1,4 @@
-"""How LangChain spells tools, calls and results: whatever model is behind it, it sees to the rest."""
+"""LangChain: tool declarations, calls and results; LangChain converts them for the model in use."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,13 +13,13 @@ from toolcrib.schemas.fitting.fit import fit
 from toolcrib.schemas.fitting.schema_cache import SchemaCache
 
 _DIALECT = replace(OPENAI, references=False)
-"""References are put in place, as LangChain does with those of its own tools."""
+"""References are inlined, as LangChain does for its own tools."""
 _FROM_THE_MODEL = ("ai", "AIMessageChunk")
 _FROM_OTHERS = ("human", "system", "tool", "function", "chat", "remove")
 
 
 class LangChain:
-    """Tools as `bind_tools` takes them, calls as they stand in an AIMessage, results as ToolMessages."""
+    """Tools in the form of `bind_tools`, calls from an AIMessage, results as ToolMessages."""
 
     name = "langchain"
     bounds = Bounds()
@@ -28,20 +28,20 @@ class LangChain:
         self._fitted = SchemaCache(partial(fit, dialect=_DIALECT))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one tool, as `convert_to_openai_tool` would."""
+        """Declare one tool, in the form `convert_to_openai_tool` returns."""
         said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
         return {"type": "function", "function": {key: value for key, value in said.items() if value}}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Declarations stand side by side."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of the schema could not be said."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read the calls of an AIMessage as a dictionary, also those that LangChain could not read itself."""
+        """Parse the calls of a serialized AIMessage, including those LangChain failed to parse."""
         given, path = _message(an_object(message, "message"))
         read = objects(given.get("tool_calls") or [], f"{path}.tool_calls")
         unread = objects(given.get("invalid_tool_calls") or [], f"{path}.invalid_tool_calls")
@@ -51,16 +51,16 @@ class LangChain:
         )
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Nothing is ever called off."""
+        """Return nothing: LangChain has no cancellation."""
         return ()
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer each call with a ToolMessage as a dictionary; its artifact is for programs alone."""
+        """Render each result as a serialized ToolMessage; its artifact is not sent to the model."""
         return [_answer(each) for each in answers]
 
 
 def _message(given: JsonObject) -> tuple[JsonObject, str]:
-    """Find the fields of a message, which some spellings of it hold under `data`."""
+    """Return the fields of a message and their path; one serialization nests them under `data`."""
     kind = a_text(given, "type", "message")
     if kind in _FROM_OTHERS:
         return {}, "message"

@@ -1,4 +1,4 @@
-"""How the Model Context Protocol spells a tool and a result."""
+"""Model Context Protocol: tool declarations, calls and results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,11 +21,11 @@ _ANNOTATIONS: dict[str, type] = {
     "idempotentHint": bool,
     "openWorldHint": bool,
 }
-"""What the protocol says of these; a value of another kind breaks the clients that check."""
+"""Types the protocol requires; a value of another type breaks clients that validate."""
 
 
 class McpFormat:
-    """What `tools/list` answers with; a `tools/call`, or the params of one, in, and its answer out."""
+    """Renders `tools/list` entries, parses `tools/call` requests or their params, renders the responses."""
 
     name = "mcp"
     bounds = Bounds(name=r"[A-Za-z0-9._-]{1,128}")
@@ -51,15 +51,15 @@ class McpFormat:
         return spelled
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Leave them as they are."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Nothing is lost: the protocol takes every schema."""
+        """Return nothing: MCP accepts every schema."""
         return ()
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read a request, whose id its answer has too, or the bare params of one."""
+        """Parse a request, with its id for the response, or bare params."""
         if "method" not in an_object(message, "message"):
             return (_asked(message, "message", "", {}),)
         if message["method"] != "tools/call":
@@ -68,13 +68,13 @@ class McpFormat:
         return (_asked(params, "message.params", str(known["id"]), known),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Read the notification that a request is not waited for any more."""
+        """Parse the id of a `notifications/cancelled`."""
         if an_object(message, "message").get("method") != "notifications/cancelled":
             return ()
         return (str(_id(an_object(message.get("params"), "message.params"), "requestId", "message.params")),)
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer requests with responses, and bare params with the bare result."""
+        """Render a JSON-RPC response for each request, and a bare result for bare params."""
         return [_answer(each) for each in answers]
 
 
@@ -86,7 +86,7 @@ def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> Provide
 
 
 def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int:
-    """Return the id of a request, which is a text or a whole number."""
+    """Return a request id, which is a string or an integer."""
     found = holder.get(key)
     if (type(found) is str and is_written(found)) or type(found) is int:
         return found
@@ -103,9 +103,10 @@ def _answer(answer: ProviderResult) -> JsonObject:
 
 
 def annotations(tool: Tool) -> dict[str, Any]:
-    """What an external tool claims is shown, but for what the operator knows better; authors are believed.
+    """Return annotations: authored tools state all hints; external ones have claims and confirmed hints.
 
-    Nothing is added to claims: a hint that is left out has a meaning, and for some it is the cautious one.
+    For external tools only a true hint is added. A missing hint has a default meaning, for some the cautious
+    one.
     """
     claimed = {key: value for key, value in tool.annotations.items() if _is_right(key, value)}
     vouched = {"readOnlyHint": tool.read_only, "idempotentHint": tool.idempotent}
@@ -120,9 +121,10 @@ def _is_right(key: str, value: Json) -> bool:
 
 
 def encode(outcome: Result, stamp: bytes = b"") -> bytes:
-    """Spell a completed result as the answer to `tools/call`, splicing what was encoded before.
+    """Encode a completed result as a `tools/call` result; JSON encoded earlier is spliced in.
 
-    With a stamp, the server's identity as JSON, it is complete and stamped as the modern era wants it.
+    With a stamp, the server's identity as JSON, it also has `resultType` and the identity that newer protocol
+    revisions require.
     """
     carried: dict[str, Any] = {**outcome.meta} if outcome.meta else {}
     hints, metadata, problem = outcome.hints, outcome.metadata, outcome.problem
@@ -137,7 +139,7 @@ def encode(outcome: Result, stamp: bytes = b"") -> bytes:
     spelled: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": carried}
     if problem is not None:
         carried[ERROR] = spell(problem)
-    # A tool that failed may say so in its own words and structure; what we say has neither.
+    # A failed tool may return its own structured content; errors of the gateway have none.
     if outcome.structured and (problem is None or outcome.content) and _is_structure(data, bool(stamp)):
         spelled["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data
     if stamp:
@@ -146,13 +148,13 @@ def encode(outcome: Result, stamp: bytes = b"") -> bytes:
     return dumps(spelled)
 
 
-def _is_structure(data: Json, modern: bool) -> bool:  # noqa: FBT001 - which era is all there is to say
-    """Before the modern era only an object could be structured content."""
+def _is_structure(data: Json, modern: bool) -> bool:  # noqa: FBT001 - the protocol era is the only choice
+    """Return whether data may be `structuredContent`; older revisions only allow an object."""
     return type(data) is dict or (modern and data is not None)
 
 
 def _blocks(outcome: Result) -> Sequence[Json]:
-    """What a model reads; text that is the whole answer is not encoded again."""
+    """Return the content blocks; a string result that is already encoded is not encoded again."""
     encoded = outcome.encoded
     if outcome.content or outcome.problem is not None or not encoded or type(outcome.data) is not str:
         return _content(outcome)
@@ -162,7 +164,7 @@ def _blocks(outcome: Result) -> Sequence[Json]:
 
 
 def meta(outcome: Result) -> dict[str, Any]:
-    """What travels beside the answer: hints, metadata and, where it failed, the error."""
+    """Return the `_meta` of a result: hints, metadata, message, voice extensions and any error."""
     carried: dict[str, Any] = dict(outcome.meta)
     if outcome.hints is not None:
         carried[HINTS] = outcome.hints.as_json()
@@ -182,6 +184,6 @@ def _content(outcome: Result) -> list[Json]:
     if outcome.problem is not None:
         return [{"type": "text", "text": outcome.problem.message}]
     if isinstance(outcome.data, str):
-        # A block without text is one that models' vendors refuse.
+        # Model vendors reject empty text blocks.
         return [{"type": "text", "text": outcome.data}] if outcome.data else []
     return [{"type": "text", "text": (outcome.encoded or dumps(outcome.data)).decode()}]

@@ -1,4 +1,4 @@
-"""Arguments that a modern server wants repeated as HTTP headers, so that a proxy can route on them."""
+"""Arguments that an MCP server requires as HTTP headers too, so that a proxy can route on them."""
 
 import re
 from base64 import b64encode
@@ -12,7 +12,7 @@ from toolcrib.model import Json, JsonObject
 KEYWORD = "x-mcp-header"
 
 Mirrors = tuple[tuple[tuple[str, ...], str], ...]
-"""Where in the arguments each value is, and the header it is repeated in."""
+"""Path of each argument, and the header that repeats it."""
 
 _MARK = f'"{KEYWORD}"'.encode()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -26,11 +26,11 @@ _Place = tuple[tuple[str, ...] | None, Json]
 
 
 class InvalidMirroredHeader(ValueError):
-    """A schema asks for a header in a way the protocol does not allow; the message says how."""
+    """A schema requires a header in a form the protocol does not allow; the message explains it."""
 
 
 def mirrors_of(schema: JsonObject) -> Mirrors:
-    """Find the headers a schema asks for; raise BadMirror where one of them cannot be."""
+    """Return the headers that a schema requires; raise InvalidMirroredHeader for an invalid one."""
     if _MARK not in orjson.dumps(schema):
         return ()
     found: list[tuple[tuple[str, ...], str]] = []
@@ -81,7 +81,7 @@ def _below(path: tuple[str, ...] | None, schema: JsonObject) -> Iterator[_Place]
 
 
 def mirrored(mirrors: Mirrors, arguments: JsonObject) -> dict[str, str]:
-    """Make the headers of one call; what is not given is not repeated."""
+    """Return the headers of one call; missing arguments are skipped."""
     headers: dict[str, str] = {}
     for path, header in mirrors:
         value: Any = arguments
@@ -95,7 +95,7 @@ def mirrored(mirrors: Mirrors, arguments: JsonObject) -> dict[str, str]:
 
 
 def header_value(text: str) -> str:
-    """Write text so that it comes through an HTTP header whole: as it is, or in base64."""
+    """Encode text for an HTTP header: unchanged if it is safe, else in base64."""
     if not text or (_PLAIN.fullmatch(text) and not _CODED.fullmatch(text)):
         return text
     return f"=?base64?{b64encode(text.encode()).decode()}?="

@@ -1,4 +1,4 @@
-"""How OpenAI's Chat Completions, and all who speak like them, spell tools, calls and results."""
+"""OpenAI Chat Completions and compatible APIs: tool declarations, calls and results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from toolcrib.schemas.fitting.strict import strictest
 
 
 class OpenAIChat:
-    """An assistant's message with `tool_calls` in, one message of the role `tool` per call out."""
+    """Parses `tool_calls` of an assistant message; renders one `tool` message for each result."""
 
     name = "openai_chat"
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
@@ -20,7 +20,7 @@ class OpenAIChat:
         self._spelled = SchemaCache(strictest)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one tool; it is strict where that takes nothing away from what the tool accepts."""
+        """Declare one tool; `strict` is set where it does not restrict what the tool accepts."""
         fitted, strict = self._spelled.of(tool)
         function: dict[str, Any] = {"name": name}
         description = described(tool, self.bounds.description)
@@ -32,15 +32,15 @@ class OpenAIChat:
         return {"type": "function", "function": function}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Leave them as they are."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what a declaration leaves out."""
+        """Return what the schema conversion dropped."""
         return self._spelled.of(tool)[0].losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read an assistant's message, the choice it is in, or the completion that is in."""
+        """Parse an assistant message, the choice around it, or the whole completion."""
         path, said = _message(an_object(message, "message"))
         given = said.get("tool_calls")
         if given is None and said.get("role") == "assistant":
@@ -49,11 +49,11 @@ class OpenAIChat:
         return tuple(each for each in found if each is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Nothing is taken back: a completion is complete."""
+        """Return nothing: the API has no cancellation."""
         return ()
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer every call with a message of its own, all of which belong before the next turn."""
+        """Render one message for each result; the next turn requires all of them."""
         return [
             {
                 "role": "tool",
@@ -65,7 +65,7 @@ class OpenAIChat:
 
 
 def _message(given: JsonObject) -> tuple[str, JsonObject]:
-    """Where the message is: of several choices the first is the one that is gone on with."""
+    """Return the path and the message; of several choices the first is used."""
     path = "message"
     if "choices" in given:
         choices = objects(given["choices"], f"{path}.choices")
@@ -79,7 +79,7 @@ def _message(given: JsonObject) -> tuple[str, JsonObject]:
 
 
 def _asked(call: JsonObject, path: str) -> ProviderCall | None:
-    """Read one call; what is of another type than a function was declared by somebody else."""
+    """Parse one call; tools of a type other than `function` were declared elsewhere."""
     if call.get("type", "function") != "function":
         return None
     function = an_object(call.get("function"), f"{path}.function")

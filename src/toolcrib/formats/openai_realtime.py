@@ -1,8 +1,8 @@
-"""How OpenAI's Realtime sessions spell tools, calls and results.
+"""OpenAI Realtime: tool declarations, calls, cancellations and results.
 
-A call is told in three events, one after the other: its arguments are done, its item is done, its response is
-done. Each of them is read, so that a caller may act on any one; whoever hands over all of them has to mind
-that they are of one id. Only the last one knows whether the speaker was interrupted.
+A call is reported by three events in sequence: its arguments, its item and its response are done. Each of
+them is parsed, so that a caller can act on any one; a caller that passes all of them must deduplicate by call
+id. Only the last one reveals whether the user interrupted.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _RESPONSE = "response.done"
 
 
 class OpenAIRealtime:
-    """An event in; one `conversation.item.create` per call out, and a `response.create` after them."""
+    """Parses events; renders one `conversation.item.create` for each result, then a `response.create`."""
 
     name = "openai_realtime"
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000, owns_audio=True)
@@ -31,7 +31,7 @@ class OpenAIRealtime:
         self._fitted = SchemaCache(partial(fit, dialect=OPENAI))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one tool, as `session.tools` of a `session.update` has it: nothing is strict there."""
+        """Declare one tool in the form of `session.tools`, which has no strict mode."""
         spelled: dict[str, Any] = {"type": "function", "name": name}
         description = described(tool, self.bounds.description)
         if description:
@@ -39,18 +39,18 @@ class OpenAIRealtime:
         return {**spelled, "parameters": self._fitted.of(tool).schema}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Leave them as they are."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what a declaration leaves out."""
+        """Return what the schema conversion dropped."""
         return self._fitted.of(tool).losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read any event; a response that did not come to its end asks for nothing."""
+        """Parse the calls of any event; an incomplete response has none."""
         kind = a_text(an_object(message, "message"), "type", "message")
         if kind == _ARGUMENTS:
-            # Older sessions leave the name to the event of the item, which is the next one.
+            # Older sessions omit the name here; the item event that follows has it.
             return (_asked("message", message),) if "name" in message else ()
         if kind == _ITEM:
             path = "message.item"
@@ -61,13 +61,13 @@ class OpenAIRealtime:
         return ()
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Read which calls went down with their response: somebody spoke, or it was cut short."""
+        """Parse the ids of calls in an incomplete response: the user interrupted, or it was cut off."""
         if an_object(message, "message").get("type") != _RESPONSE or _status(message) == "completed":
             return ()
         return tuple(a_text(item, "call_id", path) for path, item in _items(message))
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer every call, then have the model speak, unless one of the tools wants silence."""
+        """Render all results, then request a response, unless a tool suppresses speech."""
         spoken: list[JsonObject] = [_output(each, self.bounds) for each in answers]
         if answers and not any(each.result.voice.suppress for each in answers):
             spoken.append({"type": "response.create"})
@@ -79,7 +79,7 @@ def _status(event: JsonObject) -> object:
 
 
 def _items(event: JsonObject) -> list[tuple[str, JsonObject]]:
-    """The calls of a response."""
+    """Return the calls of a response, with their paths."""
     response = an_object(event.get("response"), "message.response")
     output = objects(response.get("output", []), "message.response.output")
     return [(path, item) for path, item in output if _is_call(item)]

@@ -1,4 +1,4 @@
-"""How OpenAI's Responses spell tools, calls and results."""
+"""OpenAI Responses: tool declarations, calls and results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from toolcrib.schemas.fitting.schema_cache import SchemaCache
 from toolcrib.schemas.fitting.strict import strictest
 
 _GIVEN_UP = ("cancelled", "failed")
-"""Responses nobody goes on with."""
+"""Status values of responses that are abandoned."""
 
 
 class OpenAIResponses:
-    """A response with items of the type `function_call` in, one item `function_call_output` per call out."""
+    """Parses `function_call` items; renders one `function_call_output` item for each result."""
 
     name = "openai_responses"
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
@@ -23,7 +23,7 @@ class OpenAIResponses:
         self._spelled = SchemaCache(strictest)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one tool; whether it is strict must be said either way."""
+        """Declare one tool; the API requires `strict` to be explicit."""
         fitted, strict = self._spelled.of(tool)
         spelled: dict[str, Any] = {"type": "function", "name": name}
         description = described(tool, self.bounds.description)
@@ -32,15 +32,15 @@ class OpenAIResponses:
         return {**spelled, "parameters": fitted.schema, "strict": strict}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Leave them as they are."""
+        """Return the declarations as a list."""
         return list(declared)
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what a declaration leaves out."""
+        """Return what the schema conversion dropped."""
         return self._spelled.of(tool)[0].losses
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read a whole response, or one item of its output."""
+        """Parse a whole response, or one item of its output."""
         an_object(message, "message")
         if "output" not in message:
             a_text(message, "type", "message")
@@ -51,11 +51,11 @@ class OpenAIResponses:
         return tuple(asked for path, item in items for asked in _asked(path, item))
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Nothing is taken back: a response that is given up has no calls."""
+        """Return nothing: an abandoned response has no calls."""
         return ()
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Answer every call with an item for the next input."""
+        """Render each result as an item of the next input."""
         return [
             {
                 "type": "function_call_output",
@@ -67,7 +67,7 @@ class OpenAIResponses:
 
 
 def _asked(path: str, item: JsonObject) -> tuple[ProviderCall, ...]:
-    """Read an item: most are no calls, and one that was cut off in the middle is none yet."""
+    """Parse an item; other types and incomplete calls are skipped."""
     if item.get("type") != "function_call" or item.get("status") == "incomplete":
         return ()
     return (read_call(item, path, id="call_id", arguments="arguments"),)

@@ -1,4 +1,4 @@
-"""How REST, the command line and the web page spell a tool and a result."""
+"""REST format of tools and results, shared with the CLI and the web page."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from toolcrib.payloads import described
 
 
 class RestFormat:
-    """The widest spelling: everything a caller may know of a tool."""
+    """The most complete format: all that a caller may know about a tool."""
 
     name = "rest"
 
@@ -39,7 +39,7 @@ class RestFormat:
 
 
 def _where_set(tool: Tool) -> dict[str, Any]:
-    """What only some tools have."""
+    """Return the optional fields that the tool sets."""
     more: dict[str, Any] = {
         "title": tool.title,
         "outputSchema": tool.output_schema,
@@ -64,17 +64,17 @@ def _where_set(tool: Tool) -> dict[str, Any]:
 
 
 def status(result: Result) -> int:
-    """The HTTP status of a result."""
+    """Return the HTTP status of a result."""
     return 200 if result.problem is None else CODES[result.problem.code].status
 
 
 def encode(result: Result) -> bytes:
-    """Spell a completed result as JSON; what was encoded before is spliced, not encoded again."""
+    """Encode a completed result as JSON bytes; data encoded earlier is spliced in."""
     return orjson.dumps(_spelled(result, splice=True))
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """Spell a completed result as plain values."""
+    """Return a completed result as plain JSON values."""
     return _spelled(result, splice=False)
 
 
@@ -103,7 +103,7 @@ def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
 
 
 def _content(result: Result, data: Any) -> Any:
-    """Text where there is only text, the blocks where there are others, else the data itself."""
+    """Return text if there is only text, blocks if there are others, else the data."""
     if not result.content:
         return data if result.ask is None else result.message
     if all(block.get("type") == "text" for block in result.content):

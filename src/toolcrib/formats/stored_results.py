@@ -1,4 +1,4 @@
-"""How a result is spelled to be kept, and read back: what its tool said, without what each answer adds."""
+"""Serializes results for storage: the tool's output, without what each response adds."""
 
 from dataclasses import asdict, replace
 from typing import Any
@@ -11,7 +11,7 @@ from toolcrib.model import Evidence, Hints, JsonObject, Problem, Result, Voice
 
 
 def spell(result: Result) -> bytes:
-    """Spell a result as JSON; a TypeError says that something in it is none."""
+    """Serialize a result as JSON; raise TypeError if a part of it is not JSON."""
     fault, said, voice = result.problem, result.hints, result.voice
     return orjson.dumps(
         {
@@ -29,7 +29,7 @@ def spell(result: Result) -> bytes:
 
 
 def read(kept: str) -> Result:
-    """Read back what `spell` has written."""
+    """Deserialize what `spell` returned."""
     fields: dict[str, Any] = orjson.loads(kept)
     fault, said, voice = fields["problem"], fields["hints"], fields["voice"]
     return Result(
@@ -46,7 +46,7 @@ def read(kept: str) -> Result:
 
 
 def _plain(fault: Problem) -> dict[str, Any]:
-    """All of it but the kind, which its code has."""
+    """Return all fields but the kind, which follows from the code."""
     return {name: value for name, value in asdict(fault).items() if name != "kind"}
 
 

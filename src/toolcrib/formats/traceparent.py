@@ -1,4 +1,4 @@
-"""How the W3C writes the trace a call belongs to, for whoever the call goes on to."""
+"""W3C Trace Context: the `traceparent` header for outgoing calls."""
 
 import re
 
@@ -9,7 +9,7 @@ _NO_TRACE = "0" * 32
 
 
 def traceparent(call: Call) -> str | None:
-    """Write the trace with the call as the parent; None where its ids are not fit for it."""
+    """Return the header with this call as the parent; None if its ids are not UUIDs."""
     trace, own = call.origin.trace_id, call.id
     if not (_UUID.fullmatch(trace) and _UUID.fullmatch(own)):
         return None
