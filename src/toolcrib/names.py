@@ -1,4 +1,4 @@
-"""What tools are called: canonical `source:tool`, safe, flat; which spellings are the same, which near."""
+"""Tool names: canonical (`source:tool`), safe and flat; folding for equality, fuzzy matching."""
 
 import re
 from collections.abc import Iterable
@@ -18,18 +18,19 @@ _SAFE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LONGEST_SAFE = 64
 _LONGEST_LOCAL = 256
 _LONGEST_FOLDED = 1_024
-"""No name is longer, however it is spelled. To normalise marks takes the square of their number."""
+"""Characters of the longest valid name. Normalizing combining marks takes quadratic time."""
 
-# Unseen although Python calls them printable: joiners, fillers and selectors can smuggle text into a name.
+# Invisible, although Python calls them printable: joiners, fillers and selectors can smuggle text into a
+# name.
 INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
-"""As the inside of a character class."""
+"""Content of a regex character class."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 def split(name: str) -> tuple[str, str]:
-    """Take a canonical name apart at its first colon."""
+    """Split a canonical name at its first colon."""
     source, colon, local = name.partition(":")
     if source and local:
         return source, local
@@ -39,7 +40,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def canonical(source: str, local: str) -> str:
-    """Join a source's id and the name it gives its tool; refuse what could not be told apart or read."""
+    """Join source id and tool name; refuse ambiguous or invisible characters."""
     name = f"{source}:{local}"
     if not source or not local:
         split(name)
@@ -60,7 +61,7 @@ def canonical(source: str, local: str) -> str:
 
 
 def hidden(text: str) -> str | None:
-    """Name the first character no reader can see (control, bidi, zero-width, tag, filler), if any."""
+    """Return the first invisible character (control, bidi, zero-width, tag, filler) as `U+XXXX`, if any."""
     if text.isascii() and text.isprintable():
         return None
     for character in text:
@@ -70,13 +71,13 @@ def hidden(text: str) -> str | None:
 
 
 def snake(text: str) -> str:
-    """Spell text in lower snake case, ASCII only. Empty where nothing of it can be spelled so."""
+    """Convert text to ASCII snake case; empty if no character can be converted."""
     words = _WORD_STARTS.sub("_", normalize("NFKC", text))
     return _OTHERS.sub("_", words.lower()).strip("_")
 
 
 def safe(tool: Tool) -> str:
-    """The name every provider takes. It depends on this tool alone, so no other tool can change it."""
+    """Return the name valid for every provider. It depends on this tool alone, so others cannot change it."""
     if tool.expose_as is not None:
         return _chosen(tool, tool.expose_as)
     local = snake(tool.local) or f"t_{_digest(tool.name)}"
@@ -88,12 +89,13 @@ def safe(tool: Tool) -> str:
 
 
 def fold(name: str) -> str:
-    """Reduce a name to what makes it the same name: case, Unicode form and `-` against `_` do not count."""
+    """Normalize a name for comparison: case, Unicode form, and `-` against `_` are ignored."""
     if name.isascii():
         return name.lower().replace("-", "_")
     if len(name) > _LONGEST_FOLDED:
         return name
-    # Folding case can undo a normal form and the other way round. Twice is Unicode's own recipe.
+    # Case folding can undo normalization and vice versa; two passes are Unicode's compatibility caseless
+    # match.
     once = normalize("NFKC", normalize("NFD", name).casefold())
     return normalize("NFKC", once.casefold()).replace("-", "_")
 
@@ -130,8 +132,8 @@ def _invalid(name: str, why: str) -> Refused:
     return Refused("INVALID_TOOL_NAME", f"{_shown(name)} is no tool name: {why}. Write 'source:tool'.")
 
 
-# Near matches are sought on the event loop for every unknown name: the many are sifted by plain substring
-# tests, and only a few are compared properly.
+# Fuzzy matching runs on the event loop for every unknown name. So cheap substring tests filter all
+# candidates, and only a few are compared in full.
 _SIFTED = 16
 _LIKE = 0.6
 _LONGEST_COMPARED = 96
@@ -139,7 +141,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def near(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Find the candidates that were probably meant, best first."""
+    """Return the candidates most similar to a name, best first."""
     wanted = fold(name[:_LONGEST_COMPARED])
     like = _Likeness(wanted)
     scored = sorted((-like(fold(each[:_LONGEST_COMPARED])), each) for each in _sift(wanted, candidates))
@@ -147,7 +149,7 @@ def near(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...
 
 
 def _sift(wanted: str, candidates: Iterable[str]) -> list[str]:
-    """Keep the few candidates that share most pieces of words with what was wanted."""
+    """Return the few candidates that share the most word fragments with the name."""
     given = list(candidates)
     lowered = [each.lower() for each in given]
     hits = [0] * len(given)
@@ -176,7 +178,7 @@ def _pieces(wanted: str) -> list[str]:
 
 
 class _Likeness:
-    """How much a folded name is like the wanted one, from 0 to 1."""
+    """Similarity of folded names to one name, from 0 to 1."""
 
     def __init__(self, wanted: str) -> None:
         self._words = set(_WORD.findall(wanted))

@@ -1,4 +1,4 @@
-"""What a model is told of a result, cut to what its provider takes; and what a model says it wants, read."""
+"""Renders results for models, truncated to a provider's limit, and parses the calls of models."""
 
 from typing import Any, TypedDict, Unpack, cast
 
@@ -9,33 +9,33 @@ from toolcrib.interfaces import ProviderCall
 from toolcrib.model import Json, JsonObject, Problem, Result, Tool
 
 SHORT = 800
-"""So many characters a message is cut to, where not even it fits."""
+"""Characters of a message that is truncated because even status and message exceed the limit."""
 CONTROL = ("will_hangup", "transferred", "transfer_mode", "extension", "destination")
-"""What telephones look for in an answer, whatever else is left out of it."""
+"""Telephony fields that are copied from the data, also where the data itself is omitted."""
 SILENCE = "suppress_voice_response"
-"""What says that nobody is to speak of an answer."""
+"""Field that suppresses speech about a result."""
 LONGEST = 16_384
-"""So many characters the id or the name of a call may have."""
+"""Characters of a call's id or name."""
 _CUT = "…"
 _WORTH_SAYING = 200
-"""With fewer bytes left for data, none of it is told."""
+"""Minimum bytes left for data; below that it is omitted."""
 
 
 class _Text(TypedDict, total=False):
-    """What is asked of a text."""
+    """Options of `a_text`."""
 
     needed: bool
     most: int
 
 
 def described(tool: Tool, most: int | None = None) -> str:
-    """The description a model reads; tools of MCP servers say which server they are of."""
+    """Return the description for a model, with the server's id for tools of MCP servers."""
     said = f"[MCP:{tool.source}] {tool.description}" if tool.family == "mcp" else tool.description
     return said if most is None or len(said) <= most else said[: most - len(_CUT)] + _CUT
 
 
 def arguments_of(given: Json) -> tuple[JsonObject, Problem | None]:
-    """Read arguments as a model gives them: an object, a JSON text of one, or nothing at all."""
+    """Parse the arguments of a call: an object, JSON text of one, or nothing."""
     if given is None or given == "":
         return {}, None
     if isinstance(given, str):
@@ -54,7 +54,7 @@ def _unread(message: str) -> Problem:
 
 
 def told(result: Result, *, data: bool = True) -> JsonObject:
-    """Say how a call ended: status, the sentence to speak, data or error, and what phones look for."""
+    """Return the payload of a result: status, message, data or error, telephony fields."""
     fault = result.problem
     said: dict[str, Any] = {
         "status": "success" if fault is None else "error",
@@ -74,7 +74,7 @@ def told(result: Result, *, data: bool = True) -> JsonObject:
 
 
 def _without_bytes(block: JsonObject) -> JsonObject:
-    """What is no text is named and not shown: a model would read its bytes letter by letter."""
+    """Strip binary data from a block: a model would read it as text."""
     if block.get("type") in ("image", "audio"):
         return {key: value for key, value in block.items() if key != "data"}
     resource = block.get("resource")
@@ -85,7 +85,7 @@ def _without_bytes(block: JsonObject) -> JsonObject:
 
 
 def capped(said: JsonObject, most: int | None) -> JsonObject:
-    """Cut what is told to so many bytes of JSON: first the data is cut short, then the message."""
+    """Truncate a payload to a number of JSON bytes: the data first, then the message."""
     if most is None or len(orjson.dumps(said)) <= most:
         return said
     kept = {name: value for name, value in said.items() if name not in ("data", "error")}
@@ -97,7 +97,7 @@ def capped(said: JsonObject, most: int | None) -> JsonObject:
 
 
 def _as_read(data: Json) -> str:
-    """Spell data as text of which a beginning is worth something; texts of a server are not quoted again."""
+    """Return data as text that stays readable when truncated; text blocks are joined without quoting."""
     if isinstance(data, str):
         return data
     blocks = cast("list[Json]", data) if isinstance(data, list) else []
@@ -108,14 +108,14 @@ def _as_read(data: Json) -> str:
 
 
 def _shortest(said: JsonObject, most: int) -> JsonObject:
-    """Status and message alone, the message as long as it fits and 800 characters at most."""
+    """Return status and message only, the message limited to what fits and to 800 characters."""
     bare = {"status": said["status"], "message": ""}
     text = cast("str", said["message"])[:SHORT]
     return {**bare, "message": _fitting(text, most - len(orjson.dumps(bare)))}
 
 
 def _fitting(text: str, room: int) -> str:
-    """Return the beginning of a text that has so many bytes where it stands in JSON."""
+    """Return the longest prefix that fits the given bytes as a JSON string."""
     text = text[: max(room, 0)]
     while text and (size := len(orjson.dumps(text)) - len('""')) > room:
         text = text[: min(len(text) * room // size, len(text) - 1)]
@@ -123,14 +123,14 @@ def _fitting(text: str, room: int) -> str:
 
 
 def as_text(said: JsonObject) -> str:
-    """Spell what is told as one text."""
+    """Return a payload as JSON text."""
     return orjson.dumps(said).decode()
 
 
 def read_call(
     call: JsonObject, path: str, *, id: str = "id", name: str = "name", arguments: str, **more: Unpack[_Text]
 ) -> ProviderCall:
-    """Read a call, whose fields are named as given here; `more` says of its id whether it is needed."""
+    """Parse a call with the given field names; `more` has the options of its id."""
     given, problem = arguments_of(call.get(arguments))
     known = a_text(call, id, path, **more)
     most = more.get("most", LONGEST)
@@ -138,14 +138,14 @@ def read_call(
 
 
 def an_object(given: Json, path: str) -> JsonObject:
-    """Read an object of a provider's message, or say that there is none at this path."""
+    """Return an object of a provider's message; refuse any other type, with its path."""
     if not isinstance(given, dict):
         raise _no_message(path, "an object")
     return cast("JsonObject", given)
 
 
 def objects(given: Json, path: str) -> list[tuple[str, JsonObject]]:
-    """Read a list of objects, each with the path it has."""
+    """Return a list of objects, each with its path."""
     if not isinstance(given, list):
         raise _no_message(path, "a list")
     return [
@@ -155,14 +155,14 @@ def objects(given: Json, path: str) -> list[tuple[str, JsonObject]]:
 
 
 def either(holder: JsonObject, wire: str, python: str) -> Json:
-    """Look for a field as it is on the wire, and as an SDK for Python calls it."""
+    """Return a field by its wire name, else by the name in the Python SDK."""
     return holder.get(wire, holder.get(python))
 
 
 def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True, most: int = LONGEST) -> str:
-    """Read a text; one that need not be there is empty where it is not.
+    """Return a text field; an optional one that is missing is empty.
 
-    It is said again in the reply, so it must be one that can be written, and no endless one.
+    It is echoed in the reply, so it must be encodable and of limited length.
     """
     found = holder.get(key)
     if not needed and found is None:
@@ -175,7 +175,7 @@ def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True, most
 
 
 def is_written(text: str) -> bool:
-    """Whether a text can be written down: one made in Python may hold half a character."""
+    """Return whether text can be encoded: a Python string may contain lone surrogates."""
     return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
