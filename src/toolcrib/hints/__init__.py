@@ -1,4 +1,4 @@
-"""What authors say to agents in few words: builders that fill the hints, the formula, and the rules."""
+"""Hints for agents: concise builders, the confidence formula, and validation rules."""
 
 from toolcrib.hints.builders import (
     changed,

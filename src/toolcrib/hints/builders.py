@@ -1,4 +1,4 @@
-"""Hints for what usually happens: something was found, made, changed, worked out, or went wrong."""
+"""Hint builders for common outcomes: found, created, changed, removed, computed, generated, failed."""
 
 from datetime import date
 from typing import Unpack
@@ -19,9 +19,9 @@ _RULES = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kin
 
 
 def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions]) -> Hints:
-    """Say what a query found: one thing, or a list, of `total` that there are. Nothing is `empty`.
+    """Return hints for a query result: one item, or a list out of `total`; no items give `empty` hints.
 
-    How complete it is follows from how many of all are here, and how many of their fields are filled.
+    Completeness is calculated from the share of items returned and the share of their fields that are set.
     """
     _expect(COUNT.fits(total or 0), "total", total, COUNT.wanted)
     size = count(items)
@@ -38,7 +38,7 @@ def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions
 
 
 def empty(looked_for: str = "", **more: Unpack[HintOptions]) -> Hints:
-    """Say that nothing was found, which may be the question's fault: a wider one is suggested."""
+    """Return hints for an empty result; they suggest a broader query."""
     told = f"Nothing was found for “{brief(looked_for)}”" if looked_for else "Nothing was found"
     preset: HintOptions = {
         "next": action(
@@ -57,7 +57,7 @@ def empty(looked_for: str = "", **more: Unpack[HintOptions]) -> Hints:
 def created(
     type: str, id: str, label: str = "", *, read: Step = None, undo: Step = None, **more: Unpack[HintOptions]
 ) -> Hints:
-    """Say that something new is there; `read` and `undo` name the tools that show it and take it back."""
+    """Return hints for a new object; `read` and `undo` are the tools that show and remove it."""
     steps = (_reading(read, type, id, label, more), _step(undo, "low", "Take it back.", type, id))
     preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
     return build(f"{brief(label or id)} was created.", _with(more, *steps), preset)
@@ -73,7 +73,7 @@ def changed(
     undo: Step = None,
     **more: Unpack[HintOptions],
 ) -> Hints:
-    """Say that something is no longer as it was, and in which fields."""
+    """Return hints for a changed object, with the fields that changed."""
     steps = (_reading(read, type, id, label, more), _step(undo, "low", "Make it as it was.", type, id))
     preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
     names = brief(", ".join(several(fields)))
@@ -82,7 +82,7 @@ def changed(
 
 
 def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: Unpack[HintOptions]) -> Hints:
-    """Say that something is gone."""
+    """Return hints for a deleted object."""
     preset: HintOptions = {"constraints": f"{brief(id)} is gone: its id leads nowhere now."}
     step = _step(undo, "low", "Bring it back.", type, id)
     return build(f"{brief(label or id)} was removed.", _with(more, step), preset)
@@ -91,7 +91,7 @@ def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: U
 def computed(
     *, method: str = "", samples: int | None = None, enough: int = 30, **more: Unpack[HintOptions]
 ) -> Hints:
-    """Say that something was worked out: by which method, from how many samples, and how many are enough."""
+    """Return hints for a calculated result: the method, the sample size, and the size that suffices."""
     _expect(COUNT.fits(samples or 0), "samples", samples, COUNT.wanted)
     _expect(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
     preset: HintOptions = {"assumptions": f"{brief(method)} suits the data."} if method else {}
@@ -105,7 +105,7 @@ def computed(
 
 
 def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[HintOptions]) -> Hints:
-    """Say that a model wrote or drew it, and whether anybody has reviewed it since."""
+    """Return hints for content that a model generated, reviewed or not."""
     by = brief(model) or "A model"
     preset: HintOptions = {"quality": "medium", "assumptions": f"{by} was told all it needed to know."}
     if not reviewed:
@@ -120,7 +120,7 @@ def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[HintOpt
 def failed(
     problem: Problem | str, *, fix: Several[NextAction | str] = (), **more: Unpack[HintOptions]
 ) -> Hints:
-    """Say why it could not be done; `fix` is a sentence, the name of a tool, or an action that mends it."""
+    """Return hints for a failure; `fix` is a sentence, a tool name or an action that corrects it."""
     known = None if isinstance(problem, str) else problem
     sure = known is None or known.kind in _RULES
     preset: HintOptions = {
@@ -141,7 +141,7 @@ def failed(
 def deprecated(
     replacement: str, removal: str | date = "", *, since: str = "", also: Hints | None = None
 ) -> Hints:
-    """Add to hints that the tool is on its way out, what to call instead, and until when it answers."""
+    """Add a deprecation warning to hints: the replacement, and the removal date."""
     start, end = f" since {since}" if since else "", f" and will be removed on {removal}" if removal else ""
     fix = f"Call {replacement} instead."
     return _added(
@@ -152,7 +152,7 @@ def deprecated(
 
 
 def slow(seconds: float, promised: float = 1.0, *, also: Hints | None = None) -> Hints:
-    """Add to hints that it took longer than promised; nothing where it did not."""
+    """Add a performance warning to hints if the call exceeded the promised seconds."""
     _expect(AMOUNT.fits(seconds), "seconds", seconds, AMOUNT.wanted)
     _expect(AMOUNT.fits(promised), "promised", promised, AMOUNT.wanted)
     hints = also or build(f"It was done in {seconds:g} s.", {}, {})
@@ -174,13 +174,13 @@ def slow(seconds: float, promised: float = 1.0, *, also: Hints | None = None) ->
     )
 
 
-def _expect(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001 - what is expected comes first
+def _expect(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001 - condition first
     if not fits:
         raise HintsError((f"{name} is {shown(value)}: give {wanted}",))
 
 
 def _reading(read: Step, type: str, id: str, label: str, more: HintOptions) -> NextAction | None:
-    """Suggest to look at it: with the tool that was named, else in words where nothing else is suggested."""
+    """Return a step that reads the object back: by the named tool, or generic if none is suggested."""
     step = "read-back" if read is None and "next" not in more else read
     return _step(step, "medium", f"Read {brief(label or id)} back to see that it is as wanted.", type, id)
 
@@ -192,7 +192,7 @@ def _step(step: Step, priority: Level, description: str, type: str, id: str) -> 
 
 
 def _with(more: HintOptions, *steps: NextAction | None) -> HintOptions:
-    """Put these steps before those that were said."""
+    """Put these steps before those the caller passed."""
     named = (step for step in steps if step is not None)
     return {**more, "next": (*named, *suggested(more.get("next", ())))}
 
@@ -214,5 +214,5 @@ def _after(problem: Problem | None) -> NextAction:
 
 
 def _added(hints: Hints, **parts: Part) -> Hints:
-    """Put each part before the others of its kind, as long as there is room."""
+    """Prepend each part to the list of its field, cut to the maximum length."""
     return checked(hints.but(**{name: (part, *getattr(hints, name))[:MOST] for name, part in parts.items()}))

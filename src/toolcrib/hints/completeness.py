@@ -1,4 +1,4 @@
-"""How much of a result is there: how many of all there are, and how many of their fields are filled."""
+"""Completeness of a result: the share of items present, and of their fields that are set."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -6,11 +6,11 @@ from itertools import islice
 from typing import Any, cast
 
 _LOOKED_AT = 16
-"""So many items stand for all of them."""
+"""Items sampled for the share of fields that are set."""
 
 
 def count(items: object) -> int | None:
-    """Return how many there are; None where it is one thing, or a text, and no list of things."""
+    """Return the number of items; None for a single object, a text, or anything without a length."""
     if items is None:
         return 0
     if isinstance(items, str | bytes | Mapping):
@@ -19,7 +19,7 @@ def count(items: object) -> int | None:
 
 
 def fullness(items: object, total: int | None) -> float:
-    """Return how complete it is, from 0 to 1."""
+    """Return the completeness, from 0 to 1."""
     size = count(items)
     if size is None:
         return _filled(items)
@@ -34,7 +34,7 @@ def _filled(thing: object) -> float:
 
 
 def _values(thing: object) -> list[object]:
-    """Return what a thing is made of: the values of a mapping, the fields of an object."""
+    """Return the values of a mapping, or the field values of an object."""
     if isinstance(thing, Mapping):
         return list(cast("Mapping[Any, object]", thing).values())
     if is_dataclass(thing):

@@ -1,13 +1,13 @@
-"""Finds whether things that wait for each other wait in a circle."""
+"""Cycle detection in dependencies."""
 
 from collections.abc import Collection
 from graphlib import CycleError, TopologicalSorter
 
 
 def circle(waits: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
-    """Return names that wait for each other in turn, the first again at the end; empty where none do."""
+    """Return the names of a dependency cycle, the first one repeated at the end; empty if there is none."""
     names = {name for name, _ in waits}
-    # Only what waits and is waited for can be part of a circle, and as a rule nothing is both.
+    # Fast path: a cycle needs a name that both waits and is waited for, which is rare.
     if all(map(names.isdisjoint, (others for _, others in waits))):
         return ()
     order: TopologicalSorter[str] = TopologicalSorter()

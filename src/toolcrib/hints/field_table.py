@@ -1,4 +1,4 @@
-"""Which shape each field of the hints has: the one table that checking and reading go by."""
+"""Schema table of the hints: the type of every field, shared by validation and parsing."""
 
 from dataclasses import dataclass, fields
 from typing import Any, get_args
@@ -46,28 +46,28 @@ from toolcrib.model.hints import (
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """A part inside a part."""
+    """A nested part."""
 
     kind: type[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """Several parts inside a part."""
+    """A list of nested parts."""
 
     kind: type[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """What holds for one field of a part."""
+    """Validation rule of one field of a part."""
 
     name: str
     key: str
     """Its name in JSON."""
     shape: ValueType | One | Many
     default: Any
-    """What it is where nobody gives it, which is right by itself; MISSING where it must be given."""
+    """Value if it is missing, which is always valid; MISSING if the field is required."""
 
 
 _LEVEL = one_of(get_args(Level))
@@ -171,4 +171,4 @@ def _rules(kind: type[Any]) -> tuple[FieldRule, ...]:
 
 
 RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules(kind) for kind in _SHAPES}
-"""What holds for the fields of each part."""
+"""Field rules of each part."""

@@ -1,4 +1,4 @@
-"""Fills all fields of the hints from what little was said, and reckons what can be reckoned."""
+"""Builds complete hints from few arguments: fills in defaults and calculates derived fields."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict, cast
@@ -30,22 +30,22 @@ _BRIEF = 80
 _LONG = 500
 _WEIGHT: dict[Level, float] = {"critical": 1.0, "high": 0.8, "medium": 0.5, "low": 0.2}
 _STEP = 0.05
-"""What it takes to do anything at all."""
+"""Effort of one action, as a share of the maximum."""
 _WHOLE_EFFORT = 600_000.0
-"""Ten minutes of milliseconds are all the effort there is."""
+"""Milliseconds of estimated time that count as maximum effort: ten minutes."""
 
 
 class HintOptions(TypedDict, total=False):
-    """What every builder takes beside its own arguments; each replaces what the builder would say itself."""
+    """Options of every builder; each one replaces the builder's own value."""
 
     next: Several[NextAction | str]
-    """Steps worth taking: names of tools, or actions."""
+    """Suggested steps: names of tools, or actions."""
     related: Several[Resource]
     quality: Quality | float
     freshness: Freshness | float
     completeness: float
     validation: float
-    """How well the answer was checked, from 0 (not at all) to 1."""
+    """How thoroughly the result was validated, from 0 (not at all) to 1."""
     valid_for: Validity | float
     """A word, or seconds."""
     context_needed: Several[str]
@@ -65,9 +65,9 @@ _KNOWN = frozenset(HintOptions.__annotations__)
 
 
 def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
-    """Put hints together from what was said, and from `preset` where nothing was.
+    """Build hints from the given options, and from `preset` for those that are missing.
 
-    `told` is a sentence on what happened, `because` what else speaks for it or against it.
+    The first argument is a sentence on what happened, `because` a further reason for or against the result.
     """
     given: HintOptions = {**preset, **said}
     strange = given.keys() - _KNOWN
@@ -107,12 +107,12 @@ def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "
 
 
 def suggested(said: Several[NextAction | str]) -> tuple[NextAction, ...]:
-    """Return steps as actions; a name alone is one of medium priority."""
+    """Return steps as actions; a bare name becomes an action of medium priority."""
     return tuple(action(each) if isinstance(each, str) else each for each in listed(said))
 
 
 def listed(said: Any) -> tuple[Any, ...]:
-    """Return what was said as a tuple; one thing is one, however many letters or fields it has."""
+    """Return the argument as a tuple; a string, a part or a mapping counts as one item."""
     if isinstance(said, tuple):
         return cast("tuple[Any, ...]", said)
     if isinstance(said, str | Part | Mapping) or not isinstance(said, Iterable):
@@ -121,7 +121,7 @@ def listed(said: Any) -> tuple[Any, ...]:
 
 
 def brief(text: str) -> str:
-    """Return a text short enough to stand inside a sentence."""
+    """Return a text cut to a length that fits inside a sentence."""
     return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
 
 
@@ -139,7 +139,7 @@ def _share(given: Mapping[str, Any], name: str) -> float:
 
 
 def _expected(actions: tuple[NextAction, ...], trust: float) -> Impact:
-    """Reckon what the suggestions bring: as much as the weightiest, as far as they can be trusted."""
+    """Estimate the impact: benefit is confidence times the weight of the highest priority."""
     if not actions:
         return Impact()
     times = (getattr(each, "estimated_time", None) for each in actions)
@@ -149,7 +149,7 @@ def _expected(actions: tuple[NextAction, ...], trust: float) -> Impact:
 
 
 def _reasoning(told: str, word: Quality, age: Freshness, because: str) -> str:
-    """Say in words what confidence was reckoned from."""
+    """Return the inputs of the confidence in words."""
     told = told if len(told) <= _LONG else f"{told[: _LONG - 1]}…"
     return f"{told} The source is of {word} quality, its data {_AGES[age]}; {because}."
 

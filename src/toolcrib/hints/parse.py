@@ -1,4 +1,4 @@
-"""Reads hints from JSON as agents know it, and names by its place whatever is not right there."""
+"""Parses hints from the JSON format for agents; errors name the path of each invalid value."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING
@@ -18,9 +18,9 @@ _NEEDED = {(Impact, "benefit"), (Impact, "effort")}
 
 
 def read(said: JsonObject) -> Hints:
-    """Take hints in their JSON spelling. Lists may be left out; so may what can be reckoned.
+    """Parse hints. Fields with a default, and those that can be calculated, are optional.
 
-    Without `confidence` it comes from `sourceQuality`, without `roi` from benefit and effort.
+    A missing `confidence` is calculated from `sourceQuality`, a missing `roi` from benefit and effort.
     """
     faults: list[str] = []
     hints = _part(Hints, said, ROOT, faults)
@@ -72,7 +72,7 @@ def _several(rule: FieldRule, said: list[Any], path: str, faults: list[str]) -> 
 
 
 def _reckoned(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what follows from the rest."""
+    """Add the fields that are calculated from others."""
     if kind is Impact and "roi" not in values:
         benefit, effort = values["benefit"], values["effort"]
         return values | {"roi": roi(benefit, effort)} if is_number(benefit) and is_number(effort) else values

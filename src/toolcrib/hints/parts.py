@@ -1,4 +1,4 @@
-"""The parts of hints in few words: an action, a resource, a risk, an impact and the like."""
+"""Constructors for the parts of hints: action, resource, risk, impact and others."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -29,11 +29,11 @@ from toolcrib.model.hints import (
 
 T = TypeVar("T")
 Several = T | Iterable[T]
-"""One, or as many as there are."""
+"""One item, or an iterable of them."""
 
 
 class ActionFields(TypedDict, total=False):
-    """What may be said of an action beside its name and how much it matters."""
+    """Optional fields of an action."""
 
     data: JsonObject | None
     description: str | None
@@ -47,7 +47,7 @@ class ActionFields(TypedDict, total=False):
 
 
 class ResourceDetails(TypedDict, total=False):
-    """What may be known of a resource."""
+    """Optional facts about a resource."""
 
     category: str | None
     access_count: int | None
@@ -56,7 +56,7 @@ class ResourceDetails(TypedDict, total=False):
 
 
 def several(said: Several[str]) -> tuple[str, ...]:
-    """Return texts as a tuple; a single one is one, not its letters."""
+    """Return texts as a tuple; a string is one text, not a sequence of characters."""
     return (said,) if isinstance(said, str) else tuple(said)
 
 
@@ -67,7 +67,7 @@ def action(
     prerequisites: Several[str] = (),
     **more: Unpack[ActionFields],
 ) -> NextAction:
-    """Suggest a step: the name of a tool, or what to do in kebab-case."""
+    """Return a suggested action: the name of a tool, or a step in kebab-case."""
     return NextAction(action=action, priority=priority, prerequisites=several(prerequisites), **more)
 
 
@@ -80,7 +80,7 @@ def resource(
     last_accessed: str | datetime | None = None,
     **facts: Unpack[ResourceDetails],
 ) -> Resource:
-    """Name something the result is about; its label is its id where there is none."""
+    """Return a resource that the result refers to; the label defaults to its id."""
     accessed = last_accessed.isoformat() if isinstance(last_accessed, datetime) else last_accessed
     known = ResourceFacts(last_accessed=accessed, **facts) if facts or accessed else None
     return Resource(type=type, id=id, label=label or id, relevance=relevance, metadata=known)
@@ -95,7 +95,7 @@ def risk(
     severity: Level | None = None,
     mitigation: str | None = None,
 ) -> Risk:
-    """Say what may go wrong; how bad that is follows from how likely it is and how much it matters."""
+    """Return a risk; severity defaults to the product of probability and impact."""
     return Risk(
         type=type,
         severity=severity or weighed(probability, impact),
@@ -109,12 +109,12 @@ def risk(
 def depends(
     action: str, *on: str, type: DependencyType = "required", reason: str | None = None
 ) -> Dependency:
-    """Say which actions come before another."""
+    """Return a dependency: the actions that must precede another one."""
     return Dependency(action=action, depends_on=on, type=type, reason=reason)
 
 
 def impact(benefit: float, effort: float, *metrics: str) -> Impact:
-    """Say what following the suggestions brings and takes, each from 0 to 1; the return is reckoned."""
+    """Return benefit and effort of the suggestions, each from 0 to 1, with the calculated ROI."""
     benefit, effort = round(benefit, 3), round(effort, 3)
     return Impact(
         benefit=benefit, effort=effort, roi=round(roi(benefit, effort), 3), affected_metrics=metrics
@@ -122,7 +122,7 @@ def impact(benefit: float, effort: float, *metrics: str) -> Impact:
 
 
 def alignment(action: str, preference: str, score: float, explanation: str | None = None) -> Alignment:
-    """Say how an action goes with what the user prefers, from -1 (against it) to 1; the word follows."""
+    """Return how an action fits a user preference, from -1 (conflict) to 1; the word follows."""
     word = aligned(score)
     return Alignment(
         action=action, preference=preference, alignment=word, score=score, explanation=explanation
@@ -138,7 +138,7 @@ def warning(
     suggested_fix: str | None = None,
     auto_fixable: bool | None = None,
 ) -> Caution:
-    """Warn of something."""
+    """Return a warning."""
     return Caution(
         type=type,
         severity=severity,
@@ -158,7 +158,7 @@ def alternative(
     cons: Several[str] = (),
     estimated_impact: float | None = None,
 ) -> Alternative:
-    """Name another way that was considered."""
+    """Return an alternative that was considered."""
     return Alternative(
         approach=approach,
         confidence=confidence,
@@ -176,7 +176,7 @@ def provenance(
     model_version: str | None = None,
     processing_time: float | None = None,
 ) -> Provenance:
-    """Say who made the hints and when: now, unless said otherwise."""
+    """Return who generated the hints and when; the time defaults to now."""
     at = datetime.now(UTC) if generated_at is None else generated_at
     return Provenance(
         generated_at=at.isoformat() if isinstance(at, datetime) else at,

@@ -1,4 +1,4 @@
-"""Checks hints against every rule they have: the table of shapes, and what holds between fields."""
+"""Validates hints: the type of every field, and constraints between fields."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -15,22 +15,22 @@ from toolcrib.model.hints import Alignment, Impact
 
 ROOT = "agentHints"
 ENOUGH = 32
-"""So many faults are named, and no more: hints may come from anywhere."""
+"""Faults reported at most: hints may come from untrusted sources."""
 _NEUTRAL = 0.25
-"""A score this close to nothing may still be called neutral."""
+"""Absolute score up to which an alignment may be called neutral."""
 _ROUNDED = 0.01
-"""How far a return may lie from benefit by effort: both are rounded by people."""
+"""Tolerance of the ROI, relative above 1: benefit and effort may be rounded."""
 
 _NO_VALUE = re.compile(rf"^({ROOT}\S*) is .*?: give ", re.DOTALL)
 
 Values = Callable[[Any], tuple[Any, ...]]
 Check = Callable[[Any], bool]
 Between = Callable[[Any], str | None] | None
-"""Gives the rest of a sentence that starts with the path of a part, or None where all is well."""
+"""Returns the rest of a sentence that starts with the path of a part, or None if it is valid."""
 
 
 class HintsError(ValueError):
-    """Hints that break a rule; `faults` names each, with its place."""
+    """Hints that violate a rule; `faults` lists each violation with its path."""
 
     def __init__(self, faults: tuple[str, ...]) -> None:
         super().__init__("; ".join(faults))
@@ -38,25 +38,25 @@ class HintsError(ValueError):
 
 
 def faults(hints: Hints) -> tuple[str, ...]:
-    """Name the rules that hints break, each with its place; nothing where all is well."""
+    """Return the violations with their paths; empty if the hints are valid."""
     if hints.__class__ is not Hints:
         return tuple(_part_faults(Hints, hints, ROOT))
     if hints.sound:
         return ()
     if _is_sound(hints):
-        # A frozen value stays as it is, so this is asked once.
+        # The object is frozen, so the result of the check can be cached on it.
         object.__setattr__(hints, "sound", True)
         return ()
     return tuple(islice(_named(hints, ROOT), ENOUGH))
 
 
 def rules_of(faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Return faults without what was there instead, for those who may not see that."""
+    """Return faults without the rejected values, for readers who may not see those."""
     return tuple(_NO_VALUE.sub(r"\1: give ", fault, count=1) for fault in faults)
 
 
 def checked(hints: Hints) -> Hints:
-    """Return the hints, or raise what is wrong with them."""
+    """Return the hints if they are valid, else raise HintsError."""
     found = faults(hints)
     if found:
         raise HintsError(found)
@@ -64,9 +64,9 @@ def checked(hints: Hints) -> Hints:
 
 
 def _is_sound(part: Any) -> bool:
-    """The quick answer: it builds no path and no sentence."""
+    """Fast check: it builds no paths and no messages."""
     values, checks, between = _QUICK[part.__class__]
-    for value, (fits, default) in zip(values(part), checks):  # noqa: B905 - the word costs what a check does
+    for value, (fits, default) in zip(values(part), checks):  # noqa: B905 - `strict` costs as much as a check
         if value is not default and not fits(value):
             return False
     return between is None or between(part) is None
@@ -82,7 +82,7 @@ def _check(shape: ValueType | One | Many) -> Check:
     def many(value: Any) -> bool:
         if not is_tuple(value):
             return False
-        for each in value:  # noqa: SIM110 - a generator would cost as much again
+        for each in value:  # noqa: SIM110 - a generator would double the cost
             if each.__class__ is not kind or not _is_sound(each):
                 return False
         return True
@@ -91,7 +91,7 @@ def _check(shape: ValueType | One | Many) -> Check:
 
 
 def _named(part: Any, path: str) -> Iterator[str]:
-    """The long answer: where each fault is, and what to give instead."""
+    """Yield the violations in detail: the path, and what is required instead."""
     wrong: set[str] = set()
     for rule in RULES[part.__class__]:
         value = getattr(part, rule.name)
@@ -101,7 +101,7 @@ def _named(part: Any, path: str) -> Iterator[str]:
             wrong.add(rule.name)
             yield fault
     names, between = _BETWEEN.get(part.__class__, _NOTHING)
-    # What holds between fields is asked only of fields that are what they should be.
+    # Constraints between fields are only checked if those fields are valid.
     fault = between(part) if between is not None and wrong.isdisjoint(names) else None
     if fault is not None:
         yield f"{path}{fault}"
@@ -141,7 +141,7 @@ def _impact(impact: Impact) -> str | None:
 
 
 def roi(benefit: float, effort: float) -> float:
-    """Reckon what comes back for the effort; nothing where there is no effort."""
+    """Return benefit divided by effort; 0 if there is no effort."""
     return benefit / effort if effort else 0.0
 
 
@@ -157,7 +157,7 @@ def _alignment(alignment: Alignment) -> str | None:
 
 
 def _order(hints: Hints) -> str | None:
-    """Actions wait for others, by dependency or as prerequisite, and no wait may lead back to its start."""
+    """Check that dependencies and prerequisites of actions form no cycle."""
     waits = [(each.action, each.depends_on) for each in hints.dependencies]
     actions = hints.suggested_next_actions
     waits += [(each.action, each.prerequisites) for each in actions if each.prerequisites]
@@ -173,7 +173,7 @@ _BETWEEN: dict[type[Any], tuple[tuple[str, ...], Between]] = {
     Alignment: (("alignment", "score"), _alignment),
     Hints: (("suggested_next_actions", "dependencies"), _order),
 }
-"""The fields of a part between which something holds, and what finds it broken."""
+"""The fields a constraint between fields involves, and the function that checks it."""
 _NOTHING: tuple[tuple[str, ...], Between] = ((), None)
 
 

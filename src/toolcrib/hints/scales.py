@@ -1,4 +1,4 @@
-"""Words for numbers and numbers for words: quality, freshness, validity, severity, alignment."""
+"""Scales between numbers and words: quality, freshness, validity, severity, alignment."""
 
 from collections.abc import Mapping
 from math import inf
@@ -26,7 +26,7 @@ VALIDITY: tuple[tuple[float, Validity], ...] = (
     (300, "short"),
     (0, "immediate"),
 )
-"""The seconds each word promises."""
+"""Minimum duration of each word, in seconds."""
 _SEVERITY: tuple[tuple[float, Level], ...] = ((0.5, "critical"), (0.25, "high"), (0.08, "medium"), (0, "low"))
 _ALIGNMENT: tuple[tuple[float, AlignmentWord], ...] = (
     (0.7, "strong"),
@@ -38,12 +38,12 @@ _ALIGNMENT: tuple[tuple[float, AlignmentWord], ...] = (
 
 
 def quality(said: Quality | float) -> tuple[Quality, float]:
-    """Return the word for a source's quality and what it counts for, whichever was given."""
+    """Return the word and the number for a source's quality, given either of them."""
     return _both("quality", said, QUALITY, _QUALITY)
 
 
 def freshness(said: Freshness | float) -> tuple[Freshness, float]:
-    """Return the word for freshness and what it counts for, whichever was given."""
+    """Return the word and the number for freshness, given either of them."""
     return _both("freshness", said, FRESHNESS, _FRESHNESS)
 
 
@@ -59,12 +59,12 @@ def _both(
 
 
 def _word(number: float, words: tuple[tuple[float, W], ...]) -> W:
-    """Find the first word whose bound is reached, the last where none is."""
+    """Return the first word with a bound that the number reaches, else the last word."""
     return next((word for least, word in words if number >= least), words[-1][1])
 
 
 def validity(said: Validity | float) -> Validity:
-    """Return the longest word that promises no more than so many seconds; a word stays as it is."""
+    """Return the longest period that the seconds cover; a word is returned unchanged."""
     words = [word for _, word in VALIDITY]
     if isinstance(said, str):
         if said in words:
@@ -75,10 +75,10 @@ def validity(said: Validity | float) -> Validity:
 
 
 def weighed(probability: float, impact: float) -> Level:
-    """Return how bad a risk is: what is likely and matters weighs most."""
+    """Return the severity of a risk: the product of probability and impact, as a word."""
     return _word(probability * impact, _SEVERITY)
 
 
 def aligned(score: float) -> AlignmentWord:
-    """Return the word for how an action goes with a preference."""
+    """Return the word for an alignment score."""
     return _word(score, _ALIGNMENT)

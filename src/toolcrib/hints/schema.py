@@ -1,4 +1,4 @@
-"""The hints as JSON Schema, for descriptions of our answers: made from the table that checks them."""
+"""JSON Schema of the hints for API descriptions, generated from the table that validates them."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from toolcrib.model.hints import spoken
 
 
 def schema(kind: type[Any] = Hints) -> dict[str, Any]:
-    """Describe a part, and all that is in it."""
+    """Return the schema of a part, nested parts included."""
     shapes = {rule.name: rule.shape for rule in RULES[kind]}
     said = spoken(kind)
     described: dict[str, Any] = {

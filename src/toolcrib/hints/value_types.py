@@ -1,4 +1,4 @@
-"""The shapes a value in hints may have: each a test, and the words for what was wanted."""
+"""Types of field values in hints: a predicate, an error text and a JSON Schema for each."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,45 +13,45 @@ MOST = 64
 LONGEST = 2_000
 """Characters in a text."""
 LARGEST = 1e15
-"""No amount is larger: it stays exact wherever JSON is read."""
+"""Upper bound of numbers: below 2^53, so that every JSON parser represents integers exactly."""
 ROOM = 4_000
-"""What the data of one action may hold: every value counts as one, every text as its characters too."""
+"""Budget for the data of one action: every value costs one, every text its characters too."""
 DEEPEST = 16
 TUPLE = f"a tuple of at most {MOST}"
 NAME = re.compile(r"[^\W_][\w.:/-]{0,319}")
-"""A tool's name in any style, or kebab-case."""
+"""A tool name in any style, or kebab-case."""
 _NUMBERS = frozenset({int, float})
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """Whether a value is right, and what to ask for where it is not."""
+    """A predicate for values, and the description of what it requires."""
 
     fits: Callable[[Any], bool]
     wanted: str
     schema: JsonObject
-    """The same as JSON Schema says it."""
+    """The same constraint as JSON Schema."""
     each: "ValueType | None" = None
-    """Of a list: what its items are."""
+    """The type of the items, for a list."""
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether it is a number; truth is none."""
+    """Return whether a value is a number; booleans are not."""
     return value.__class__ in _NUMBERS or (isinstance(value, int | float) and value.__class__ is not bool)
 
 
 def is_share(value: Any) -> bool:
-    """Whether it is a number from 0 to 1; what is not a number is not."""
+    """Return whether a value is a number from 0 to 1; NaN is not."""
     return (value.__class__ in _NUMBERS or is_number(value)) and 0 <= value <= 1
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a text that can be written down, neither empty nor endless."""
+    """Return whether a value is a string that can be encoded, not empty and within the limit."""
     return isinstance(value, str) and 0 < len(value) <= LONGEST and (value.isascii() or _is_written(value))
 
 
 def is_name(value: Any) -> bool:
-    """Whether it can name an action."""
+    """Return whether a value is a valid action name."""
     return isinstance(value, str) and NAME.fullmatch(value) is not None
 
 
@@ -78,7 +78,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _room_left(value: Any, room: int, depth: int) -> int:
-    """Take the room a JSON value needs from what there is; below zero where it is too much, or no JSON."""
+    """Subtract the cost of a JSON value from the budget; below zero if it is too large or not JSON."""
     room -= 1
     if isinstance(value, str):
         return room - len(value) if value.isascii() or _is_written(value) else -1
@@ -108,14 +108,14 @@ def _room_among(values: Sequence[Any], room: int, depth: int) -> int:
 
 
 def one_of(words: Collection[str]) -> ValueType:
-    """One of some words."""
+    """Return the type of an enumeration."""
     known = frozenset(words)
     wanted = f"one of {', '.join(words)}"
     return ValueType(lambda value: isinstance(value, str) and value in known, wanted, {"enum": list(words)})
 
 
 def word_or_share(words: Collection[str]) -> ValueType:
-    """One of some words, or a number from 0 to 1."""
+    """Return the type of an enumeration word, or a number from 0 to 1."""
     word = one_of(words)
     return ValueType(
         lambda value: word.fits(value) or is_share(value),
@@ -125,7 +125,7 @@ def word_or_share(words: Collection[str]) -> ValueType:
 
 
 def several(each: ValueType) -> ValueType:
-    """A tuple of these, not too many."""
+    """Return the type of a tuple of limited length with items of this type."""
 
     def fits(value: Any) -> bool:
         return is_tuple(value) and (not value or all(map(each.fits, value)))
@@ -134,7 +134,7 @@ def several(each: ValueType) -> ValueType:
 
 
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
-    """Whether it is a tuple of at most so many."""
+    """Return whether a value is a tuple within the length limit."""
     return isinstance(value, tuple) and len(value) <= MOST  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -174,7 +174,7 @@ NAMES = several(NAMED)
 
 
 def shown(value: Any) -> str:
-    """Say what a value is: numbers and short texts as they are, of everything else only the kind."""
+    """Describe a value for an error message: numbers and short texts literally, others by type and size."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
