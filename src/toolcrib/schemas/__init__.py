@@ -1,4 +1,4 @@
-"""JSON Schema, guarded: what may come in, compiled once, with faults a model can act on."""
+"""JSON Schema validation: schemas are bounded and compiled once; errors are written for a model to act on."""
 
 from toolcrib.schemas.bounds import too_deep
 from toolcrib.schemas.errors import InvalidSchema

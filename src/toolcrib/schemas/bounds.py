@@ -1,17 +1,17 @@
-"""How large a JSON value is: nesting depth and number of values, found without recursion."""
+"""Bounds of a JSON value, nesting depth and number of values, measured without recursion."""
 
 from typing import Any
 
 DEPTH = 64
-"""How deep a request or an answer may nest. What we can take in, we must be able to write out again."""
+"""Nesting levels of a request or a response. It must stay within what the serializer can write."""
 NODES = 100_000
-"""How many values one may hold."""
+"""Values in one JSON document."""
 
 _HOLDERS = (dict, list, tuple)
 
 
 def measure(value: Any, depth: int = DEPTH, nodes: int = NODES) -> tuple[int, int]:
-    """Count levels of nesting and values; stop, one over the bound, where one is passed."""
+    """Count nesting levels and values; stop at the first bound exceeded, one above it."""
     level: list[Any] = [value] if isinstance(value, _HOLDERS) else []
     levels, count = 0, 1
     while level and levels <= depth:
@@ -30,7 +30,7 @@ def measure(value: Any, depth: int = DEPTH, nodes: int = NODES) -> tuple[int, in
 
 
 def too_deep(value: Any, depth: int = DEPTH, nodes: int = NODES) -> str | None:
-    """Say how a value passes the bounds, or None where it keeps within them."""
+    """Describe which bound a value exceeds; None if it is within both."""
     levels, count = measure(value, depth, nodes)
     if count > nodes:
         return f"holds more than {nodes:,} values"
@@ -40,11 +40,11 @@ def too_deep(value: Any, depth: int = DEPTH, nodes: int = NODES) -> str | None:
 
 
 def crowded(text: bytes) -> bool:
-    """Whether JSON surely holds too many values. Found before they are made: they can take a second.
+    """Return whether JSON text certainly has too many values, before a parse that may take a second.
 
-    What stands in strings does not count, so those are cut out. That needs no parser: once the escapes are
-    gone, every second piece between quotes is a string. Each value has two strings at most, its key and
-    itself, so that the pieces are bounded too.
+    Punctuation inside strings does not count, so strings are removed. That needs no parser: without escapes,
+    every second piece between quotes is a string. Each value has at most two strings, its key and its value,
+    so the number of pieces is bounded too.
     """
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
     if plain.count(b'"') > 4 * NODES:

@@ -1,4 +1,4 @@
-"""How much work a schema can make for a validator, known before it makes any."""
+"""Static upper bounds for the cost of validating against a schema."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from toolcrib.schemas.errors import InvalidSchema
 from toolcrib.schemas.subschemas import Schema, Subschema
 
 MOST_PATHS = 10_000
-"""Ways through a schema: nested unions that share a definition double them with each level."""
+"""Paths through a schema: nested unions of shared definitions double them with each level."""
 LONGEST_CHAIN = 64
-"""Steps from place to place on one value. The validator recurses: chain times depth is its stack."""
+"""Chained subschemas that apply to one value. The validator recurses: chain times depth is its stack."""
 
 Edges = Mapping[int, Sequence[int]]
 Places = Mapping[int, Subschema]
@@ -18,27 +18,27 @@ Places = Mapping[int, Subschema]
 
 @dataclass(frozen=True, slots=True)
 class ValidationCost:
-    """What bounds the work of looking at one value."""
+    """Upper bounds for the work of one validation."""
 
     paths: int
-    """Ways through the schema; going round a recursion counts once."""
+    """Paths through the schema; a recursion counts once."""
     visits: int
-    """How often one value can be looked at, per level."""
+    """Evaluations of one value, per level."""
     growth: int
-    """By how much that can multiply from one level to the next."""
+    """Factor by which the evaluations can grow from one level to the next."""
     recursive: bool
-    """Whether levels have no end but the value's own."""
+    """Whether the depth is bounded only by the value."""
     branching: bool
-    """Whether there are unions, whose failures are collected branch by branch."""
+    """Whether there are unions: the validator collects their errors for each branch."""
 
     def errors(self, depth: int, nodes: int) -> int:
-        """How many errors a value of this size can give at most."""
+        """Return the maximum number of errors for a value of this size."""
         most = self.visits * self.growth**depth
         return nodes * (most if self.recursive else min(most, self.paths))
 
 
 def effort(places: Places) -> ValidationCost:
-    """Count the ways through a schema; refuse one that is endless or has too many."""
+    """Calculate the cost of a schema; raise InvalidSchema if it is unbounded or too high."""
     here = {key: _looks_here(place) for key, place in places.items()}
     order = _inside_out(here)
     _refuse_chains(order, here, places)
@@ -53,20 +53,20 @@ def effort(places: Places) -> ValidationCost:
 
 
 def _looks_here(place: Subschema) -> Sequence[int]:
-    # What is left unevaluated is found by looking at the same value a second time.
+    # `unevaluated*` evaluates the subschemas of the same value a second time.
     if place.here and ("unevaluatedProperties" in place.schema or "unevaluatedItems" in place.schema):
         return place.here * 2
     return place.here
 
 
 def _inside_out(edges: Edges) -> list[int]:
-    """Order places so that each comes after those it leads to, loops aside."""
+    """Return the subschemas in postorder: each after its targets, cycles aside."""
     order: list[int] = []
     seen: set[int] = set()
     stack = list(edges)
     while stack:
         key = stack.pop()
-        if key < 0:  # all it leads to is done
+        if key < 0:  # all targets are done
             order.append(~key)
         elif key not in seen:
             seen.add(key)
@@ -89,7 +89,7 @@ def _refuse_chains(order: Sequence[int], here: Edges, places: Places) -> None:
 
 
 def _paths(here: Edges, places: Places) -> tuple[int, bool]:
-    """Count the ways from the place that has most, and say whether any leads back to where it came from."""
+    """Return the highest number of paths from any subschema, and whether the schema is recursive."""
     edges = {key: [*here[key], *place.below] for key, place in places.items()}
     ways: dict[int, int] = {}
     recursive = False
@@ -107,7 +107,7 @@ def _paths(here: Edges, places: Places) -> tuple[int, bool]:
 
 
 def _most(order: Sequence[int], here: Edges, places: Places, own: Callable[[Schema], int]) -> int:
-    """Add up each place's own count and those of all that look at the same value; return the greatest sum."""
+    """Add each subschema's count to those of all it applies to the same value; return the maximum."""
     sums: dict[int, int] = {}
     for key in order:
         count = own(places[key].schema)
@@ -118,7 +118,7 @@ def _most(order: Sequence[int], here: Edges, places: Places, own: Callable[[Sche
 
 
 def _own(schema: Schema) -> int:
-    """One, and one more per option that must be compared in depth."""
+    """Return one, plus one for each `enum` option that needs a deep comparison."""
     options: Any = schema.get("enum")
     if not isinstance(options, list):
         return 1
@@ -126,7 +126,7 @@ def _own(schema: Schema) -> int:
 
 
 def _member_looks(schema: Schema) -> int:
-    """How many keywords can look at the same member of an object."""
+    """Return how many keywords can apply to the same member of an object."""
     patterns: Any = schema.get("patternProperties")
     plain = "properties" in schema or "additionalProperties" in schema
     named = len(patterns) if isinstance(patterns, dict) else 0  # pyright: ignore[reportUnknownArgumentType]
@@ -134,6 +134,6 @@ def _member_looks(schema: Schema) -> int:
 
 
 def _item_looks(schema: Schema) -> int:
-    """How many keywords can look at the same item of an array."""
+    """Return how many keywords can apply to the same item of an array."""
     plain = "items" in schema or "prefixItems" in schema or "additionalItems" in schema
     return plain + ("contains" in schema) + ("unevaluatedItems" in schema)

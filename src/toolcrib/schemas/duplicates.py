@@ -1,4 +1,4 @@
-"""Finds keys that occur twice in one JSON object, which parsers resolve differently."""
+"""Finds duplicate keys in JSON objects, which parsers resolve differently."""
 
 import json
 from collections.abc import Iterable
@@ -12,18 +12,18 @@ _ESCAPED_COLON = b"\\u003"
 
 
 def duplicate_key(text: bytes, value: Any, free: AbstractSet[str] = frozenset()) -> str | None:
-    """Return the path of a key that occurs twice in one object; None where there is none.
+    """Return the path of a duplicate key; None if there is none.
 
-    `value` is what the text was parsed to. Values of the keys in `free` are not looked into.
+    `value` is the parsed text. Values of the keys in `free` are not searched.
     """
-    # A key that was merged with another has left no colon in the value, whatever strings hold besides.
+    # Fast path: a duplicate key is lost by parsing, so the reserialized value has fewer colons.
     if text.count(b":") == orjson.dumps(value).count(b":") and _ESCAPED_COLON not in text:
         return None
     return _search(text, free)
 
 
 def case_variant(fields: Iterable[str]) -> str | None:
-    """Return a key that another key of the same object repeats in other letters' case."""
+    """Return a key that differs from an earlier key of the object only in case."""
     seen: set[str] = set()
     for key in fields:
         lowered = key.lower()
@@ -34,7 +34,7 @@ def case_variant(fields: Iterable[str]) -> str | None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written: every key, the repeated ones too."""
+    """An object as written: all key-value pairs, duplicates included."""
 
 
 def _search(text: bytes, free: AbstractSet[str]) -> str | None:
@@ -45,15 +45,15 @@ def _search(text: bytes, free: AbstractSet[str]) -> str | None:
         repeats = repeats or len({key for key, _ in pairs}) < len(pairs)
         return _Pairs(pairs)
 
-    # Numbers stay text: their value does not matter, and a long one takes long to compute.
+    # Numbers stay text: their value is irrelevant, and converting a long one is slow.
     written = json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
     return _first(written, free) if repeats else None
 
 
 def _first(value: Any, free: AbstractSet[str]) -> str | None:
-    """Return the path of the first repeated key below a value.
+    """Return the path of the first duplicate key inside a value.
 
-    The path is put together on the way back: on the way down, every member would copy the keys above it.
+    The path is built on return from the recursion: on the way down, every member would copy its prefix.
     """
     if isinstance(value, _Pairs):
         repeated = _repeated(value)

@@ -1,8 +1,8 @@
-"""What is wrong with a schema that is refused."""
+"""Error for rejected schemas."""
 
 
 class InvalidSchema(ValueError):
-    """A schema that is not taken in. `path` points into it, `reason` says why and what to do."""
+    """A rejected schema. `path` is a pointer into it, `reason` states the cause and the remedy."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

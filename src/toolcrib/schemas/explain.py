@@ -1,4 +1,4 @@
-"""What is wrong with a value, said so that a model can mend it: where, what was expected, what came."""
+"""Formats validation errors so that a model can correct them: path, expected value, actual value."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ _JSON = JSONEncoder(ensure_ascii=False, default=str)
 
 @dataclass(frozen=True, slots=True)
 class ValidationFault:
-    """One thing that does not fit."""
+    """One validation error."""
 
     path: str
-    """Where, such as `arguments.items[2].name`."""
+    """Path of the value, such as `arguments.items[2].name`."""
     expected: str
     message: str
-    """The whole sentence, path included."""
+    """The complete message, path included."""
 
 
 def explain(
     errors: Iterable[ValidationError], *, schema: JsonObject, prefix: str
 ) -> Iterator[ValidationFault]:
-    """Say each error in a plain sentence, the same one only once."""
+    """Convert errors to messages, without duplicates."""
     seen: set[str] = set()
     for error in errors:
         for fault in _SPECIAL.get(error.kind.name, _mismatch)(error, schema, prefix):
@@ -41,12 +41,12 @@ def explain(
 
 
 def spell(prefix: str, steps: Iterable[str | int]) -> str:
-    """Write a path as one would in a program."""
+    """Return a path in the notation of a program."""
     return prefix + "".join([_step(step) for step in steps])
 
 
 def excerpt(value: Any) -> str:
-    """A value as JSON, cut where it is long; what is cut off is not written at all."""
+    """Return a value as JSON, truncated; serialization stops at the limit."""
     text = ""
     for piece in _JSON.iterencode(value):
         text += piece
@@ -56,7 +56,7 @@ def excerpt(value: Any) -> str:
 
 
 def cut(text: str) -> str:
-    """Shorten text for a message."""
+    """Truncate text for a message."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -155,7 +155,7 @@ def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iter
 
 
 def _known(schema: Any, steps: Steps) -> list[str]:
-    """List the members a place of the schema names."""
+    """Return the property names a subschema defines."""
     try:
         for step in steps:
             schema = schema[step]
@@ -176,7 +176,7 @@ def _member_name(error: ValidationError, schema: JsonObject, prefix: str) -> Ite
 
 
 def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
-    """Speak of what all branches have in common, or of the one that was probably meant, or of the nearest."""
+    """Report what all branches share, else the branch with the matching tag, else the closest one."""
     kind: Any = error.kind
     branches: list[list[ValidationError]] = kind.context
     here = len(error.instance_path)
@@ -207,7 +207,7 @@ def _first(branch: list[ValidationError], keywords: tuple[str, ...], depth: int)
 
 
 def _alike(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
-    """Return the errors if every branch has one and all are about the same value."""
+    """Return the errors if every branch has one and all concern the same value."""
     found = [error for error in errors if error and error.kind.name in _EXPECTED]
     same = len(found) == len(errors) and all(each.instance_path == found[0].instance_path for each in found)
     return found if same else []
@@ -222,7 +222,7 @@ def _either_of(errors: list[ValidationError], schema: JsonObject, prefix: str) -
 
 
 def _is_secret(schema: Any, steps: Steps) -> bool:
-    """Whether the schema calls a value `writeOnly` on the way to a place; messages end up in logs."""
+    """Return whether a value is inside a `writeOnly` schema. Messages are logged, so it must not be shown."""
     try:
         for step in steps:
             if _is_write_only(schema):

@@ -1,4 +1,4 @@
-"""The gate for schemas from outside: bounded, self-contained and known to compile, or refused."""
+"""Admits external schemas that are bounded, self-contained and compilable, and rejects all others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ DEEPEST = 32
 
 @dataclass(frozen=True, slots=True)
 class GuardedSchema:
-    """A schema fit for use, and what had to be changed or left out for it."""
+    """An admitted schema, and the repairs that were necessary."""
 
     schema: Schema
     repairs: tuple[str, ...] = ()
 
 
 def check(schema: object, *, root: Literal["object"] | None = "object") -> GuardedSchema:
-    """Take a schema in, as a copy of our own; `root="object"` asks for the kind that arguments have."""
+    """Check a schema and return a private copy; `root="object"` requires the type of tool arguments."""
     if not isinstance(schema, Mapping):
         raise InvalidSchema("#", "a schema must be a JSON object")
     plain = _copy(cast("Mapping[str, Any]", schema))
@@ -41,7 +41,7 @@ def check(schema: object, *, root: Literal["object"] | None = "object") -> Guard
 
 
 def _copy(schema: Mapping[str, Any]) -> Schema:
-    # The bounds come first: a value that shares its parts can be small in memory and endless on paper.
+    # Bounds first: shared subtrees can be small in memory and exponential when serialized.
     excess = too_deep(dict(schema), DEEPEST, MOST_BYTES)
     if excess:
         raise InvalidSchema("#", f"it {excess}; split the tool or flatten its parameters")

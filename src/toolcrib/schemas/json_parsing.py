@@ -1,4 +1,4 @@
-"""Reads JSON that others wrote: bounded, so that it can be walked without fear, half characters mended."""
+"""Parses untrusted JSON: depth and size are bounded, lone surrogates are replaced."""
 
 import re
 from contextlib import suppress
@@ -9,7 +9,7 @@ import orjson
 from toolcrib.schemas.bounds import DEPTH, NODES, crowded, too_deep
 
 _LARGEST_MENDED = 256 << 10
-"""A message of nothing but escapes takes a second to mend for every few million bytes."""
+"""Bytes up to which lone surrogates are replaced. For escapes alone, a few million bytes take a second."""
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
     re.DOTALL,
@@ -17,11 +17,11 @@ _ESCAPE = re.compile(
 
 
 class InvalidJson(ValueError):
-    """What came is not JSON, or over a bound; the message goes on where somebody says what it was."""
+    """Invalid JSON or an exceeded bound; the message continues a sentence that starts with the subject."""
 
 
 def parse(data: bytes) -> Any:
-    """Return the JSON value of a message that we can walk without fear; raise BadJson for any other."""
+    """Return the value of a message, within the bounds that recursion needs; else raise InvalidJson."""
     marks = data.count(b"{") + data.count(b"[")
     bounded = marks <= DEPTH and marks + data.count(b",") <= NODES
     if not bounded and crowded(data):
@@ -37,7 +37,7 @@ def parse(data: bytes) -> Any:
 
 
 def _mended(data: bytes, fault: orjson.JSONDecodeError) -> Any:
-    """Read a message with half a character in it: many a server cuts its texts without looking where."""
+    """Parse a message with lone surrogates replaced: many servers truncate text inside a surrogate pair."""
     if "surrogate" in fault.msg and len(data) <= _LARGEST_MENDED:
         with suppress(orjson.JSONDecodeError):
             return orjson.loads(_ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], data))

@@ -1,4 +1,4 @@
-"""Regular expressions of a schema: run in linear time and in bounded memory, or not at all."""
+"""Regular expressions of a schema: linear time and bounded memory, or not executed at all."""
 
 from collections.abc import Iterable
 from copy import deepcopy
@@ -11,11 +11,11 @@ from toolcrib.schemas.subschemas import Schema, Subschema, survey
 
 MOST_PATTERNS = 256
 PATTERN_BYTES = 4 * 1024 * 1024
-"""What all patterns of a schema may take together once compiled: some tenths of a second at worst."""
+"""Bytes that all compiled patterns of a schema may take together: some tenths of a second at worst."""
 
 
 def pattern_options(places: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
-    """Choose the engine that runs in linear time, and share out the memory among the patterns."""
+    """Select the linear-time engine, and divide the memory among the patterns."""
     distinct = {pattern for place in places for pattern in (*_own(place), *_naming(place))}
     if len(distinct) > MOST_PATTERNS:
         raise InvalidSchema("#", f"it holds more than {MOST_PATTERNS} different patterns")
@@ -23,11 +23,11 @@ def pattern_options(places: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
 
 
 def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple[Schema, tuple[str, ...]]:
-    """Copy a schema without the patterns that engine cannot take (look-around, say), and where they were."""
+    """Copy a schema without patterns the engine rejects, such as look-around; return their paths too."""
     copy = deepcopy(schema)
     dropped: list[str] = []
     for place in survey(copy).values():
-        # Without its pattern a member would be unknown, and perhaps refused: that cannot be left out.
+        # Members with an unsupported pattern would become unknown, and perhaps rejected, so it is an error.
         if not all(_runs(pattern, options) for pattern in _naming(place)):
             raise InvalidSchema(
                 f"{place.path}/patternProperties", "a pattern is wrong, too large or uses look-around"

@@ -1,4 +1,4 @@
-"""The places of a schema where a subschema stands, and how keywords and references join them."""
+"""Index of all subschemas of a schema, and which others each one applies."""
 
 import re
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ Schema = dict[str, Any]
 _NAMED = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
 )
-"""Keywords whose subschemas are listed by name; the others hold one subschema or an array of them."""
+"""Keywords with subschemas by name; the others have one subschema or an array of them."""
 _HERE = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
 )
-"""Keywords that look at the same value again."""
+"""Keywords that apply a subschema to the same value."""
 _BELOW = frozenset({
     *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
     *("items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "contentSchema"),
 })  # fmt: skip
-"""Keywords that look at what is inside a value."""
+"""Keywords that apply a subschema to a part of the value."""
 _ASIDE = frozenset({"$defs", "definitions"})
-"""Keywords that look at nothing until a reference leads there."""
+"""Keywords that apply nothing, except through a reference."""
 _KEYWORDS = _HERE | _BELOW | _ASIDE
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
@@ -40,7 +40,7 @@ _DIALECTS = frozenset({
 
 @dataclass(slots=True)
 class Subschema:
-    """One subschema: where it stands and which others it applies, by identity."""
+    """A subschema: its path, and the identities of those it applies."""
 
     path: str
     schema: Schema
@@ -51,9 +51,9 @@ class Subschema:
 
 
 def survey(root: Schema) -> dict[int, Subschema]:
-    """Find every place of a schema, which has no `$id` of its own.
+    """Index the subschemas of a schema that has no `$id` at its root.
 
-    Raises BadSchema where a reference leads out of the schema or nowhere.
+    Raises InvalidSchema for a reference to another document or to a missing target.
     """
     walk = _Walk(root)
     walk.enter(root, "#")
@@ -62,7 +62,7 @@ def survey(root: Schema) -> dict[int, Subschema]:
 
 
 def is_object(value: Any) -> TypeGuard[Schema]:
-    """Whether a JSON value is an object."""
+    """Return whether a JSON value is an object."""
     return isinstance(value, dict)
 
 
@@ -79,7 +79,7 @@ class _Walk:
         self._waiting.append((schema, path))
 
     def finish(self) -> None:
-        """Walk by keywords first, so that all anchors are known, then along the references."""
+        """Walk the keywords first, so that all anchors are known, then follow the references."""
         self._walk()
         while self._references:
             if self._nested_id:
@@ -121,7 +121,7 @@ class _Walk:
             check_dialect(f"{place.path}/$schema", dialect)
         if not isinstance(identity, str):
             return
-        if identity.startswith("#"):  # how draft-07 spells an anchor
+        if identity.startswith("#"):  # the draft-07 form of an anchor
             self._drop_anchor(f"{place.path}/$id", identity[1:], place.schema)
         else:
             self._nested_id = f"{place.path}/$id"
@@ -152,14 +152,14 @@ class _Walk:
 
 
 def check_dialect(path: str, dialect: Any) -> None:
-    """Refuse a `$schema` that is none of the three we speak."""
+    """Raise InvalidSchema for a `$schema` other than the three supported ones."""
     spelled = str(dialect).removesuffix("#").removeprefix("http://").removeprefix("https://")
     if spelled not in _DIALECTS:
         raise InvalidSchema(path, "the dialect is not known; use draft-07, 2019-09 or 2020-12")
 
 
 def _subschemas(keyword: str, value: Any) -> Iterator[tuple[Schema, str]]:
-    """List the subschemas of a keyword that are objects; the metaschema judges every other shape."""
+    """Yield the subschemas of a keyword that are objects; other shapes are left to the metaschema."""
     if keyword not in _KEYWORDS:
         return
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A schema made ready to validate, once: nothing is fetched, and no pattern and no value can run away."""
+"""Compiled JSON Schema validators that fetch no references and have bounded time for any value or pattern."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -15,17 +15,17 @@ from toolcrib.schemas.patterns import pattern_options, without_unsafe
 from toolcrib.schemas.subschemas import Schema, survey
 
 MOST_WORK = 20_000_000
-"""How often values may be looked at in one validation: about a quarter of a second."""
+"""Subschema evaluations allowed in one validation: about a quarter of a second."""
 MOST_ERRORS = 5_000
-"""How many errors may be collected for an explanation: the library makes all before it shows the first."""
+"""Errors an explanation may collect: the library creates all of them before it returns the first."""
 MOST_FAULTS = 10
 
 _LIBRARY_GAVE_UP = (ValueError, RuntimeError)
-"""A Python object that is not JSON; a schema the library has compiled and cannot run."""
+"""Raised by the library for a Python object that is not JSON, or a compiled schema it cannot execute."""
 
 
 class Validator:
-    """A compiled schema. Values must keep within the bounds of `too_deep`: the library recurses."""
+    """A compiled schema. Values must satisfy `too_deep`, as the library recurses."""
 
     def __init__(
         self,
@@ -35,21 +35,21 @@ class Validator:
         unchecked: tuple[str, ...],
     ) -> None:
         self.unchecked = unchecked
-        """Where patterns stand that cannot be run in linear time; they are not checked."""
+        """Paths of patterns that cannot run in linear time; they are not checked."""
         self._schema = schema
         self._compiled = compiled
         self._effort = effort
         self._always_light = effort.paths * NODES <= MOST_WORK
 
     def ok(self, instance: Any) -> bool:
-        """Whether a value fits."""
+        """Return whether a value is valid."""
         try:
             return (self._always_light or self._is_light(instance)) and self._compiled.is_valid(instance)
         except _LIBRARY_GAVE_UP:
             return False
 
     def faults(self, instance: Any, prefix: str = "arguments") -> tuple[ValidationFault, ...]:
-        """Say what does not fit, at most ten things; empty where all does."""
+        """Return at most ten validation errors; empty if the value is valid."""
         if self.ok(instance):
             return ()
         if not self._is_light(instance):
@@ -67,7 +67,7 @@ class Validator:
         return measure(instance)[1] * self._effort.paths <= MOST_WORK
 
     def _errors(self, instance: Any) -> Iterable[jsonschema_rs.ValidationError]:
-        """Collect as much as can be afforded: every error, the first one, or none."""
+        """Collect as many errors as the cost bounds allow: all, the first one, or none."""
         depth, nodes = measure(instance)
         limits = self._effort
         if limits.errors(depth, nodes) <= MOST_ERRORS:
@@ -83,8 +83,8 @@ class Validator:
 
 
 def compile_schema(schema: JsonObject) -> Validator:
-    """Make a validator of a schema that has passed `check`; what is unsafe raises BadSchema here too."""
-    # Without an address of its own a schema cannot stand in for another, nor be looked up under it.
+    """Compile a schema that has passed `check`; raise InvalidSchema if it is unsafe."""
+    # Without `$id`, a schema cannot be resolved under another schema's identifier.
     plain = {keyword: value for keyword, value in schema.items() if keyword != "$id"}
     places = survey(plain)
     limits = effort(places)
@@ -102,7 +102,7 @@ def compile_schema(schema: JsonObject) -> Validator:
 
 
 def validator_of(schema: Schema, options: jsonschema_rs.RegexOptions) -> jsonschema_rs.Validator:
-    """Give a schema to the library with every way out closed; raises ValueError where it is wrong."""
+    """Compile a schema with every external lookup disabled; raise ValueError if it is invalid."""
     return jsonschema_rs.validator_for(
         schema, retriever=_fetch_nothing, validate_formats=False, pattern_options=options
     )
@@ -113,7 +113,7 @@ def _fetch_nothing(uri: str) -> NoReturn:
 
 
 def _refusal(error: ValueError) -> InvalidSchema:
-    """Point at what the metaschema or the library objects to."""
+    """Convert an error of the metaschema or of the library to InvalidSchema, with its path."""
     if not isinstance(error, jsonschema_rs.ValidationError):
         return InvalidSchema("#", f"it is not JSON: {error}")
     fault = next(explain([error], schema={}, prefix="#"))

@@ -1,1 +1,1 @@
-"""Schemas fitted to what each LLM provider understands of them, with a report of what is lost."""
+"""Converts schemas to the JSON Schema subset of each LLM provider, and reports what is lost."""

@@ -1,4 +1,4 @@
-"""Writes one kind of value in a provider's own words."""
+"""Writes one branch of a union in a provider's dialect."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -17,11 +17,11 @@ from toolcrib.schemas.subschemas import Schema
 _Inside = Callable[[UnionShape, int], Schema]
 _LOOKS_AROUND = re.compile(r"\(\?[=!<]")
 _MOST_TOLD = 20
-"""So many values are told in a description, where they are not said otherwise."""
+"""Values that a description lists at most, if `enum` cannot express them."""
 
 
 class BranchWriter:
-    """Writes the branches of one schema; what is further in is written by `inside`."""
+    """Writes the branches of one schema; `inside` writes nested shapes."""
 
     def __init__(
         self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses, inside: _Inside
@@ -33,7 +33,7 @@ class BranchWriter:
         self._parameter = None if dialect.parameter is None else re.compile(dialect.parameter)
 
     def write(self, branch: Branch, path: str, level: int) -> Schema:
-        """Write one branch of the place at a path."""
+        """Write one branch of the shape at a path."""
         self._ledger.work(4)
         said = dict(branch.said)
         told: Schema = {"type": branch.kind}
@@ -83,7 +83,7 @@ class BranchWriter:
     def _bound(
         self, said: dict[str, Constraint], kind: str, keyword: str, plain: str, bound: int | None
     ) -> None:
-        """Say an exclusive bound as a plain one: the next integer, else the bound itself."""
+        """Replace an exclusive bound by an inclusive one: the next integer, else the bound itself."""
         held = said[keyword]
         if kind == "integer" and bound is not None and abs(bound) <= EXACT:
             said[plain] = replace(held, value=bound)
@@ -110,7 +110,7 @@ class BranchWriter:
             told["description"] = f"One of {', '.join(_spelled(value) for value in held.value)}."
 
     def _texts(self, held: Constraint, said: dict[str, Constraint]) -> None:
-        """List texts alone: an empty one is refused in a list, but can be said by its length."""
+        """Restrict an enum to non-empty strings; an empty one alone is expressed by its length."""
         texts = [text for text in held.value if text]
         if len(texts) == len(held.value):
             return
@@ -123,7 +123,7 @@ class BranchWriter:
         self._ledger.lose(held.origin, "that the text may be empty is not said")
 
     def _ranged(self, held: Constraint, said: dict[str, Constraint], told: Schema) -> bool:
-        """Say the numbers of a list by their bounds, and tell whether these are all within them."""
+        """Replace a numeric enum by bounds; return whether the bounds accept exactly its values."""
         least, most = min(held.value), max(held.value)
         whole = all(float(value).is_integer() and abs(value) <= EXACT for value in held.value)
         if whole:
@@ -176,7 +176,7 @@ class BranchWriter:
                 yield name, self._described(told, name) if self._dialect.described else told
 
     def _named(self, shape: UnionShape, name: str) -> tuple[str, str]:
-        """Where a property is named: its own place, as one of those it stands among."""
+        """Return the origin of a property: its own name, if it has a path of its own in the original."""
         above = shape.path.removesuffix(f"/{escape(name)}")
         own = above != shape.path and above.endswith("/properties")
         return (above, name) if own else self._original.blame(shape.path)
@@ -186,7 +186,7 @@ class BranchWriter:
         return told if told.get("description") else {**told, "description": f"The {words or 'value'}."}
 
     def _close(self, rest: Constraint | None, told: Schema, path: str, level: int) -> None:
-        """Say what other properties there may be."""
+        """Write the constraint on additional properties."""
         closed = rest is not None and rest.value.is_nothing
         if self._dialect.strict:
             told["additionalProperties"] = False
@@ -219,7 +219,7 @@ class BranchWriter:
             told["items"] = self._described(told["items"], "item")
 
     def _unsaid(self, branch: Branch, path: str, level: int) -> Schema:
-        """Say that items may be anything, unless there are none."""
+        """Write a schema for unconstrained items, or a dummy if there can be none."""
         if not self._dialect.typed:
             return {}
         if branch.get("maxItems") == 0:
@@ -230,7 +230,7 @@ class BranchWriter:
 def _missing(
     required: tuple[str, ...], members: dict[str, UnionShape], rest: Constraint | None, path: str
 ) -> Iterator[tuple[str, UnionShape]]:
-    """Properties that are required and not described: whatever the others are."""
+    """Yield the required properties without a schema; the one for additional properties applies."""
     for name in required:
         if name not in members:
             yield name, anything(path) if rest is None else rest.value

@@ -1,4 +1,4 @@
-"""How a provider's understanding of JSON Schema is described, and what comes of fitting to it."""
+"""Describes the JSON Schema subset of a provider, and the result of a conversion."""
 
 from dataclasses import dataclass
 
@@ -8,62 +8,62 @@ from toolcrib.model import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What a provider understands of JSON Schema."""
+    """The JSON Schema subset that a provider supports."""
 
     keywords: frozenset[str] | None = None
-    """The only keywords it takes, beside those below; None for all of them."""
+    """The only keywords it accepts, besides those below; None for all of them."""
     refused: frozenset[str] = frozenset()
-    """Keywords it refuses although it takes all others."""
+    """Keywords it rejects although it accepts all others."""
     references: bool = False
-    """Whether it follows `$ref` inside a schema; else references are put in place."""
+    """Whether it resolves `$ref` inside a schema; otherwise references are inlined."""
     type_lists: bool = True
     """Whether `type` may be a list."""
     nullable: bool = False
-    """Whether it says `nullable: true` where others say a type of null."""
+    """Whether it uses `nullable: true` instead of the type `null`."""
     const: bool = True
-    """Whether it knows `const`; else it is an `enum` of one."""
+    """Whether it supports `const`; otherwise it becomes an `enum` of one value."""
     text_enums: bool = False
-    """Whether an `enum` holds texts alone, and no empty one."""
+    """Whether `enum` is limited to non-empty strings."""
     one_of: bool = True
-    """Whether it knows `oneOf` and `allOf` beside `anyOf`."""
+    """Whether it supports `oneOf` and `allOf` besides `anyOf`."""
     nulls: bool = True
-    """Whether it has a type of null at all."""
+    """Whether it has a null type at all."""
     described: bool = False
-    """Whether every property must have a description."""
+    """Whether every property requires a description."""
     deepest: int | None = None
-    """How many levels of objects and arrays it takes."""
+    """Maximum nesting of objects and arrays."""
     strict: bool = False
-    """Whether all properties are required and no others allowed."""
+    """Whether all properties are required and additional ones are forbidden."""
     root_unions: bool = True
-    """Whether the root itself may be a union, an `enum` or a `not`."""
+    """Whether the root may be a union, an `enum` or a `not`."""
     lone_unions: bool = False
-    """Whether nothing may stand beside `anyOf`."""
+    """Whether no other keyword may accompany `anyOf`."""
     items_said: bool = False
-    """Whether every array must say what its items are."""
+    """Whether every array requires `items`."""
     properties_said: bool = False
-    """Whether every object must say what its properties are, if only that it has none."""
+    """Whether every object requires `properties`, even if empty."""
     typed: bool = False
-    """Whether everything that is no union must have a type."""
+    """Whether every schema without a union requires a type."""
     formats: frozenset[tuple[str, str]] | None = None
-    """The only formats it takes, each with its type; None for all of them."""
+    """The only formats it accepts, each with its type; None for all of them."""
     parameter: str | None = None
-    """What the whole name of a property must match."""
+    """Pattern that a property name must match in full."""
 
     @property
     def plain(self) -> bool:
-        """Whether it takes JSON Schema nearly as it is: then a schema keeps its own words."""
+        """Return whether it supports nearly all of JSON Schema, so that schemas stay in their own form."""
         whole = self.keywords is None and self.type_lists and self.const and self.one_of
         narrow = (self.nullable, self.text_enums, self.described, self.deepest, self.strict, self.typed)
         return whole and self.nulls and not any(narrow)
 
     def knows(self, keyword: str) -> bool:
-        """Whether it takes a keyword."""
+        """Return whether it accepts a keyword."""
         return keyword not in self.refused and (self.keywords is None or keyword in self.keywords)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedSchema:
-    """A schema as one reader understands it."""
+    """A schema converted to a dialect, and what was lost."""
 
     schema: JsonObject
     losses: tuple[Loss, ...] = ()

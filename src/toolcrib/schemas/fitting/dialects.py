@@ -1,4 +1,4 @@
-"""What each LLM provider understands of JSON Schema, as data."""
+"""The JSON Schema subset of each LLM provider, as data."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,9 +13,9 @@ _PLAIN = _NUMBERS | _TEXTS | _LISTS | _OBJECTS | {"type", "description", "enum",
 _LENGTHS = frozenset({"minLength", "maxLength"})
 
 OPENAI = Dialect(references=True, root_unions=False, items_said=True, properties_said=True)
-"""Functions that are not strict: any JSON Schema, but a root that is plainly an object.
+"""Functions that are not strict: all of JSON Schema, with an object type at the root.
 
-Arrays that do not say what their items are, and objects without properties, are refused.
+Arrays without `items` and objects without `properties` are rejected.
 """
 
 OPENAI_STRICT = Dialect(
@@ -32,10 +32,10 @@ OPENAI_STRICT = Dialect(
         for each in (*("date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"),)
     ),
 )
-"""Strict functions: objects are closed, every property is required, and few keywords are known."""
+"""Strict functions: objects are closed, every property is required, and few keywords are supported."""
 
 ANTHROPIC = Dialect(references=True, root_unions=False, parameter=r"[a-zA-Z0-9_.-]{1,64}")
-"""JSON Schema of 2020-12, but a root that is plainly an object."""
+"""JSON Schema 2020-12, with an object type at the root."""
 
 GEMINI = Dialect(
     keywords=_PLAIN | _LENGTHS | {"minProperties", "maxProperties"},
@@ -54,13 +54,13 @@ GEMINI = Dialect(
     }),
     parameter=r"[a-zA-Z_][a-zA-Z0-9_]{0,63}",
 )  # fmt: skip
-"""The `Schema` of its function declarations, a corner of OpenAPI 3: one word too many, and all is refused.
+"""The `Schema` of function declarations, a subset of OpenAPI 3: an unknown keyword rejects all of it.
 
-Only objects have `required`, of properties they name, and only texts an `enum`.
+Only objects have `required`, of properties they define, and only strings have `enum`.
 """
 
 DEEPGRAM = replace(GEMINI, keywords=(_PLAIN | _LENGTHS) - {"format"}, nullable=False, formats=None)
-"""It hands functions on to the model behind it, so only what all of these take is said."""
+"""Passes functions to the model in use, so only what all of those models accept is written."""
 
 ELEVENLABS = Dialect(
     keywords=_OBJECTS | {"type", "description", "enum", "items"},
@@ -84,4 +84,4 @@ DIALECTS: Mapping[str, Dialect] = {
     "deepgram": DEEPGRAM,
     "elevenlabs": ELEVENLABS,
 }
-"""All of them, by name."""
+"""All dialects, by name."""

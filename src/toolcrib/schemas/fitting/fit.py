@@ -1,4 +1,4 @@
-"""Fits a schema to what a reader understands, and says what is lost on the way."""
+"""Converts a schema to a provider's dialect, and reports what is lost."""
 
 from itertools import islice
 from typing import Any
@@ -17,14 +17,14 @@ __all__ = ["Dialect", "FittedSchema", "fit"]
 
 _MOST_NAMED = 200
 _LONGEST = 1_000
-"""How many parameters are named, and with how long a description, where more would be too much work."""
+"""Parameters in an outline, and characters of their descriptions, if a full conversion is too expensive."""
 
 
 def fit(schema: JsonObject, dialect: Dialect) -> FittedSchema:
-    """Return a schema a reader of this dialect takes; without losses it accepts exactly the same values.
+    """Return a schema in this dialect; without losses it accepts exactly the same values.
 
-    The schema is one of arguments, as `check` lets it in. It is not changed, and may share parts with what
-    comes back. One that would be too much work is said in outline, which is a loss.
+    The input is a schema of arguments that passed `check`. It is not modified, and the result may share parts
+    with it. A schema that is too expensive to convert is reduced to an outline, which is a loss.
     """
     original, ledger = SourceSchema(dict(schema)), FittingLosses()
     try:
@@ -42,7 +42,7 @@ def _told(original: SourceSchema, ledger: FittingLosses, dialect: Dialect) -> Js
 
 
 def _outlined(original: SourceSchema, dialect: Dialect) -> FittedSchema:
-    """Name the parameters and say what type each has, and no more."""
+    """Return only the names, types and descriptions of the parameters."""
     ledger = FittingLosses()
     ledger.lose(original.blame("#"), "it takes too much work to be said: only the names of parameters are")
     outline = SourceSchema(_outline(original.root.schema))
@@ -58,7 +58,7 @@ def _outline(schema: JsonObject) -> Schema:
 
 
 def _type_of(schema: Any) -> JsonObject:
-    """What a parameter says of itself in two words: its type and its description."""
+    """Return the type and description of a parameter."""
     words: JsonObject = schema if is_object(schema) else {}
     described = words.get("description")
     told: dict[str, Any] = {"type": words["type"]} if isinstance(words.get("type"), str) else {}

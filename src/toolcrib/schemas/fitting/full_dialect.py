@@ -1,4 +1,4 @@
-"""Fits a schema to a provider that takes nearly all of JSON Schema: its own words are kept."""
+"""Converts a schema for providers that support nearly all of JSON Schema: its form is preserved."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -22,7 +22,7 @@ _PLUMBING = frozenset({
     *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment"),
     *("$defs", "definitions", "$ref", "$dynamicRef", "$recursiveRef"),
 })  # fmt: skip
-"""Keywords that say where things are; they are written anew."""
+"""Keywords for identifiers, definitions and references; they are rewritten."""
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _LISTED = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SINGLE = frozenset({
@@ -34,7 +34,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class FullDialectWriter:
-    """Fits one schema: written in the latest draft, with definitions in one place, and a root of its own."""
+    """Converts one schema to draft 2020-12, with all definitions in `$defs` and an object at the root."""
 
     def __init__(self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses) -> None:
         self._dialect = dialect
@@ -42,16 +42,16 @@ class FullDialectWriter:
         self._ledger = ledger
         self._parameter = None if dialect.parameter is None else re.compile(dialect.parameter)
         self._names: dict[str, str] = {}
-        """What each place that is referred to is called now, by its path."""
+        """New name of each referenced location, by its path."""
         self._places: dict[str, SchemaLocation] = {}
-        """The same places, by what they are called."""
+        """The same locations, by new name."""
         self._counts: dict[str, int] = {}
-        """How many were to be called the same."""
+        """Locations with the same preferred name, counted to make the names unique."""
         self._open: list[int] = [id(original.root.schema)]
-        """The places that are being written, from the outside in, by identity."""
+        """Stack of the locations being written, by identity, which detects cycles."""
 
     def arguments(self) -> Schema:
-        """Write the whole schema, which is that of an object."""
+        """Write the whole schema, with an object as its root."""
         root = self._original.root
         told = self._told(root) if self._dialect.root_unions else self._alone(root)
         told = self._completed({**told, "type": "object"})
@@ -65,7 +65,7 @@ class FullDialectWriter:
         return {**told, "$defs": definitions} if definitions else told
 
     def _referring(self, told: Any) -> Iterator[str]:
-        """Name the definitions that something refers to."""
+        """Yield the names of the definitions that a schema references."""
         waiting = [told]
         while waiting:
             at: Any = waiting.pop()
@@ -78,7 +78,7 @@ class FullDialectWriter:
                 waiting += cast("list[Any]", at)
 
     def write(self, spot: SchemaLocation) -> Any:
-        """Write one place."""
+        """Write one location."""
         if not is_object(spot.schema):
             return spot.schema
         self._open.append(id(spot.schema))
@@ -119,7 +119,7 @@ class FullDialectWriter:
         return self.write(spot.inside(value, keyword)) if keyword in _SINGLE else value
 
     def _allowed(self, spot: SchemaLocation, keyword: str, members: Schema) -> Iterator[tuple[str, Any]]:
-        """Leave out properties whose names the provider refuses."""
+        """Drop properties with names that the provider rejects."""
         for name, each in members.items():
             if (
                 keyword == "properties"
@@ -132,7 +132,7 @@ class FullDialectWriter:
                 yield name, each
 
     def _referred(self, spot: SchemaLocation, keyword: str, target: SchemaLocation) -> Any:
-        """Write a reference, or in its place what it leads to."""
+        """Write a reference, or inline its target."""
         if self._dialect.references:
             return {"$ref": self._name(target)}
         if id(target.schema) in self._open or len(self._open) >= DEEPEST or not self._ledger.spend():
@@ -154,7 +154,7 @@ class FullDialectWriter:
             self._places[name] = spot
         return f"{_DEFINED}{self._names[spot.path]}"
 
-    # --- what former drafts spell otherwise
+    # --- keywords of older drafts
 
     def _modernise(self, spot: SchemaLocation, words: Schema, told: Schema) -> None:
         if spot.draft != DRAFT_2020 and isinstance(told.get("items"), list):
@@ -169,7 +169,7 @@ class FullDialectWriter:
             self._depend(spot, told, name, asked)
 
     def _depend(self, spot: SchemaLocation, told: Schema, name: str, asked: Any) -> None:
-        """Say with the two keywords of today what one property asks of others."""
+        """Write a draft-07 dependency as `dependentRequired` or `dependentSchemas`."""
         if isinstance(asked, list):
             held = told.get("dependentRequired", {})
             names = dict.fromkeys([*held.get(name, ()), *cast("list[str]", asked)])
@@ -181,7 +181,7 @@ class FullDialectWriter:
             told["dependentSchemas"] = {**held, name: both}
 
     def _completed(self, told: Schema) -> Schema:
-        """Say what the provider wants said of every array and object."""
+        """Add `items` and `properties` where the provider requires them."""
         kinds: Any = told.get("type")
         listed: list[Any] = [kinds] if isinstance(kinds, str) else kinds or []
         if self._dialect.items_said and "array" in listed and "items" not in told:
@@ -192,7 +192,7 @@ class FullDialectWriter:
 
 
 def _beside(referred: Any, told: Schema) -> Schema:
-    """Put what a reference says beside what is said where it stands."""
+    """Combine a resolved reference with the keywords beside it."""
     if referred is True or referred == {}:
         return told
     if not is_object(referred):

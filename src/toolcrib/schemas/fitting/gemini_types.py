@@ -1,4 +1,4 @@
-"""How Gemini spells a schema: its types in capitals, and none at all where there are no parameters."""
+"""Gemini's form of a schema: uppercase types, and no schema at all without parameters."""
 
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ from toolcrib.schemas.fitting.fit import FittedSchema, fit
 
 
 def capitals(schema: JsonObject) -> FittedSchema:
-    """Fit the schema of a tool's arguments; nothing where it takes none, since an empty one is refused."""
+    """Convert a tool's schema; empty without parameters, as Gemini rejects an object with no properties."""
     fitted = fit(schema, GEMINI)
     return FittedSchema(_capitals(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses)
 

@@ -1,4 +1,4 @@
-"""Finds what two shapes have in common, and where that cannot be said in full, says what is missing."""
+"""Intersects two shapes; what cannot be expressed in full is reported as a loss."""
 
 import math
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from toolcrib.schemas.fitting.shapes import Branch, Constraint, UnionShape, mark
 from toolcrib.schemas.fitting.simplify import tidied
 
 MOST_BRANCHES = 64
-"""How many ways one value may be said in; unions that are multiplied with each other pass any number."""
+"""Branches of one shape: intersecting unions multiplies them."""
 
 
 def meet(one: UnionShape, other: UnionShape, why: Origin, ledger: FittingLosses) -> UnionShape:
-    """Values of both shapes. Where that is too much to say, those of the first, and a loss."""
+    """Return the intersection of two shapes; if it is too large, the first one, with a loss."""
     notes, unions = {**other.notes, **one.notes}, one.unions + other.unions
     if one.is_anything:
         return UnionShape(one.path, other.branches, notes, unions)
@@ -34,7 +34,7 @@ def meet(one: UnionShape, other: UnionShape, why: Origin, ledger: FittingLosses)
 
 
 def are_apart(one: UnionShape, other: UnionShape, budget: int, ledger: FittingLosses) -> bool:
-    """Whether it is certain that no value is of both shapes."""
+    """Return whether two shapes are certainly disjoint."""
     scratch = FittingLosses(budget)
     apart = meet(one, other, ("#", ""), scratch).is_nothing
     ledger.work(scratch.done)
@@ -42,7 +42,7 @@ def are_apart(one: UnionShape, other: UnionShape, budget: int, ledger: FittingLo
 
 
 def _parts(branch: Branch) -> int:
-    """How much is said of what is further in: members, items, values, names."""
+    """Return the size of a branch: its members, items, enum values and required names."""
     return sum(
         len(branch.get(keyword) or ()) for keyword in ("properties", "prefixItems", "enum", "required")
     )
@@ -79,7 +79,7 @@ def _one_of(
 
 
 def _members(mine: Branch, theirs: Branch, said: dict[str, Constraint], join: _Join) -> None:
-    """A member that one of them does not name is what that one says of all the rest."""
+    """Intersect the members; a branch that does not define a member constrains it as an additional one."""
     names = dict.fromkeys([*mine.members, *theirs.members])
     joined = {
         name: join(mine.members.get(name, mine.others), theirs.members.get(name, theirs.others))
@@ -137,7 +137,7 @@ def _multiple(held: Constraint, new: Constraint) -> Constraint | None:
 
 
 EXACT = 2**53
-"""Up to here every reader of JSON counts alike."""
+"""Integers up to here are exact in every JSON parser."""
 
 
 _RULES: dict[str, Callable[[Constraint, Constraint], Constraint | None]] = {

@@ -1,22 +1,22 @@
-"""What is lost while a schema is fitted, each thing once, and how much more may be spent on it."""
+"""Collects the losses of one conversion, without duplicates, and enforces its work budget."""
 
 from toolcrib.interfaces import Loss
 
 MOST_NODES = 5_000
-"""How many places a fitted schema is made of, at most: references that multiply are cut."""
+"""Nodes of a converted schema: inlined references can multiply, and are cut here."""
 MOST_WORK = 16_000
-"""How much work one fitting may make, in steps of some microseconds: nobody else is served meanwhile."""
+"""Steps of some microseconds in one conversion, during which the event loop is blocked."""
 
 Origin = tuple[str, str]
-"""A place of the original schema and a keyword that stands there."""
+"""Path in the original schema, and the keyword there."""
 
 
 class FittingTooExpensive(Exception):
-    """All the work that one schema may make has been done, and it is not fitted yet."""
+    """The work budget of a conversion is exhausted."""
 
 
 class FittingLosses:
-    """Keeps the account of one fitting."""
+    """Losses and remaining budget of one conversion."""
 
     def __init__(self, budget: int = MOST_NODES, work: int = MOST_WORK) -> None:
         self._losses: dict[Origin, Loss] = {}
@@ -25,35 +25,35 @@ class FittingLosses:
         self._reserve = work // 2
 
     def lose(self, origin: Origin, message: str) -> None:
-        """Write a loss down, unless something of the same keyword was lost there before."""
+        """Record a loss, unless one of the same keyword and path exists."""
         path, keyword = origin
         if origin not in self._losses:
             self.work(2)
             self._losses[origin] = Loss(path=path, keyword=keyword, message=message)
 
     def work(self, steps: int) -> None:
-        """Count work that was done; raises `TooMuch` at the end of it."""
+        """Deduct work from the budget; raise FittingTooExpensive if it is exhausted."""
         self._work -= steps
         if self._work < 0:
             raise FittingTooExpensive
 
     def spend(self, steps: int = 4) -> bool:
-        """Whether there is room for one more place; half of the work is kept for writing it all down."""
+        """Deduct a node and its work; return whether budget is left. Half of it is reserved for writing."""
         self._left -= 1
         self._work -= steps
         return self._left >= 0 and self._work >= self._reserve
 
     @property
     def left(self) -> int:
-        """How much more work may be done."""
+        """Remaining work."""
         return self._work
 
     @property
     def done(self) -> int:
-        """How much work has been done."""
+        """Work done."""
         return self._most - self._work
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """All that was lost, in the order in which it was found."""
+        """All losses, in the order they were found."""
         return tuple(self._losses.values())

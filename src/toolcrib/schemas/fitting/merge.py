@@ -1,4 +1,4 @@
-"""Makes one schema of two that must both hold of an object, where that can be said exactly."""
+"""Merges two object schemas that must both hold into one, if that is exact."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ _OTHERS = frozenset({
     *("pattern", "items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems"),
     *("uniqueItems", "contentEncoding", "contentMediaType"),
 })  # fmt: skip
-"""Keywords that ask nothing of an object."""
+"""Keywords that do not constrain objects."""
 _RULES: dict[str, Callable[[Any, Any], Any]] = {
     "required": lambda one, other: list(dict.fromkeys([*one, *other])),
     "minProperties": max,
@@ -25,7 +25,7 @@ _FREE: tuple[Any, ...] = (True, {})
 
 
 def merged(one: Schema, other: Schema) -> Schema | None:
-    """Return what says of an object what both say; None where no single schema is known to."""
+    """Return a schema for objects valid under both; None if no exact one is known."""
     members = _members(one, other)
     if members is None or (_CONDITION & one.keys() and _CONDITION & other.keys()) or _UNSEEN & other.keys():
         return None
@@ -42,7 +42,7 @@ def merged(one: Schema, other: Schema) -> Schema | None:
 
 
 def _members(one: Schema, other: Schema) -> Schema | None:
-    """Put together what both say of members by their names."""
+    """Merge the constraints on members by name."""
     mine, theirs = one.get("additionalProperties", True), other.get("additionalProperties", True)
     patterned = "patternProperties" in one or "patternProperties" in other
     if patterned and not (mine in _FREE and theirs in _FREE):
@@ -53,7 +53,8 @@ def _members(one: Schema, other: Schema) -> Schema | None:
     }
     told = {keyword: value for keyword, value in found.items() if value}
     if "additionalProperties" in one or "additionalProperties" in other:
-        # Even where it allows everything it is said: for `unevaluatedProperties` nothing else is left then.
+        # Written even if it allows everything: it marks all properties as evaluated for
+        # `unevaluatedProperties`.
         told["additionalProperties"] = _both(mine, theirs)
     return told
 
@@ -71,6 +72,6 @@ def _both(one: Any, other: Any) -> Any:
         return one
     if False in (one, other):
         return False
-    # What was put together before is not nested any deeper.
+    # Extend an existing `allOf` instead of nesting it.
     held: list[Any] = one["allOf"] if one.keys() == {"allOf"} else [one]
     return {"allOf": [*held, other]}

@@ -1,4 +1,4 @@
-"""Makes the root of a schema plainly an object: what stands beside its properties goes into them."""
+"""Makes the root of a schema a plain object: references, `allOf` and unions are merged into it."""
 
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
@@ -17,11 +17,11 @@ _REFUSED = ("not", "enum", "const")
 _MOVED = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "allOf", *_UNIONS, *_REFUSED})
 _UNSEEN = "unevaluatedProperties"
 _STEP = 64
-"""So many bytes that are compared are a step of work."""
+"""Bytes compared that count as one step of work."""
 
 
 class ObjectRoot:
-    """Takes a root apart. `write` writes a place without the keywords it is given."""
+    """Flattens a root. `write` writes a location without the given keywords."""
 
     def __init__(self, original: SourceSchema, ledger: FittingLosses, write: _Write) -> None:
         self._original = original
@@ -29,7 +29,7 @@ class ObjectRoot:
         self._write = write
 
     def alone(self, spot: SchemaLocation) -> Schema | None:
-        """Return a place as an object without unions and references; None where it is none."""
+        """Return a location as an object without unions and references; None if it accepts no object."""
         words = spot.words()
         if not _may_be_object(words.get("type")):
             return None
@@ -58,7 +58,7 @@ class ObjectRoot:
     def _parts(
         self, spot: SchemaLocation, words: Schema, choices: dict[str, list[Schema]]
     ) -> Iterator[tuple[str, Schema | None]]:
-        """All that must hold beside what the place says itself, each with its keyword."""
+        """Yield the schemas that must hold besides the location's own keywords, each with its keyword."""
         for keyword, target in self._original.references(words):
             yield keyword, self._opened(target)
         for each in self._members(spot, words, "allOf"):
@@ -68,7 +68,7 @@ class ObjectRoot:
                 yield keyword, members[0] if members else None
 
     def _choices(self, spot: SchemaLocation, words: Schema, keyword: str) -> list[Schema]:
-        """The members of a union that are objects; the same twice is one, unless exactly one must hold."""
+        """Return the object members of a union, deduplicated unless `oneOf` requires exactly one."""
         members = [each for each in self._members(spot, words, keyword) if each is not None]
         if keyword == "oneOf":
             return members
@@ -95,12 +95,12 @@ def _may_be_object(kinds: Any) -> bool:
 
 
 def _members_of(*schemas: Schema | None) -> int:
-    """How many properties there are to go through."""
+    """Return the number of properties to process."""
     return sum(len(each.get("properties", ())) for each in schemas if each is not None)
 
 
 def _folded(told: Schema, members: list[Schema]) -> Schema:
-    """Name the properties that any of several may have, and require what all of them do."""
+    """Add the properties of all members; require only those that every member requires."""
     known: Schema = told.get("properties", {})
     closed = told.get("additionalProperties") is False
     found: dict[str, list[Any]] = {}

@@ -1,4 +1,4 @@
-"""Makes something of a tool's schema once, and keeps it for as long as the tool is what it was."""
+"""Cache of converted schemas, keyed by the fingerprint of the tool."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -8,11 +8,11 @@ from toolcrib.model import JsonObject, Tool
 _T = TypeVar("_T")
 
 MOST = 20_000
-"""So many are kept: as many tools as a gateway can offer, and what has changed of them since."""
+"""Entries: twice the tools that a gateway can offer, to leave space for changed ones."""
 
 
 class SchemaCache(Generic[_T]):
-    """A function of a schema that is called once per definition; a tool of no catalog is not remembered."""
+    """Memoizes a function of a schema per tool definition; tools without a fingerprint are not cached."""
 
     def __init__(self, make: Callable[[JsonObject], _T], *, most: int = MOST) -> None:
         self._make = make
@@ -20,13 +20,14 @@ class SchemaCache(Generic[_T]):
         self._made: dict[str, _T] = {}
 
     def of(self, tool: Tool) -> _T:
-        """Return what was made of this tool's schema, or make it."""
+        """Return the cached result for this tool, or compute it."""
         if tool.fingerprint in self._made:
             return self._made[tool.fingerprint]
         made = self._make(tool.input_schema)
         if tool.fingerprint:
             if len(self._made) >= self._most:
-                # All at once: of lists that are gone through in order, the oldest is what is wanted next.
+                # Clear everything: tool lists are read in order, so evicting the oldest would remove the next
+                # one needed.
                 self._made.clear()
             self._made[tool.fingerprint] = made
         return made

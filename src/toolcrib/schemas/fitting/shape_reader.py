@@ -1,4 +1,4 @@
-"""Reads a schema into shapes: references followed, unions multiplied out, what has no shape given up."""
+"""Parses a schema into shapes: resolves references, expands unions, drops what has no shape."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,11 +29,11 @@ from toolcrib.schemas.fitting.source_schema import (
 from toolcrib.schemas.subschemas import Schema, is_object
 
 DEEPEST = 32
-"""How many places may be within each other, on the way through all references."""
+"""Nesting of locations, with references followed."""
 _MOST_PAIRS = 2_000
-"""How many pairs of alternatives are compared, to see whether a value can be of two of them."""
+"""Pairs of alternatives that are compared to find overlaps."""
 _MOST_COMPARING = MOST_WORK // 5
-"""How much work that may be, in one place."""
+"""Work for these comparisons at one location."""
 
 _BOUNDS = {
     "minimum": "number",
@@ -62,7 +62,7 @@ _OWN = frozenset({
     *("type", "enum", "const", "format", "properties", "additionalProperties", "items", "prefixItems"),
     *("additionalItems", *_BOUNDS),
 })  # fmt: skip
-"""Keywords by which a place says something itself."""
+"""Keywords of a location that define a shape."""
 _NOTES = ("description", "title", "default", "examples")
 _SHAPELESS: dict[str, tuple[str, str]] = {
     "not": ("", "what it must not be is not said"),
@@ -82,25 +82,25 @@ _SHAPELESS: dict[str, tuple[str, str]] = {
     "contentEncoding": ("string", "how the text is encoded is not said"),
     "contentMediaType": ("string", "what the text holds is not said"),
 }
-"""What cannot be read into a shape: the kind of value it asks something of, and what is said of the loss."""
+"""Keywords without a shape: the kind of value they constrain, and the message of the loss."""
 
 
 class ShapeReader:
-    """Reads one schema."""
+    """Parses one schema."""
 
     def __init__(self, original: SourceSchema, ledger: FittingLosses) -> None:
         self._original = original
         self._ledger = ledger
         self._open: list[int] = []
-        """The places that are being read, from the outside in, by identity."""
+        """Stack of the locations being parsed, by identity, which detects cycles."""
 
     def arguments(self) -> UnionShape:
-        """Read the whole schema as that of arguments, which are an object."""
+        """Parse the whole schema; only its object branches remain, as arguments are an object."""
         root = self.read(self._original.root)
         return replace(root, branches=tuple(each for each in root.branches if each.kind == "object"))
 
     def read(self, spot: SchemaLocation) -> UnionShape:
-        """Read one place."""
+        """Parse one location."""
         if spot.schema is False:
             return nothing(spot.path)
         if not is_object(spot.schema):
@@ -152,7 +152,7 @@ class ShapeReader:
         return union(spot.path, shapes, (spot.path, keyword))
 
     def _are_all_apart(self, shapes: list[UnionShape]) -> bool:
-        """Whether no value can be of two of them, as far as can be told with little work."""
+        """Return whether the shapes are provably disjoint within a small budget."""
         if len(shapes) * (len(shapes) - 1) // 2 > _MOST_PAIRS:
             return False
         left = self._ledger.left
@@ -161,7 +161,7 @@ class ShapeReader:
                 return False
         return True
 
-    # --- what a place says itself
+    # --- keywords of the location itself
 
     def _own(self, spot: SchemaLocation, words: Schema) -> UnionShape:
         if not _OWN & words.keys():
@@ -188,7 +188,7 @@ class ShapeReader:
     def _parts(
         self, spot: SchemaLocation, words: Schema, kinds: set[str]
     ) -> Iterator[tuple[str, str, Constraint]]:
-        """Read what stands further in: members and items."""
+        """Parse the nested schemas: members and items."""
         if "object" in kinds:
             yield from self._members(spot, words)
         if "array" in kinds:
@@ -226,7 +226,7 @@ class ShapeReader:
 
 
 def _typed(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, dict[str, Constraint]]]:
-    """List the kinds that a place allows by its type."""
+    """Yield the kinds of value that `type` allows."""
     given: Any = words.get("type")
     listed: list[str] = list(KINDS) if given is None else [given] if isinstance(given, str) else given
     for kind in listed:
@@ -269,7 +269,7 @@ def _listed(spot: SchemaLocation, keyword: str, values: list[Any]) -> Iterator[B
 
 
 def kind_of(value: Any) -> str:
-    """Name the kind of a JSON value."""
+    """Return the kind of a JSON value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -281,7 +281,7 @@ def kind_of(value: Any) -> str:
     return "object" if isinstance(value, dict) else "array"
 
 
-# --- what has no shape
+# --- keywords without a shape
 
 
 def _given_up(words: Schema, draft: int, kinds: set[str]) -> Iterator[str]:
@@ -292,7 +292,7 @@ def _given_up(words: Schema, draft: int, kinds: set[str]) -> Iterator[str]:
 
 
 def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
-    """Whether a keyword refuses nothing as it stands, or only what is left out elsewhere."""
+    """Return whether a keyword has no effect here, or only on keywords that are reported anyway."""
     if keyword in ("if", "then", "else"):
         return "if" not in words or not ("then" in words or "else" in words)
     if keyword in ("contains", "minContains", "maxContains"):
@@ -308,7 +308,7 @@ def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
 
 
 def _without(shape: UnionShape, refused: Any) -> UnionShape:
-    """Leave out the kinds that `not` names, where it names nothing but kinds."""
+    """Remove the kinds that `not` excludes, if it has no other constraint."""
     kinds = frozenset[str]() if refused is None else _excluded(refused)
     if not kinds:
         return shape
@@ -316,7 +316,7 @@ def _without(shape: UnionShape, refused: Any) -> UnionShape:
 
 
 def _excluded(refused: Any) -> frozenset[str] | None:
-    """The kinds that `not` refuses; None where it refuses anything else."""
+    """Return the kinds that `not` excludes; None if it excludes anything else."""
     if refused is False:
         return frozenset()
     if refused is True or not refused:

@@ -1,4 +1,4 @@
-"""Writes shapes in a provider's own words, and notes what it has no words for."""
+"""Writes shapes in a provider's dialect, and records what it cannot express."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ _SHOWN = ("title", "description", "default", "examples")
 _NOTED = (*_SHOWN, "format")
 _TYPES = frozenset({"type", "enum"})
 _STEP = 64
-"""So many bytes that are compared or said again are a step of work."""
+"""Bytes compared or copied that count as one step of work."""
 
 
 class ShapeWriter:
@@ -31,7 +31,7 @@ class ShapeWriter:
         self._branches = BranchWriter(dialect, original, ledger, self.write)
 
     def arguments(self, shape: UnionShape) -> Schema:
-        """Write the whole schema, which is that of an object."""
+        """Write the whole schema, with an object as its root."""
         branches: Sequence[Branch] = simplified(shape.branches)
         if not branches:
             self._ledger.lose(self._original.blame(shape.path), "no value will do, which is not said")
@@ -43,7 +43,7 @@ class ShapeWriter:
         return self._noted(whole, shape.notes)
 
     def write(self, shape: UnionShape, level: int) -> Schema:
-        """Write one place, which is so deep within objects and arrays."""
+        """Write one shape at this nesting level of objects and arrays."""
         if shape.is_anything:
             return self._any(shape, level)
         return self._chosen(shape, simplified(shape.branches), level)
@@ -68,7 +68,7 @@ class ShapeWriter:
     # --- unions
 
     def _put(self, one: Schema, told: list[Schema], seen: set[Any]) -> None:
-        """Add one of several, unless it is there; plain lists of values of a type become one list."""
+        """Append an alternative unless it is a duplicate; plain enums of one type are merged."""
         if one.keys() == _TYPES:
             for at, other in enumerate(told):
                 if other.keys() == _TYPES and other["type"] == one["type"]:
@@ -100,7 +100,7 @@ class ShapeWriter:
         return {"anyOf": self._told_of(told, notes)}
 
     def _told_of(self, told: list[Schema], notes: Mapping[str, Any]) -> list[Schema]:
-        """Tell each of several what is noted of all: nothing may stand beside them."""
+        """Move the description of a union into its members, as it may not accompany `anyOf`."""
         described = notes.get("description")
         if not described or not self._dialect.knows("description"):
             return told
@@ -113,7 +113,7 @@ class ShapeWriter:
         return [each if each == {"type": "null"} else {"description": described, **each} for each in told]
 
     def _is_listed(self, branches: Sequence[Branch]) -> bool:
-        """Whether a list of types says it all, which takes no union."""
+        """Return whether a list of types is equivalent to the union."""
         kinds = {each.kind for each in branches}
         return self._dialect.type_lists and len(kinds) == len(branches) and not any(b.said for b in branches)
 
@@ -129,7 +129,7 @@ class ShapeWriter:
     # --- anything, and notes
 
     def _any(self, shape: UnionShape, level: int) -> Schema:
-        """Say that every value will do; where each thing must have a type, say some."""
+        """Write a schema for any value; if types are required, a string or a union of some types."""
         if not self._dialect.typed:
             return self._noted({}, shape.notes)
         self._ledger.work(4)
@@ -140,7 +140,7 @@ class ShapeWriter:
         return self._chosen(some, some.branches, level)
 
     def _noted(self, told: Schema, notes: Mapping[str, Any]) -> Schema:
-        """Put what is noted beside what is said; it stands in front, where people look for it."""
+        """Add the annotations of a shape; its description precedes the generated one."""
         known = {key: notes[key] for key in _SHOWN if key in notes and self._dialect.knows(key)}
         given = {key: value for key, value in told.items() if key not in known or key == "description"}
         if "description" in told and "description" in known:
@@ -153,7 +153,7 @@ def _added(described: str, more: str) -> str:
 
 
 def bare(told: Schema) -> Schema:
-    """What a written schema says, without what is only noted."""
+    """Return a written schema without annotations."""
     return {keyword: _bare_value(keyword, value) for keyword, value in told.items() if keyword not in _NOTED}
 
 
@@ -166,7 +166,7 @@ def _bare_value(keyword: str, value: Any) -> Any:
 
 
 def _listed(told: list[Schema]) -> Schema | None:
-    """Say several types as one list; None where that says something else."""
+    """Merge schemas into one with a list of types; None if that changes the meaning."""
     kinds = [str(each["type"]) for each in told]
     words = [key for each in told for key in each if key not in _TYPES]
     if len(set(words)) < len(words) or len({kind.replace("integer", "number") for kind in kinds}) < len(

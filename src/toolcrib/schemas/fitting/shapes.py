@@ -1,4 +1,4 @@
-"""A schema taken apart: the kinds of value it accepts, each with what a value must be like."""
+"""Shapes: a schema as a union of branches, one kind of value each, with constraints."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,12 +7,12 @@ from typing import Any, cast
 from toolcrib.schemas.fitting.losses import Origin
 
 KINDS = ("string", "number", "boolean", "object", "array", "null")
-"""Every value is of exactly one of these; an integer is a number."""
+"""Every value is of exactly one of these kinds; integers are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One thing that is asked of a value, and where the original asks it."""
+    """A constraint, and its location in the original."""
 
     value: Any
     path: str
@@ -20,73 +20,73 @@ class Constraint:
 
     @property
     def origin(self) -> Origin:
-        """Where it was said."""
+        """Path and keyword in the original."""
         return self.path, self.keyword
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Values of one kind that have all of what is said."""
+    """Values of one kind that satisfy all constraints."""
 
     kind: str
     said: Mapping[str, Constraint] = field(default_factory=dict[str, Constraint])
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What refuses nothing: a description, say."""
+    """Annotations, such as a description, which reject nothing."""
     signed: Any = field(default=None, init=False, repr=False, compare=False)
-    """Its signature, once somebody has asked for it."""
+    """Cached signature."""
 
     def get(self, keyword: str) -> Any:
-        """What is said under a keyword, None where nothing is."""
+        """Return the value of a constraint; None if it is missing."""
         said = self.said.get(keyword)
         return None if said is None else said.value
 
     @property
     def members(self) -> "dict[str, UnionShape]":
-        """What the properties of an object are, by name."""
+        """Shapes of an object's properties, by name."""
         return self.get("properties") or {}
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The properties that an object must have."""
+        """Required properties of an object."""
         return self.get("required") or ()
 
     @property
     def others(self) -> "UnionShape | None":
-        """What all other properties are; None where nothing is said of them."""
+        """Shape of additional properties; None if unconstrained."""
         return self.get("additionalProperties")
 
     @property
     def places(self) -> "tuple[UnionShape, ...]":
-        """What the first items of an array are, one by one."""
+        """Shapes of an array's first items, by position."""
         return self.get("prefixItems") or ()
 
     @property
     def item(self) -> "UnionShape | None":
-        """What all other items are; None where nothing is said of them."""
+        """Shape of all other items; None if unconstrained."""
         return self.get("items")
 
 
 @dataclass(frozen=True, slots=True)
 class UnionShape:
-    """Values that are of any of these branches; of none where there are none."""
+    """The union of some branches; without branches it accepts nothing."""
 
     path: str
-    """The place of the original it was read from."""
+    """Path in the original."""
     branches: tuple[Branch, ...]
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     unions: tuple[Origin, ...] = ()
-    """What made it branch."""
+    """Locations in the original that created the alternatives."""
     signed: Any = field(default=None, init=False, repr=False, compare=False)
-    """Its signature, once somebody has asked for it."""
+    """Cached signature."""
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no value will do."""
+        """Whether no value is valid."""
         return not self.branches
 
     @property
     def is_anything(self) -> bool:
-        """Whether every value will do."""
+        """Whether every value is valid."""
         return {each.kind for each in self.branches if not each.said} == set(KINDS)
 
 
@@ -94,17 +94,17 @@ _ALL = tuple(Branch(kind) for kind in KINDS)
 
 
 def anything(path: str) -> UnionShape:
-    """Every value."""
+    """Return a shape that accepts every value."""
     return UnionShape(path, _ALL)
 
 
 def nothing(path: str) -> UnionShape:
-    """No value."""
+    """Return a shape that accepts no value."""
     return UnionShape(path, ())
 
 
 def union(path: str, shapes: Iterable[UnionShape], *origins: Origin) -> UnionShape:
-    """Values of any of some shapes; what is noted of a shape is noted of its branches."""
+    """Return the union of some shapes; annotations of a shape are copied to its branches."""
     shapes = tuple(shapes)
     branches = [
         replace(branch, notes={**branch.notes, **shape.notes})
@@ -116,7 +116,7 @@ def union(path: str, shapes: Iterable[UnionShape], *origins: Origin) -> UnionSha
 
 
 def simplified(branches: Iterable[Branch]) -> tuple[Branch, ...]:
-    """Leave out what is said twice, and put plain lists of values together."""
+    """Remove duplicate branches, and merge plain enums."""
     branches = tuple(branches)
     if len({each.kind for each in branches}) == len(branches):
         return branches
@@ -148,7 +148,7 @@ def _as_one(lists: list[Branch]) -> Branch:
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """Leave out values that are equal as JSON."""
+    """Return the values without duplicates, compared as JSON."""
     found: dict[Any, Any] = {}
     for value in values:
         found.setdefault(mark(value), value)
@@ -156,7 +156,7 @@ def distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def mark(value: Any) -> Any:
-    """Something to compare JSON values by: true is not 1, but 1.0 is."""
+    """Return a hashable key for JSON equality: true is not 1, but 1.0 is."""
     if isinstance(value, dict):
         return "object", frozenset((key, mark(each)) for key, each in cast("dict[str, Any]", value).items())
     if isinstance(value, list):
@@ -165,7 +165,7 @@ def mark(value: Any) -> Any:
 
 
 def signature(given: Branch | UnionShape) -> Any:
-    """Something to compare branches and shapes by, whatever is noted of them. It is made once for each."""
+    """Return a hashable key of a branch or shape without annotations. It is cached on the object."""
     if given.signed is None:
         object.__setattr__(given, "signed", _made_of(given))
     return given.signed

@@ -1,4 +1,4 @@
-"""Makes a branch say what it says in the fewest words, and finds where it accepts nothing at all."""
+"""Normalizes a branch to its simplest form, and detects branches that accept nothing."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Words = dict[str, Constraint]
 
 
 def tidied(branch: Branch) -> Branch | None:
-    """Return the same branch, said more plainly; None where no value is of it."""
+    """Return the normalized branch; None if it accepts no value."""
     said = dict(branch.said)
     tidy = _BY_KIND.get(branch.kind)
     if tidy is not None and not tidy(said):
@@ -44,7 +44,7 @@ _HIGHS = ("maximum", "exclusiveMaximum")
 
 
 def lowest(said: Words) -> int | None:
-    """The smallest integer within bounds, None where there is no lower bound."""
+    """Return the smallest integer within the bounds; None without a lower bound."""
     lows: list[int] = []
     if "minimum" in said:
         lows.append(math.ceil(said["minimum"].value))
@@ -54,7 +54,7 @@ def lowest(said: Words) -> int | None:
 
 
 def highest(said: Words) -> int | None:
-    """The largest integer within bounds, None where there is no upper bound."""
+    """Return the largest integer within the bounds; None without an upper bound."""
     highs: list[int] = []
     if "maximum" in said:
         highs.append(math.floor(said["maximum"].value))
@@ -108,7 +108,7 @@ def _arrays(said: Words) -> bool:
 
 
 def _close(said: Words) -> None:
-    """Say as a greatest number of items that there can be none after some place."""
+    """Replace items that accept nothing by `maxItems`."""
     prefix = said.get("prefixItems")
     shapes: tuple[UnionShape, ...] = () if prefix is None else prefix.value
     for at, shape in enumerate(shapes):
@@ -138,7 +138,7 @@ def _at_most(said: Words, count: int, because: Constraint) -> None:
 
 
 def _even_out(said: Words) -> None:
-    """Say a list of places that are all alike as what every item is."""
+    """Replace equal positional items by one schema for all items."""
     prefix, rest = said.get("prefixItems"), said.get("items")
     if prefix is None:
         return

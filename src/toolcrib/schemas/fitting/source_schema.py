@@ -1,4 +1,4 @@
-"""The schema that is fitted: what its references lead to, and which draft holds at a place of it."""
+"""The source schema of a conversion: resolves references, and knows the draft at each location."""
 
 import re
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ ANNOTATIONS = frozenset({
     *("definitions", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
     *("format", "contentSchema"),
 })  # fmt: skip
-"""Keywords that say something and refuse nothing. Formats are among them: nobody here checks them."""
+"""Keywords that never reject a value. `format` is among them, as it is not validated here."""
 _VALUES = frozenset({"const", "enum", "default", "examples"})
-"""Keywords that hold values, where no schema stands."""
+"""Keywords that contain values, not schemas."""
 _SINCE_2019 = frozenset({
     *("dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"),
     *("minContains", "maxContains"),
@@ -30,30 +30,30 @@ _IGNORED = {
     DRAFT_2019: frozenset({"prefixItems", "$dynamicRef", "contentEncoding", "contentMediaType"}),
     DRAFT_2020: frozenset({"additionalItems", "$recursiveRef", "contentEncoding", "contentMediaType"}),
 }
-"""Keywords that refuse nothing in a draft: it does not know them yet, or any more, or only as a note."""
+"""Keywords without effect in a draft: not yet or no longer part of it, or an annotation only."""
 _LONG = _VALUES | {"description", "title", "pattern", "required", "dependentRequired"}
-"""Keywords that may hold a lot; what is put in place many times is written as often."""
+"""Keywords with values that may be long, and are copied with every inlined reference."""
 _STEP = 64
-"""So many bytes of them are a step of work."""
+"""Bytes of such values that count as one step of work."""
 _INDEX = re.compile(r"[0-9]{1,5}")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaLocation:
-    """A place of the original: what stands there, where that is, and which draft it is written in."""
+    """A location in the original: its schema, path and draft."""
 
     schema: Any
     path: str
     draft: int
 
     def inside(self, schema: Any, *steps: str | int) -> "SchemaLocation":
-        """A place further in."""
+        """Return a nested location."""
         path = "/".join([self.path, *(escape(str(step)) for step in steps)])
         return SchemaLocation(schema, path, draft_of(schema, self.draft))
 
     def words(self) -> Schema:
-        """The keywords that mean something here; none where the schema is only true or false."""
+        """Return the keywords that have an effect in this draft; none for a boolean schema."""
         if not is_object(self.schema):
             return {}
         if self.draft == DRAFT_7 and "$ref" in self.schema:
@@ -64,21 +64,21 @@ class SchemaLocation:
 
 
 class SourceSchema:
-    """One schema, asked for its places."""
+    """Index of the locations of one schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.root = SchemaLocation(schema, "#", draft_of(schema, DRAFT_2020))
         self._anchors: dict[str, SchemaLocation] | None = None
 
     def references(self, words: Schema) -> Iterator[tuple[str, SchemaLocation]]:
-        """List the references of a place, by keyword, and where each leads."""
+        """Yield the references of a location: keyword and target."""
         for keyword in _REFERENCES:
             target = self.find(words[keyword]) if keyword in words else None
             if target is not None:
                 yield keyword, target
 
     def find(self, reference: str) -> SchemaLocation | None:
-        """Follow a reference; a schema that was let in has none that lead nowhere."""
+        """Resolve a reference. Every reference of an admitted schema has a target."""
         pointer = unquote(reference[1:])
         if pointer and not pointer.startswith("/"):
             return self._named().get(pointer)
@@ -91,7 +91,7 @@ class SourceSchema:
         return at
 
     def blame(self, path: str) -> Origin:
-        """Name a keyword for what is said at a place as a whole: one of its own, else that it is there."""
+        """Return the origin of a loss that concerns a whole location: its own keyword, else the parent's."""
         spot = self.find(path)
         words = spot.schema if spot is not None and is_object(spot.schema) else {}
         telling = [keyword for keyword in words if keyword not in ANNOTATIONS]
@@ -107,12 +107,12 @@ class SourceSchema:
 
 
 def weight(words: Schema) -> int:
-    """How much is said at a place itself, in steps of work: texts and values may be long."""
+    """Return the size of the location's long values, in steps of work."""
     return sum(len(orjson.dumps(words[keyword])) // _STEP for keyword in _LONG & words.keys())
 
 
 def draft_of(schema: Any, inherited: int) -> int:
-    """Tell the draft a schema is written in; what does not say so is as what it stands in."""
+    """Return the draft of a schema; without a known `$schema` it is inherited."""
     said = str(schema.get("$schema") or "") if is_object(schema) else ""
     if "draft-07" in said:
         return DRAFT_7
@@ -122,7 +122,7 @@ def draft_of(schema: Any, inherited: int) -> int:
 
 
 def escape(step: str) -> str:
-    """Write one step of a pointer."""
+    """Escape one step of a JSON pointer."""
     return step.replace("~", "~0").replace("/", "~1")
 
 

@@ -1,4 +1,4 @@
-"""Strict functions, where a schema can be said so: a model is held to them letter by letter."""
+"""Strict function schemas, where exact: the provider guarantees that arguments match them."""
 
 from typing import Any
 
@@ -8,27 +8,27 @@ from toolcrib.schemas.fitting.fit import FittedSchema, fit
 
 MOST_PROPERTIES = 5_000
 MOST_VALUES = 1_000
-"""How many properties and values of enums a strict schema may hold."""
+"""Limits of a strict schema: properties, and values of enums."""
 
 
 def strictest(schema: JsonObject) -> tuple[FittedSchema, bool]:
-    """Fit a schema for a function, strict where possible; whether it is."""
+    """Convert a schema for a function, strict if possible; return whether it is."""
     strict = strictly(schema)
     return (fit(schema, OPENAI), False) if strict is None else (strict, True)
 
 
 def strictly(schema: JsonObject) -> FittedSchema | None:
-    """Fit a schema for a strict function; None where that cannot say exactly what the schema accepts.
+    """Convert a schema for a strict function; None if that cannot be exact.
 
-    That is so where a property may be left out. It could arrive as null, but not everybody who is told of a
-    tool hands its arguments to the same door, and the tool itself would refuse them.
+    An optional property is the usual reason. Declared as nullable, it could arrive as null, which the tool
+    rejects: not every client passes the arguments back through the format that declared it.
     """
     fitted = fit(schema, OPENAI_STRICT)
     return None if fitted.losses or not _may_be_strict(fitted.schema) else fitted
 
 
 def _may_be_strict(schema: JsonObject) -> bool:
-    """Whether it is small enough, and every object in it has something to require."""
+    """Return whether the schema is within the limits, and no object in it lacks properties."""
     properties = values = 0
     waiting: list[Any] = [schema]
     while waiting:

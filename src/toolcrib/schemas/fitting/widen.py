@@ -1,4 +1,4 @@
-"""Folds branches of one kind into a single one, the narrowest that takes them all, more or less."""
+"""Widens several branches of one kind to the narrowest single one that covers them, approximately."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,10 +23,11 @@ _ALIKE = ("integer", "multipleOf", "pattern", "uniqueItems")
 
 
 def folded(branches: Sequence[Branch]) -> Branch:
-    """Make one branch of several of the same kind.
+    """Merge several branches of the same kind into one.
 
-    Only what all of them ask is asked. A property is what those say of it that name it: strictly, where
-    another leaves the name open it could be anything, but nobody is helped by hearing so.
+    Only constraints that all of them have remain. A property is the union over the branches that define it.
+    Strictly, a branch that leaves it open would allow any value, but such a schema has no information for a
+    model.
     """
     first = branches[0]
     said: dict[str, Constraint] = {}
@@ -47,7 +48,7 @@ def folded(branches: Sequence[Branch]) -> Branch:
 
 
 def any_item(branch: Branch) -> UnionShape | None:
-    """What an item may be, wherever it stands; None where nothing is said of that."""
+    """Return the shape of an item at any position; None if it is unconstrained."""
     rest, places = branch.item, branch.places
     if not places:
         return rest
