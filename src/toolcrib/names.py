@@ -117,6 +117,7 @@ def _fit(name: str, whole: str) -> str:
     if len(name) <= _LONGEST_SAFE:
         return name
     digest = _digest(whole)
+    # The digest of the full name makes truncated names distinct.
     return f"{name[: _LONGEST_SAFE - len(digest) - 1].rstrip('_')}_{digest}"
 
 
@@ -170,6 +171,7 @@ def _sift(wanted: str, candidates: Iterable[str]) -> list[str]:
 def _pieces(wanted: str) -> list[str]:
     words = _WORD.findall(wanted)
     letters = sum(map(len, words))
+    # Shorter fragments for shorter names; at most eight of them, which bounds the substring tests.
     size = 1 if letters <= 4 else 2 if letters <= 8 else 3
     every = list(
         dict.fromkeys(word[at : at + size] for word in words for at in range(max(1, len(word) - size + 1)))
@@ -202,4 +204,5 @@ def _sorted(name: str) -> str:
 
 def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
     matcher.set_seq1(text)
+    # `quick_ratio` is a cheap upper bound of `ratio`.
     return matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0

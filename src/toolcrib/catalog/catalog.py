@@ -48,6 +48,7 @@ class Catalog:
         self._order = {source: place for place, source in enumerate(sources)}
         self.overrides = overrides or Overrides({})
         kept = claims or {}
+        # Both kinds of claims share one store; the key prefix separates them.
         flat = {key: value for key, value in kept.items() if key.startswith(KEY)}
         self._claims = NameClaims({key: kept[key] for key in kept if key not in flat}, sources, claimed)
         self._flat = FlatNameClaims(flat, sources, claimed, added=added)

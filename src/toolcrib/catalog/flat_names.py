@@ -62,6 +62,7 @@ class FlatNameClaims:
             if kind == [_APP] or _source(name) in known:
                 self._add(name, (int(moment), int(place)), late=kind == [_LATE])
             else:
+                # A source that is no longer in the config; app claims stay, as apps are never listed there.
                 stale.append(key)
         if stale:
             self._claimed({}, stale)

@@ -52,6 +52,7 @@ class NameClaims:
         owner = self._owners.get(name)
         if owner is None or not self._holds(owner, tool, wanted):
             return tool.name
+        # An owner that is now exposed under another name no longer claims this one.
         return owner if wanted.get(owner, name) == name else tool.name
 
     def _holds(self, owner: str, tool: Tool, wanted: Mapping[str, str]) -> bool:

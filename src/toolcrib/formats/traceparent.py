@@ -9,7 +9,7 @@ _NO_TRACE = "0" * 32
 
 
 def traceparent(call: Call) -> str | None:
-    """Return the header with this call as the parent; None if its ids are not UUIDs."""
+    """Return the header with this call as the parent; None unless trace and call have usable UUIDs."""
     trace, own = call.origin.trace_id, call.id
     if not (_UUID.fullmatch(trace) and _UUID.fullmatch(own)):
         return None

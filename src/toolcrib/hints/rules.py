@@ -67,6 +67,7 @@ def _is_sound(part: Any) -> bool:
     """Fast check: it builds no paths and no messages."""
     values, checks, between = _QUICK[part.__class__]
     for value, (fits, default) in zip(values(part), checks):  # noqa: B905 - `strict` costs as much as a check
+        # Defaults are always valid, and most fields have one.
         if value is not default and not fits(value):
             return False
     return between is None or between(part) is None

@@ -96,6 +96,7 @@ def _paths(here: Edges, places: Places) -> tuple[int, bool]:
     for key in _inside_out(edges):
         count = _own(places[key].schema)
         for target in edges[key]:
+            # In postorder, a target without a count is part of a cycle.
             recursive = recursive or target not in ways
             count += ways.get(target, 1)
         if count > MOST_PATHS:

@@ -22,6 +22,7 @@ class InvalidJson(ValueError):
 
 def parse(data: bytes) -> Any:
     """Return the value of a message, within the bounds that recursion needs; else raise InvalidJson."""
+    # Counting bytes gives cheap upper bounds, which most messages meet; then nothing else is measured.
     marks = data.count(b"{") + data.count(b"[")
     bounded = marks <= DEPTH and marks + data.count(b",") <= NODES
     if not bounded and crowded(data):

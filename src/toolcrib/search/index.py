@@ -12,6 +12,7 @@ from toolcrib.search.words import STOPS, stem, words
 EXACT = 100.0
 """Score added to a tool if the query is exactly its name."""
 
+# Bounds of one query: characters, terms, similar words merged into a term, unknown words corrected.
 _MOST_TEXT = 4_000
 _MOST_WORDS = 16
 _MOST_ALIKE = 32
@@ -71,6 +72,7 @@ class Index:
         return self._tools[self._orders[place]]
 
     def _scores(self, query: str) -> dict[int, float]:
+        # The end of a long text: its latest words matter most.
         scores = self._by_words(query[-_MOST_TEXT:])
         for place in self._corpus.named(query.strip()):
             order = self._orders.get(place)
@@ -97,7 +99,7 @@ class Index:
         stems = list(dict.fromkeys(map(stem, told)))
         asked = [(self._count(each), self._corpus.having(each), 1.0) for each in stems]
         unknown = [each for each, known in zip(stems, asked, strict=True) if not known[0]]
-        # The last unknown words only: in a long conversation the latest matter, and each lookup is costly.
+        # Only the last unknown words: a long conversation usually repeats the earlier ones in other words.
         asked += map(self._misspelt, unknown[-_MOST_MISSPELT:])
         if told and told[-1] == said[-1] and query[-1].isalnum():
             asked.append(self._begun(told[-1]))

@@ -52,8 +52,7 @@ def telling(word: str) -> str:
 
 def _folded(text: str) -> str:
     """Fold case and strip combining marks, vowel signs included: index and query are treated alike."""
-    # Some characters decompose to whole phrases, a decompression bomb. Korean syllables, the longest ordinary
-    # case, take three.
+    # Some characters decompose to whole phrases. Korean syllables, the longest ordinary case, take three.
     apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _SLACK]
     return normalize("NFC", "".join(each for each in apart if category(each)[0] != "M")).casefold()
 
