@@ -1,4 +1,4 @@
-"""The callers' door: list the tools one may use, and call them."""
+"""The interface for frontends: list and search tools, call them, and access resources and prompts."""
 
 from toolcrib.gateway.call_options import ARGUMENT_BYTES, CallOptions, Run, idempotency_key, oversized
 from toolcrib.gateway.completion import Completion

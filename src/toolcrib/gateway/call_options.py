@@ -1,4 +1,4 @@
-"""How a request comes to the door: what it carries beside what it asks for, and who may not come in."""
+"""Options of one call, with the checks of idempotency keys and argument sizes."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ _KEY = re.compile(r"[!-~]{1,255}")
 
 
 class CallOptions(TypedDict, total=False):
-    """What every request may carry; each field is one of `Call`."""
+    """The options that every request may carry; each is a field of `Call`."""
 
     origin: Origin
     deadline: float | None
@@ -27,11 +27,11 @@ class CallOptions(TypedDict, total=False):
 
 
 Run = Callable[[CallOptions], Awaitable[Result]]
-"""One try of a request; it is tried again where the answer to a question must be brought along."""
+"""One attempt of a request; it is repeated where the answer to a question must be sent along."""
 
 
 def idempotency_key(given: Json, path: str) -> str:
-    """Return the key a request came with, empty where it came with none; `path` is where it stands."""
+    """Return the idempotency key of a request, empty where it has none; raises `Refused` naming `path`."""
     if given is None:
         return ""
     if isinstance(given, str) and _KEY.fullmatch(given):
@@ -41,7 +41,7 @@ def idempotency_key(given: Json, path: str) -> str:
 
 
 def oversized(arguments: JsonObject) -> str | None:
-    """Say how arguments are over their own limit; None where they are not. Raises TypeError for no JSON."""
+    """Return a message where arguments exceed their limit, else None. Raises TypeError for invalid JSON."""
     size = len(orjson.dumps(arguments))
     if size <= ARGUMENT_BYTES:
         return None
@@ -49,7 +49,7 @@ def oversized(arguments: JsonObject) -> str | None:
 
 
 class AccessDenied(Refused):
-    """A tool was found, and this caller may not use it."""
+    """A tool exists, and this caller may not use it."""
 
     def __init__(self, code: str, message: str, tool: Tool) -> None:
         super().__init__(code, message)

@@ -1,4 +1,4 @@
-"""Completes every result at the door: hints, metadata and a message, also where no step was met."""
+"""Completes every result with hints, metadata and a message, also where no step has run."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ _UNTRIED = (1.0, 0.0, 0)
 _ASKING = "I need to know something first."
 
 Rate = Callable[[str], tuple[float, float, int]]
-"""How a tool has done lately: rate of success, usual seconds, number of calls."""
+"""Returns the recent record of a tool: success rate, usual seconds, number of calls."""
 
 
 def _nothing(_tool: str) -> Followers:
@@ -27,7 +27,7 @@ def _nothing(_tool: str) -> Followers:
 
 
 class Completion:
-    """Knows how each tool has done and what followed it, and keeps what was prepared for each."""
+    """Holds a hint cache for each tool, and reads the tool's record and followers."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Completion:
         seconds: float,
         near: RelatedTools = NO_RELATED_TOOLS,
     ) -> Result:
-        """Fill in what is missing; what the tool itself gave stays. `near` are the tools the caller sees."""
+        """Fill in what is missing; fields that the tool set stay. `near` are the tools the caller may see."""
         clock = time()
         now = int(clock * 1000)
         metadata = Metadata.of(
@@ -64,7 +64,7 @@ class Completion:
         )
         name = tool.name if tool is not None else ""
         known = self._known.get(name)
-        # A call that began before the catalog changed ends with the tool as it was.
+        # A call that began before the catalog changed still has the old definition of the tool.
         if known is None or known.tool is not tool:
             known = self._known[name] = HintCache(tool)
         past, followers = (self._past(name), self._followers(name)) if name else (_UNTRIED, ())
@@ -75,15 +75,15 @@ class Completion:
         )
 
     def used(self) -> dict[str, int]:
-        """Return how often each tool was tried lately, of those that were."""
+        """Return the number of recent calls of each tool that had any."""
         return {tool: self._past(tool)[2] for tool in self._tried()}
 
     def forget(self) -> None:
-        """Drop what was prepared: the tools have changed."""
+        """Invalidate the hint caches: the catalog has changed."""
         self._known.clear()
 
     def _spelled(self, now: int) -> str:
-        """Spell a moment in UTC, in milliseconds; what changes once a second is spelled once a second."""
+        """Format a timestamp in UTC with milliseconds; the part up to the second is cached."""
         second, rest = divmod(now, 1000)
         if second != self._second[0]:
             self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
@@ -92,7 +92,7 @@ class Completion:
 
 
 def _spoken(result: Result) -> str:
-    """The sentence for the ear: the tool's own where it can be spoken, else one that always can."""
+    """Return the message for speech: the tool's own where it can be spoken, else a fixed sentence."""
     problem = result.problem
     if problem is not None:
         own = problem.message if problem.tool_code is not None else ""
@@ -101,7 +101,7 @@ def _spoken(result: Result) -> str:
 
 
 def _asked(ask: Ask) -> str:
-    """What a form says above its fields, where it is the one thing to answer."""
+    """Return the message of a form where it is the only question and can be spoken."""
     params: Json = next(iter(ask.questions.values())).get("params") if len(ask.questions) == 1 else None
     said: Json = cast("JsonObject", params).get("message") if isinstance(params, dict) else None
     return said if isinstance(said, str) and _can_be_said(said) else _ASKING

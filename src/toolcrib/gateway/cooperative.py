@@ -1,4 +1,4 @@
-"""Goes through many things without holding up everybody else: thousands of tools take seconds at first."""
+"""`map()` that yields to the event loop every 5 ms; the first pass over thousands of tools takes seconds."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -10,13 +10,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TURN = 0.005
-"""For so many seconds nobody else has a turn."""
+"""Longest time without yielding, in seconds."""
 BITE = 8
-"""So many things are done before anybody looks at the clock."""
+"""Number of items between two looks at the clock."""
 
 
 async def map_cooperatively(things: Sequence[T], work: Callable[[T], R], *, turn: float = TURN) -> list[R]:
-    """Return what `work` makes of each thing; others have their turn in between where that takes long."""
+    """Return `work` of each item; yields to the event loop whenever `turn` seconds have passed."""
     made: list[R] = []
     until = perf_counter() + turn
     for start in range(0, len(things), BITE):

@@ -1,4 +1,4 @@
-"""Declares the tools a caller may use as their reader wants them, and says what had to be left out."""
+"""Renders tool declarations for a provider format, and reports the tools that had to be left out."""
 
 import re
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ _MOST_KNOWN = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredTools:
-    """A list as its reader takes it."""
+    """A rendered tool list."""
 
     tools: list[JsonObject]
     total: int
-    """How many tools the caller may use, or were found."""
+    """The number of tools the caller may use, or of those found."""
     cut: int = 0
-    """How many of them are over what a list may hold."""
+    """How many of them exceed the limit of the list."""
     withheld: tuple[Withheld, ...] = ()
-    """Those that this reader could not be told of, and why."""
+    """The tools that this format cannot declare, with the reason."""
 
     def as_json(self) -> JsonObject:
-        """Spell the answer; what is not the case is not said."""
+        """Return the list as JSON; empty fields are left out."""
         lost = [{"name": each.name, "reason": each.reason} for each in self.withheld]
         more: JsonObject = {"cut": self.cut} if self.cut else {}
         if lost:
@@ -40,7 +40,7 @@ class DeclaredTools:
 
 
 class ChosenTools(NamedTuple):
-    """What a reader is told of, and how much it is not."""
+    """The tools to declare, and what was left out."""
 
     tools: Sequence[Tool]
     total: int
@@ -48,7 +48,7 @@ class ChosenTools(NamedTuple):
     withheld: tuple[Withheld, ...]
 
     def declared(self, declared: list[JsonObject], format: str) -> DeclaredTools:
-        """Return the list once its tools, or the first of them, are spelled."""
+        """Return the list, given the rendered tools or the first of them."""
         spoken = PROVIDERS.get(format)
         tools = declared if spoken is None else spoken.tools(declared)
         return DeclaredTools(tools=tools, total=self.total, cut=self.cut, withheld=self.withheld)
@@ -60,7 +60,7 @@ class _Fitting(NamedTuple):
 
 
 class Declarations:
-    """Names, checks, cuts and spells tools for any format."""
+    """Names, checks, cuts and renders tools for any format."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -68,7 +68,7 @@ class Declarations:
         self._misfits: dict[tuple[str, str], str | None] = {}
 
     def style(self, caller: Caller, format: str, wanted: str | None = None) -> str:
-        """Return how tools are named: as wanted, as the context says, as the format usually has it."""
+        """Return the naming style: the requested one, else the context's, else the default of the format."""
         usual = self._gateway.style(caller) or ("qualified" if format == "rest" else "safe")
         style = wanted or usual
         if style == "qualified" and format != "rest":
@@ -77,7 +77,7 @@ class Declarations:
         return style
 
     async def ready(self, caller: Caller, format: str) -> None:
-        """Look at all tools before they are chosen from; at thousands of them that takes a while at first."""
+        """Prepare the caches that `choose` uses; thousands of tools take a while the first time."""
         await self.cutting.ready(caller, format)
         allowed = _allowed(format)
         if allowed is not None:
@@ -91,7 +91,7 @@ class Declarations:
     def choose(
         self, tools: Sequence[Tool], caller: Caller, format: str, *, text: str = "", ranked: bool = False
     ) -> ChosenTools:
-        """Choose of tools those a reader is told of; see `Cutting.cut` for which, where they are too many."""
+        """Choose the tools to declare; see `ToolSelection.cut` for the choice where there are too many."""
         allowed = _allowed(format)
         if allowed is None:
             kept = self.cutting.cut(tools, caller, format, text=text, ranked=ranked)
@@ -110,21 +110,21 @@ class Declarations:
         text: str = "",
         ranked: bool = False,
     ) -> DeclaredTools:
-        """Spell tools for a reader."""
+        """Render tools in a format."""
         chosen = self.choose(tools, caller, format, text=text, ranked=ranked)
         spell = FORMATS[format].tool
         declared = [spell(tool, self.name(tool, style, caller, format)) for tool in chosen.tools]
         return chosen.declared(declared, format)
 
     def name(self, tool: Tool, style: str, caller: Caller, format: str) -> str:
-        """Use the style's name where the reader takes it, else the safe one, which all of them take."""
+        """Return the name in the style where the format accepts it, else the safe name, which fits all."""
         if style != "flat":
             return tool.exposed if style == "safe" else tool.name
         name, spoken = self._gateway.named(tool, style, caller), PROVIDERS.get(format)
         return name if spoken is None or _pattern(spoken.bounds.name).fullmatch(name) else tool.exposed
 
     def _fit(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _Fitting:
-        """Find the tools whose parameters a reader takes; of the caller's whole list that is done once."""
+        """Return the tools with parameters that the format accepts; cached for the caller's whole list."""
         find = partial(self._fitting, caller=caller, format=format, allowed=allowed)
         if tools is not self._gateway.tools(caller):
             return find(tools)
@@ -142,9 +142,9 @@ class Declarations:
         return _Fitting(self.cutting.choice(fitting, caller), tuple(withheld))
 
     def _misfit(self, tool: Tool, allowed: str) -> str | None:
-        """Return a parameter that a tool needs and whose name is not allowed; looked for once a definition.
+        """Return a required parameter with a name that is not allowed; cached per tool definition.
 
-        One it does not need is left out of its schema by the format, which reports the loss.
+        An optional one is removed from the schema by the format, which reports the loss.
         """
         key = (tool.fingerprint or tool.name, allowed)
         if key not in self._misfits:
@@ -157,14 +157,14 @@ class Declarations:
 
 
 def _needed(schema: JsonObject) -> Sequence[str]:
-    """Name every parameter that must be given, at whatever depth."""
+    """Return the names of all required parameters, at any depth."""
     places = [place.schema for place in survey(dict(schema)).values()]
     asked = [(place.get("properties", ()), frozenset(place.get("required", ()))) for place in places]
     return [name for named, required in asked for name in named if name in required]
 
 
 def _allowed(format: str) -> str | None:
-    """Return how the names of parameters must look for a reader; None where any will do."""
+    """Return the pattern for parameter names in a format; None where any name is accepted."""
     spoken = PROVIDERS.get(format)
     return None if spoken is None else spoken.bounds.parameter
 

@@ -1,4 +1,4 @@
-"""What callers have left, and who is told when that opens or closes tools to them."""
+"""Energy of callers: a token bucket for each, and listeners for changes that show or hide tools."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from toolcrib.interfaces import EnergyAllowance, Shared
 from toolcrib.policy.energy import BANDS, Band, band_of
 
 _MOST_AWAITED = 10_000
-"""So many callers are told when their energy is back; others see it when they next look."""
+"""Most callers with a timer for their next band; others see the change on their next request."""
 
 
 _SLOWEST = 1e-6
-"""What comes back more slowly, in a second, never does: a whole day brings less than a tenth."""
+"""Refill rate, per second, below which no timer is set: a whole day would bring less than a tenth."""
 
 
 class EnergyMeter:
-    """Counts down with every call, and looks up the moment a caller reaches the next band again."""
+    """Spends energy with every call, and sets a timer for the moment a caller reaches the next band."""
 
     def __init__(self, shared: Shared, purse: EnergyAllowance) -> None:
         self._shared, self.purse = shared, purse
@@ -27,19 +27,19 @@ class EnergyMeter:
 
     @property
     def awaited(self) -> int:
-        """How many callers will be told when their energy is back."""
+        """The number of callers with a timer."""
         return len(self._awaited)
 
     def listen(self, hear: Callable[[str], None]) -> None:
-        """Hear the id of every caller that has come into another band."""
+        """Register a callback for the id of every caller with a changed band."""
         self._listeners.append(hear)
 
     def level(self, caller: str) -> float:
-        """Return what a caller has left."""
+        """Return the energy that a caller has left."""
         return self._shared.left(f"energy:{caller}", self.purse)
 
     async def take(self, caller: str, cost: float) -> None:
-        """Take what a call costs."""
+        """Spend the cost of a call."""
         before = band_of(self.level(caller))
         left = await self._shared.spend(f"energy:{caller}", cost, self.purse)
         if band_of(left) != before:
@@ -47,14 +47,14 @@ class EnergyMeter:
         self._await(caller, left)
 
     def seconds_to(self, caller: str, level: float) -> float | None:
-        """Return how long until a caller has so much; None where that never comes."""
+        """Return the seconds until a caller has this level; None where the bucket does not refill."""
         missing = min(level, self.purse.start) - self.level(caller)
         if missing <= 0:
             return 0.0
         return missing / self.purse.recover if self.purse.recover >= _SLOWEST else None
 
     def _await(self, caller: str, left: float) -> None:
-        """Be there when the caller reaches the next band, if nobody is yet."""
+        """Set the timer for the caller's next band; replaces an earlier one."""
         above = [edge for _, edge in BANDS if left <= edge < self.purse.start]
         waiting = self._awaited.pop(caller, None)
         if waiting is not None:
@@ -78,14 +78,14 @@ class EnergyMeter:
             hear(caller)
 
     async def run(self) -> None:
-        """Be there until cancelled, then wait for nobody any more."""
+        """Run until cancelled, then cancel all timers."""
         try:
             await anyio.sleep_forever()
         finally:
             self.close()
 
     def close(self) -> None:
-        """Wait for nobody any more."""
+        """Cancel all timers."""
         for waiting in self._awaited.values():
             waiting.cancel()
         self._awaited.clear()

@@ -1,4 +1,4 @@
-"""What an agent should do after a problem, an open question, or a call of a tool on its way out."""
+"""The next action for an agent after a problem, a pending question, or a call of a deprecated tool."""
 
 from toolcrib.gateway.related_tools import example_of, kebab
 from toolcrib.model import JsonObject, Kind, Problem, Tool
@@ -37,7 +37,7 @@ _CHECKED_FIRST = Dependency(
 
 
 def after(problem: Problem, tool: Tool | None) -> NextAction:
-    """Return what to do about a problem; who got the arguments wrong is shown some that are right."""
+    """Return the next action after a problem; invalid arguments get an example of valid ones."""
     action, priority, description = _ASTRAY if problem.code == "NOT_FOUND" else _AFTER[problem.kind]
     data: JsonObject | None = None
     if problem.code == "INVALID_ARGUMENTS" and tool is not None:
@@ -49,12 +49,12 @@ def after(problem: Problem, tool: Tool | None) -> NextAction:
 
 
 def before(problem: Problem | None) -> tuple[Dependency, ...]:
-    """Return what must come before a second try."""
+    """Return what must be done before a retry."""
     return (_CHECKED_FIRST,) if problem is not None and problem.kind == Kind.UNKNOWN else ()
 
 
 def instead(tool: Tool) -> NextAction | None:
-    """Return the tool to go over to, where this one is on its way out."""
+    """Return the call of the replacement, where the tool is deprecated and has one."""
     gone = tool.deprecated
     if gone is None or not gone.replacement:
         return None

@@ -1,4 +1,4 @@
-"""Finds the tool a caller means, asks the policy, runs the tool's chain, and completes the result."""
+"""Resolves a tool by name, checks the policy, runs the tool's chain of steps, and completes the result."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,10 +25,10 @@ from toolcrib.slots import Hold
 T = TypeVar("T")
 _MOST_VIEWS = 512
 _MOST_BYTES = 256 << 20
-"""So much of lists that are spelled; those of ten thousand tools have ten million bytes each."""
+"""Most bytes of rendered lists in the cache; one list of ten thousand tools has ten million bytes."""
 _SHARE = _MOST_BYTES // _MOST_VIEWS
 _NEAR_SECONDS = 60.0
-"""How long what a caller sees is taken to be the same; a tool may reach its last day meanwhile."""
+"""Cache TTL of what a caller sees, in seconds; a tool may reach its removal date within it."""
 _Near = tuple[Caller, float, RelatedTools]
 UNKNOWN = Origin()
 _PLAIN: dict[str, Any] = {
@@ -41,40 +41,40 @@ _PLAIN: dict[str, Any] = {
     "channel": None,
     "meta": {},
 }
-"""What a call carries where nothing is said."""
+"""Default values of the optional fields of a call."""
 
 
 @dataclass(frozen=True)
 class _Book:
-    """One snapshot with everything prepared from it, swapped as one."""
+    """One snapshot with everything derived from it; replaced atomically."""
 
     snapshot: Snapshot = field(default_factory=Snapshot)
     chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
-    """The chain of each tool that was called, and of which definition it is."""
+    """The composed chain of each tool that was called, with the definition it was composed for."""
     views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
     audiences: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
     near: dict[int, _Near] = field(default_factory=dict[int, _Near])
-    """What each caller sees, by which object the caller is: asking the rules would cost every call."""
+    """What each caller sees, by `id()` of the caller: evaluating the policy would cost every call."""
 
     @cached_property
     def tagged(self) -> TagIndex:
-        """The tools by their tags, once somebody wants to know."""
+        """The index of tools by tag, built on first use."""
         return TagIndex(self.snapshot.tools)
 
     def keep(self, key: tuple[object, str], view: T) -> T:
-        """Keep what was prepared, and return it."""
+        """Put a view into the cache, and return it."""
         views, size = self.views, _size(view)
-        # Small ones are as many as there may be before there is anything to add up.
+        # Only a view above `_SHARE` triggers the sum: the number of views bounds the smaller ones.
         left = _MOST_BYTES - size - sum(map(_size, views.values())) if size > _SHARE else 0
         while views and (len(views) >= _MOST_VIEWS or left < 0):
-            # The oldest goes; with thousands of users, each sees a list of their own.
+            # Evicts the oldest; with thousands of users, each may have a list of their own.
             left += _size(views.pop(next(iter(views))))
         views[key] = view
         return view
 
 
 class Gateway:
-    """Two verbs, `tools` and `call`, and a library beside them; every face uses these and nothing deeper."""
+    """`tools` and `call`, with `library` for resources and prompts: the only interface that frontends use."""
 
     def __init__(
         self,
@@ -92,24 +92,24 @@ class Gateway:
         id: str = "",
     ) -> None:
         self.id = id
-        """What tells this gateway, with all its replicas, from others; empty where nothing was said."""
+        """Identifies this gateway, with all its replicas, among others; empty where none is configured."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
         self._book, self._corpus = _Book(), Corpus()
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
-        """The largest part of any shared limit that one principal may hold."""
+        """The largest share of any common limit that one principal may hold."""
         self.library = ResourceAccess(policy, self._fetch, servers, share=self.share)
-        """What sources have besides tools; `servers` are those which may have something, up or not."""
+        """Resources and prompts. `servers` are the sources that may have some, connected or not."""
         self.session_ended: Callable[[str], None] = lambda _: None
-        """Told of every session of a client that has ended, by the owner its channels have named."""
+        """Callback for every client session that has ended; gets the owner that its channels have named."""
         self._listeners: list[Callable[[], None]] = []
         self._acquaintances: list[Callable[[str], None]] = []
         self._callers: list[Callable[[str], None]] = []
         self._present, self._on_denied = present, denied
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Take over a new catalog: chains of unchanged tools stay, others are composed when first called."""
+        """Replace the catalog: chains of unchanged tools stay cached, others are composed on first call."""
         chains: dict[str, tuple[str, Handler]] = {}
         for name, kept in self._book.chains.items():
             now = snapshot.tools.get(name) or snapshot.doors.get(name)
@@ -122,38 +122,38 @@ class Gateway:
             hear()
 
     def listen(self, hear: Callable[[], None]) -> None:
-        """Hear of every change of the catalog."""
+        """Register a callback for every change of the catalog."""
         self._listeners.append(hear)
 
     def listen_for_users(self, hear: Callable[[str], None]) -> None:
-        """Hear of every user of whom something has changed; without a name, it may be any."""
+        """Register a callback for changed users; an empty id means that any user may have changed."""
         self._acquaintances.append(hear)
 
     def user_changed(self, user: str) -> None:
-        """Pass on that something about a user has changed."""
+        """Notify the listeners that something about a user has changed."""
         for hear in self._acquaintances:
             hear(user)
 
     def listen_for_callers(self, hear: Callable[[str], None]) -> None:
-        """Hear the id of every caller to whom tools have opened or closed."""
+        """Register a callback for the id of every caller with a changed tool list."""
         self._callers.append(hear)
 
     def caller_changed(self, caller: str) -> None:
-        """Pass on that a caller may see other tools now."""
+        """Notify the listeners that the tool list of a caller has changed."""
         for hear in self._callers:
             hear(caller)
 
     async def present(self, caller: Caller) -> Caller:
-        """Return a caller that has been here for a while with what is known of its user now."""
+        """Return a long-lived caller, refreshed with the current data of its user."""
         return caller if self._present is None or caller.user is None else await self._present(caller)
 
     @property
     def version(self) -> int:
-        """The number of the catalog now served."""
+        """The version number of the current catalog snapshot."""
         return self._book.snapshot.version
 
     def enter(self, caller: Caller, context: str | None) -> Caller:
-        """Return the caller in the context it asks for; one unknown or out of its scope is not found."""
+        """Return the caller in the requested context; NOT_FOUND where it is unknown or out of scope."""
         if context is None or context == caller.context:
             return caller
         if context not in self._contexts() or not caller.may_enter(context):
@@ -161,43 +161,43 @@ class Gateway:
         return replace(caller, context=context)
 
     def context(self, caller: Caller) -> Context | None:
-        """Return the context a caller is in; None where there is none of that name any more."""
+        """Return the context that a caller is in; None where that context no longer exists."""
         return self._contexts().get(caller.context)
 
     def style(self, caller: Caller) -> str | None:
-        """Return how the caller's context wants names spelled; None leaves it to the face."""
+        """Return the naming style of the caller's context; None leaves it to the frontend."""
         context = self.context(caller)
         return None if context is None else context.style
 
     def used(self) -> dict[str, int]:
-        """Return how often each tool was tried lately, of those that were, by canonical name."""
+        """Return the number of recent calls of each tool that had any, by canonical name."""
         return self._completion.used()
 
     def tools(self, caller: Caller) -> tuple[Tool, ...]:
-        """Return the tools this caller may use, in the order of the catalog."""
+        """Return the tools this caller may use, in catalog order."""
         return self._listed(self._book, self._policy.audience(caller), caller)
 
     def search(self, caller: Caller, query: str) -> tuple[Tool, ...]:
-        """Return those of the caller's tools that words of the query speak for, the best first."""
+        """Return the caller's tools that match words of the query, best first; all for an empty query."""
         return self._index(caller).find(query) if query.strip() else self.tools(caller)
 
     def rank(self, caller: Caller, query: str, limit: int | None = None) -> dict[str, float]:
-        """Return how well the caller's tools fit a query, or a whole conversation, the best first."""
+        """Return the relevance of the caller's tools for a query or a whole conversation, best first."""
         return self._index(caller).rank(query, limit)
 
     def fit(self, caller: Caller, text: str, most: int) -> dict[str, float]:
-        """Return how well so many of the caller's tools fit a conversation, and all that fit as well."""
+        """Return the scores of the `most` tools that fit a text best, and of all that tie with the last."""
         return self._index(caller).fit(text, most)
 
     async def read(self) -> None:
-        """Take in the words of all tools before a search does; those of thousands take a while at first."""
+        """Index the words of all tools before the first search; thousands of tools take a while."""
         await self._corpus.read(self._book.snapshot.tools)
 
     def _index(self, caller: Caller) -> Index:
         return self.prepared(caller, "search", partial(Index, corpus=self._corpus))
 
     def named(self, tool: Tool, style: str, caller: Caller) -> str:
-        """Return a tool's name in a style; a flat one that would not lead this caller back is not used."""
+        """Return a tool's name in a style; a flat name that does not resolve back becomes the safe one."""
         if style == "qualified":
             return tool.name
         if style == "safe":
@@ -208,25 +208,25 @@ class Gateway:
             return tool.exposed
 
     async def seen(self, caller: Caller) -> tuple[Tool, ...]:
-        """Return what `tools` does; where nobody has asked yet, others have their turn meanwhile."""
+        """Return the same as `tools`; on a cache miss, yields to the event loop in between."""
         book, audience = self._book, self._policy.audience(caller)
         found = book.views.get((audience, ""))
         if found is None:
             offered = tuple(book.snapshot.offered(caller.apps))
             verdicts = await map_cooperatively(offered, lambda tool: self._policy.visible(tool, caller))
             found = tuple(compress(offered, verdicts))
-            # Whose energy has come or gone in between has been asked about as two.
+            # Race: if the audience changed in between, the verdicts belong to two audiences.
             if self._policy.audience(caller) != audience:
                 return self.tools(caller)
             book.keep((audience, ""), found)
         return found
 
     def kept(self, caller: Caller, spelling: str) -> Any:
-        """Return what was prepared of the caller's list before; None where nobody has asked for it yet."""
+        """Return a view of the caller's list from the cache; None on a miss."""
         return self._book.views.get((self._policy.audience(caller), spelling))
 
     def prepared(self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], T]) -> T:
-        """Return what `render` makes of the caller's list, made once per catalog version and audience."""
+        """Return `render` of the caller's list; runs once per catalog version and audience."""
         book, audience = self._book, self._policy.audience(caller)
         found = book.views.get((audience, spelling))
         if found is None:
@@ -236,7 +236,7 @@ class Gateway:
     async def preparing(
         self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], Awaitable[T]]
     ) -> T:
-        """Return what `prepared` does, where it takes so long that others must have their turn meanwhile."""
+        """Return the same as `prepared`, with a `render` that yields to the event loop."""
         book, audience = self._book, self._policy.audience(caller)
         found = book.views.get((audience, spelling))
         if found is None:
@@ -252,7 +252,7 @@ class Gateway:
         return found
 
     def tool(self, name: str, caller: Caller) -> Tool:
-        """Return the tool this caller means by a name, or refuse and say what comes near."""
+        """Resolve a name to a tool of this caller; raises `Refused` with similar names."""
         snapshot = self._book.snapshot
         found = snapshot.claimants(name)
         if len(found) == 1 and self._policy.why_not(found[0], caller) is None:
@@ -271,7 +271,7 @@ class Gateway:
     async def call(
         self, name: str, arguments: JsonObject | None, caller: Caller, **way: Unpack[CallOptions]
     ) -> Result:
-        """Carry out one call. Never raises but for cancellation; every outcome is a completed result."""
+        """Run one call. Never raises except on cancellation; every outcome is a completed result."""
         started = perf_counter()
         origin = way.get("origin", UNKNOWN)
         if not (origin.trace_id and origin.correlation_id):
@@ -292,7 +292,7 @@ class Gateway:
             "origin": origin,
         }
         call = Call.of(fields)
-        # As in `_run`, written out because every call comes here.
+        # `_run` inlined: this is the hot path of every call.
         slots, principal = self._slots, caller.principal
         chain = None if denied is not None else self._chain(tool)
         if chain is None or not slots.take(principal):
@@ -309,7 +309,7 @@ class Gateway:
     async def _fetch(
         self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions, denied: Problem | None = None
     ) -> Result:
-        """Carry out what is no call of a tool, by the steps of the door it goes through."""
+        """Run a request for a resource or prompt through the steps of its pseudo-tool."""
         started = perf_counter()
         origin = self.identified(way.get("origin", UNKNOWN))
         carried: CallOptions = {**way, "origin": origin}
@@ -318,7 +318,7 @@ class Gateway:
         return self._completion.complete(result, door, origin, perf_counter() - started)
 
     async def _run(self, call: Call) -> Result:
-        """Run a call through the steps of its tool, as one of those under way in the process."""
+        """Run a call through the steps of its tool, counted against the process slots."""
         chain, slots, principal = self._chain(call.tool), self._slots, call.caller.principal
         if not slots.take(principal):
             return await self._denied(call, overloaded())
@@ -335,7 +335,7 @@ class Gateway:
         return self._completion.complete(Result(problem=problem), None, self.identified(origin), 0.0)
 
     def completed(self, result: Result, tool: Tool, origin: Origin, seconds: float) -> Result:
-        """Return a result that did not come out of a chain, as if it had."""
+        """Return a completed result for one that did not come out of a chain."""
         return self._completion.complete(result, tool, origin, seconds)
 
     def _complete(self, result: Result, call: Call, started: float) -> Result:
@@ -361,12 +361,12 @@ class Gateway:
         return near
 
     def identified(self, origin: Origin) -> Origin:
-        """Return the origin with a trace and a correlation id, made up where it has none."""
+        """Return the origin with a trace id and a correlation id, generated where it has none."""
         trace = origin.trace_id or self._new_id()
         return origin.replace(trace_id=trace, correlation_id=origin.correlation_id or self._new_id())
 
     async def _denied(self, call: Call, problem: Problem) -> Result:
-        """A call that may not be made is recorded all the same: it is what an operator looks for."""
+        """Record a denied call like any other: denials are what an operator looks for."""
         result = Result(problem=problem)
         self._recorder.record(call, result, 0.0)
         if self._on_denied is not None:
@@ -391,10 +391,10 @@ class Gateway:
 
 
 def _definition(tool: Tool) -> str:
-    """What a chain is made for: the whole definition, and the name it is exposed under."""
+    """Return the cache key of a chain: the fingerprint of the whole definition, and the exposed name."""
     return f"{tool.fingerprint} {tool.exposed}"
 
 
 def _size(view: object) -> int:
-    """Return how large a list is that is spelled; others hold little but tools, which are there anyway."""
+    """Return the bytes of a rendered list; other views count as 0, as they only reference tools."""
     return len(view) if isinstance(view, bytes) else 0

@@ -1,4 +1,4 @@
-"""The hints for a tool that gives none: what the gateway knows of it, its past and this outcome."""
+"""Generates hints for tools that return none, from the tool's definition, its record and the outcome."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from toolcrib.model.hints import Caution, Impact, NextAction, Quality, Risk
 
 _EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
 _LONGEST = 500
-"""No more of the path to a fault is repeated: a caller chooses the names in it."""
+"""Longest part of a problem's path that is repeated, in characters: a caller chooses the names in it."""
 _SHAKY = 0.9
 ENOUGH = 5
-"""So many calls say something of a tool."""
+"""Fewest calls from which a success rate or a duration is derived."""
 
 
 class ToolRecord(NamedTuple):
-    """How a tool has done lately: rate of success, usual seconds, number of calls seen."""
+    """The recent record of a tool: success rate, usual seconds, number of calls."""
 
     success: float = 1.0
     seconds: float = 0.0
@@ -31,7 +31,7 @@ class ToolRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """What an answer shows by itself: what went wrong, whether it asks or was kept, how old and how full."""
+    """The outcome of a call: its problem, whether it needs input, was cached, how fresh and how complete."""
 
     problem: Problem | None = None
     asks: bool = False
@@ -41,7 +41,7 @@ class CallOutcome:
 
 
 def quality_of(tool: Tool | None) -> Quality:
-    """What runs here is known; what has changed without approval, or is down, is not to be relied on."""
+    """Return high for in-process tools, low for unapproved changes and degraded sources, else medium."""
     if tool is None:
         return "high"
     if tool.changed or tool.degraded:
@@ -50,7 +50,7 @@ def quality_of(tool: Tool | None) -> Quality:
 
 
 def evidence_of(tool: Tool | None, past: ToolRecord, seen: CallOutcome) -> Evidence:
-    """Put together what confidence is reckoned from."""
+    """Return the evidence from which confidence is calculated."""
     problem = seen.problem
     if problem is None:
         checked = _validation(tool)
@@ -68,7 +68,7 @@ def evidence_of(tool: Tool | None, past: ToolRecord, seen: CallOutcome) -> Evide
 def for_outcome(
     tool: Tool | None, past: ToolRecord, seen: CallOutcome, near: tuple[RelatedTool, ...] = ()
 ) -> Hints:
-    """Put together the eleven fields, with their JSON bytes prepared."""
+    """Return the eleven generated fields, with their JSON bytes prepared."""
     evidence = evidence_of(tool, past, seen)
     trust = confidence(evidence)
     problem, asks = seen.problem, seen.asks
@@ -94,7 +94,7 @@ def for_outcome(
 
 
 def with_record(hints: Hints, tool: Tool, past: ToolRecord, freshness: float = 1.0) -> Hints:
-    """Add to a tool's own hints what only the gateway knows: its record, its age, and what to warn of."""
+    """Add to a tool's own hints what only the gateway knows: record, freshness and warnings."""
     changes: dict[str, object] = {}
     said = hints.evidence
     if said is not None:
@@ -102,7 +102,7 @@ def with_record(hints: Hints, tool: Tool, past: ToolRecord, freshness: float = 1
         known = replace(said, success=rate, freshness=min(said.freshness, freshness))
         changes = {"evidence": known, "confidence": confidence(known)}
     elif not tool.inside:
-        # A server may say of itself what it likes; it is trusted no more than we would trust it.
+        # A server's own confidence is untrusted input: it is capped by the calculated one.
         ours = confidence(evidence_of(tool, past, CallOutcome(freshness=freshness)))
         changes = {"confidence": min(hints.confidence, ours)}
     warned = {caution.type for caution in hints.warnings}
@@ -118,7 +118,7 @@ def encoded(hints: Hints) -> Hints:
 
 
 def risks(tool: Tool | None, past: ToolRecord) -> tuple[Risk, ...]:
-    """Say what its record gives reason to fear."""
+    """Return the risks that the record of a tool shows."""
     found: list[Risk] = []
     if past.calls >= ENOUGH and past.success < _SHAKY:
         failing = round(1 - past.success, 2)
@@ -140,7 +140,7 @@ def risks(tool: Tool | None, past: ToolRecord) -> tuple[Risk, ...]:
 
 
 def cautions(tool: Tool | None, past: ToolRecord) -> tuple[Caution, ...]:
-    """Warn of a tool on its way out, and of one that is slower than it says."""
+    """Return warnings for a deprecated tool, and for one that is slower than it promises."""
     if tool is None:
         return ()
     found: list[Caution] = []
@@ -158,13 +158,13 @@ def cautions(tool: Tool | None, past: ToolRecord) -> tuple[Caution, ...]:
 
 
 def broken_promise(tool: Tool | None, past: ToolRecord) -> float | None:
-    """Return the seconds a tool promises to stay below and does not, where there are calls enough to say."""
+    """Return the promised seconds that a tool exceeds, once there are enough calls to judge."""
     promised = tool.promised if tool is not None else None
     return promised if promised and past.calls >= ENOUGH and past.seconds > promised else None
 
 
 def _validation(tool: Tool | None) -> float:
-    """How closely an answer was looked at: ours against their schema, others only for being well-formed."""
+    """Return the validation score: higher for in-process tools, and for tools with an output schema."""
     if tool is None:
         return 1.0
     if tool.inside:
@@ -183,7 +183,7 @@ def _actions(tool: Tool | None, seen: CallOutcome, near: tuple[RelatedTool, ...]
 
 
 def _missing(seen: CallOutcome) -> tuple[str, ...]:
-    """What would have helped: the part of the request that was wrong, or the answers that are awaited."""
+    """Return what the next try needs: the part of the request that was wrong, or the pending answers."""
     if seen.asks:
         return ("the answers to the questions",)
     path = seen.problem.path if seen.problem is not None else None
@@ -205,7 +205,7 @@ def _impact(tool: Tool | None, past: ToolRecord, benefit: float) -> Impact:
 
 
 def _pace(tool: Tool | None, past: ToolRecord) -> str:
-    """How fast it is: as its record says, or its promise where there is none."""
+    """Return the speed class: measured, or the declared one while there are too few calls."""
     if past.calls < ENOUGH:
         return tool.response_time if tool is not None else "fast"
     return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")

@@ -1,4 +1,4 @@
-"""What the gateway knows of one tool: prepared at its first call, and the hints already put together."""
+"""Cache of generated hints for one tool."""
 
 from collections.abc import Callable
 from math import ceil
@@ -14,15 +14,15 @@ _FAST, _MEDIUM = PROMISES["fast"], PROMISES["medium"]
 _MOST_KEPT = 256
 _MOST_NAMES = 16
 _A_DAY = 86_400.0
-"""How long an answer that was kept for its idempotency key is good for something."""
+"""Time until a stored result counts as stale, in seconds, for tools without a cache TTL."""
 _HOLLOW = 0.5
-"""How full an answer is that is there and says nothing: an empty list, an empty text."""
+"""Completeness of a result that is empty: an empty list, an empty text."""
 
 _Key = tuple[Any, ...]
 
 
 class HintCache:
-    """Hints are the same for all answers that are alike, so they are put together, and spelled, once."""
+    """Hints are equal for equal outcomes, so they are generated and serialized once for each."""
 
     def __init__(self, tool: Tool | None) -> None:
         self.tool = tool
@@ -38,9 +38,9 @@ class HintCache:
         followers: Followers,
         near: RelatedTools,
     ) -> Hints:
-        """Return the hints of a result: the tool's own with its record added, else the gateway's."""
+        """Return the hints of a result: the tool's own with its record added, else generated ones."""
         tool, made = self.tool, result.made
-        # Tenths and twentieths: finer differences would mean nothing to an agent, and everything to a cache.
+        # Rounded to tenths and twentieths: an agent gains nothing from more, and the cache would rarely hit.
         fresh = 20 if not made else self._freshness(now - made)
         if result.hints is not None and tool is not None:
             return with_record(result.hints, near.told(tool), ToolRecord(*past), fresh / 20)
@@ -50,7 +50,7 @@ class HintCache:
         key: _Key = (
             int(rate * 100 + 0.5),
             int(success(rate, calls) * 100 + 0.5),
-            calls if calls < ENOUGH else ENOUGH,  # noqa: FURB136 - half the price of `min`, on every call
+            calls if calls < ENOUGH else ENOUGH,  # noqa: FURB136 - `min` costs twice as much, on every call
             0 if seconds <= _FAST else 1 if seconds <= _MEDIUM else 2,
             problem if problem is None else (problem.code, problem.path),
             result.ask is None,
@@ -63,7 +63,7 @@ class HintCache:
         return self._kept.get(key) or self._made(key, result, ToolRecord(*past), followers, near)
 
     def _freshness(self, age: float) -> int:
-        """How fresh a kept answer is, in twentieths; another machine's clock may run ahead of ours."""
+        """Return the freshness of a stored result in twentieths; clamped, as clocks of replicas differ."""
         return ceil(20 * min(1.0, max(0.0, 1.0 - age / self._lasts)))
 
     def _made(
@@ -88,7 +88,7 @@ class HintCache:
 
 
 def _fullness(tool: Tool | None) -> Callable[[Any], float]:
-    """Return what says how much of an answer is there: of the fields it must have, or at all."""
+    """Return a function for the completeness of a result: the part of its required fields that are set."""
     schema: JsonObject = (tool.output_schema if tool is not None else None) or {}
     names: tuple[str, ...] = tuple(schema.get("required") or schema.get("properties") or ())[:_MOST_NAMES]
 

@@ -1,4 +1,4 @@
-"""Calls of callers that cannot be asked while they wait: a question is the answer, and they call again."""
+"""Multi-round calls: returns `input_required` with signed state; the client retries with answers."""
 
 import asyncio
 from functools import partial
@@ -22,9 +22,9 @@ from toolcrib.gateway.suspended_calls import (
 from toolcrib.model import Ask, Caller, Json, JsonObject, Origin, Report, Result, Tool
 
 WAIT_SECONDS = 600.0
-"""How long a call stays parked."""
+"""How long a suspended call stays parked, in seconds."""
 STATE_SECONDS = 24 * 3600.0
-"""How long what a source gave along with its questions can be brought back; keeping it costs us nothing."""
+"""Validity of signed state from a source, in seconds; the client stores it, so it uses no memory here."""
 
 _KIND = "call"
 _PARKED, _PASSED = "p", "s"
@@ -32,7 +32,7 @@ _CLOSING_SECONDS = 5.0
 
 
 class _Asked(NamedTuple):
-    """One request of a caller: a call, or its way back to one."""
+    """One request of a client: a new call, or a retry that resumes one."""
 
     name: str
     arguments: JsonObject
@@ -47,12 +47,12 @@ class _Asked(NamedTuple):
     key: str
 
     def bound(self, tool: Tool) -> bytes:
-        """What the states of this call belong to."""
+        """Return the bytes that bind a state to this caller, tool and arguments."""
         return bound_to(self.caller, tool.name, self.arguments)
 
 
 class MultiRoundCalls:
-    """Parks calls that ask, and finds them again by a sealed state; seals what sources want remembered."""
+    """Parks suspended calls and finds them again by a signed state; signs the state that sources return."""
 
     def __init__(
         self, gateway: Gateway, seal: StateSigner, *, places: SuspensionLimits, wait: float = WAIT_SECONDS
@@ -62,11 +62,11 @@ class MultiRoundCalls:
 
     @property
     def parked(self) -> int:
-        """How many calls wait for a caller to come back."""
+        """The number of calls that wait for a retry of their caller."""
         return self._places.waiting()
 
     async def close(self) -> None:
-        """End every call that is parked or runs, and wait until they have ended."""
+        """Cancel every call that is parked or runs, and wait a bounded time until they have ended."""
         talks = tuple(self._places.talks)
         for talk in talks:
             talk.drop()
@@ -92,14 +92,15 @@ class MultiRoundCalls:
         level: str | None = None,
         log: Tell | None = None,
     ) -> Result:
-        """Carry out one call, or go on with one. Never raises but for cancellation.
+        """Run one call, or resume a suspended one. Never raises except on cancellation.
 
-        `capabilities` are what the caller can be asked, as MCP spells them. Where the result has an `ask`,
-        the caller is to make the same call again, with its state and the answers by their names.
+        `capabilities` are the caller's MCP client capabilities (elicitation, sampling, roots). Where the
+        result has an `ask`, the caller repeats the same call with its state and with the answers by their
+        names.
         """
         result: Result | None = None
         if not (capabilities or state or answers or log):
-            # A caller without a channel for questions and log messages pays for none.
+            # Fast path: a caller without capabilities and log stream needs no channel.
             options = CallOptions(origin=origin, deadline=deadline, report=report, meta=meta or NOTHING)
             options["idempotency_key"] = idempotency_key
             result = await self._gateway.call(name, arguments, caller, **options)
@@ -123,7 +124,7 @@ class MultiRoundCalls:
             return self._passed(await self._call(asked, opened[1:]), asked)
         return await self._begin(asked, tool, capabilities, opened[1:])
 
-    # --- calls that ask nothing while they run ---
+    # --- calls without a channel for questions ---
 
     async def _call(self, asked: _Asked, state: str, talk: SuspendedCall | None = None) -> Result:
         whisper = None if asked.log is None else NotifyOnlyChannel(asked.caller, asked.level, asked.log)
@@ -142,7 +143,7 @@ class MultiRoundCalls:
         )
 
     def _passed(self, result: Result, asked: _Asked) -> Result:
-        """Seal what a source gave along with its questions."""
+        """Sign the state that a source returned along with its questions."""
         ask = result.ask
         if ask is None or not ask.state:
             return result
@@ -154,14 +155,18 @@ class MultiRoundCalls:
         return self.seal.open(_KIND, state, asked.bound(self._gateway.tool(asked.name, asked.caller)))
 
     def _asking_tool(self, asked: _Asked) -> Tool | None:
-        """Return the tool if it may ask: a function has no way to, and a refused call has nobody to."""
+        """Return the tool if it may send requests to the caller.
+
+        None for an in-process tool, which has no way to send one, and for a tool that this caller cannot
+        call.
+        """
         try:
             tool = self._gateway.tool(asked.name, asked.caller)
         except Refused:
             return None
         return None if tool.inside else tool
 
-    # --- calls that may ---
+    # --- calls that can be suspended ---
 
     async def _begin(self, asked: _Asked, tool: Tool, capabilities: JsonObject, state: str) -> Result:
         origin = self._gateway.identified(asked.origin)
@@ -171,7 +176,7 @@ class MultiRoundCalls:
         return await self._attended(talk, asked)
 
     async def _attended(self, talk: SuspendedCall, asked: _Asked) -> Result:
-        """Wait for the end or a question, and answer with it. Who leaves meanwhile takes the call along."""
+        """Wait for the result or the next question and return it; cancels the call when cancelled itself."""
         try:
             await talk.turn()
         except BaseException:
@@ -191,7 +196,7 @@ class MultiRoundCalls:
         return self._gateway.completed(result, talk.tool, talk.origin, talk.seconds)
 
     async def _resume(self, ticket: str, asked: _Asked) -> Result:
-        """Go on with a parked call; where an answer is missing, all that waits is asked again."""
+        """Resume a parked call; where an answer is missing, return all pending questions again."""
         talk = self._places.parked.get(ticket)
         if talk is None or not talk.left:
             raise of_no_use()

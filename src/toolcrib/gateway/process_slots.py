@@ -1,4 +1,4 @@
-"""Limits the calls under way in the whole process; divided among principals, with a part for operators."""
+"""Limits concurrent calls of the whole process; divided among principals, some reserved for operators."""
 
 from dataclasses import dataclass, field
 
@@ -7,20 +7,20 @@ from toolcrib.model import OPERATOR, Problem
 from toolcrib.slots import Slots
 
 RESERVED_PART = 16
-"""One slot of so many is kept for the operator's own calls."""
+"""One slot of this many is reserved for calls of the operator."""
 _RETRY_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class ProcessSlots(Slots):
-    """Slots of which the operator's key can always get some: whoever fills the rest, it can look why."""
+    """Slots with a reserve for the operator's key, so that an operator can inspect an overloaded process."""
 
     total: int = 1024
     reserved: int = field(init=False)
-    """How many only the operator gets; none where there is one slot in all."""
+    """Number of slots that only the operator gets; 0 where there is one slot in all."""
 
     def __post_init__(self) -> None:
-        """Calculate once what every `take` compares with."""
+        """Calculate the limits once, as every `take` compares with them."""
         Slots.__post_init__(self)
         self.reserved = min(max(1, self.total // RESERVED_PART), self.total - 1)
 
@@ -36,6 +36,6 @@ class ProcessSlots(Slots):
 
 
 def overloaded() -> Problem:
-    """Return the problem of a call for which the process has no slot."""
+    """Return the problem of a call that got no process slot."""
     message = "too many calls are under way; nothing was done, try again shortly"
     return problem("OVERLOADED", message, retry_after=_RETRY_SECONDS)

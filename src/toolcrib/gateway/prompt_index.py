@@ -1,4 +1,4 @@
-"""The prompts of some sources as one list: each has names as tools do, shown by one that leads back."""
+"""Index of the prompts of several sources: resolves names, and renders lists under unambiguous names."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ _Every = list[tuple[FoundResource, str, JsonObject]]
 
 
 class PromptIndex:
-    """The prompts of these sources, under the names tools would have."""
+    """The prompts of these sources, named by the same rules as tools."""
 
     def __init__(self, holdings: Sequence[SourceExtras]) -> None:
         self.holdings = {each.source: each for each in holdings}
         self.rendered: dict[str, Any] = {}
-        """What faces have made of these, by how it is spelled."""
+        """Lists that frontends have rendered from this index, by format."""
         self._shown: dict[str, tuple[list[JsonObject], bytes]] = {}
 
     @cached_property
@@ -37,20 +37,20 @@ class PromptIndex:
         return _Names(self._every, str), _Names(self._every, fold)
 
     def find(self, name: str) -> FoundResource | None:
-        """Which prompt a name means, as it is spelled or nearly so; refuse one that may mean several."""
+        """Resolve a name, exactly or case-folded; refuses one that is ambiguous."""
         exact, folded = self._names
         return exact.find(name) or folded.find(fold(name))
 
     def listed(self, style: str) -> list[JsonObject]:
-        """Every prompt, under the name a style gives it."""
+        """Return every prompt, named in a style."""
         return self._spelled(style)[0]
 
     def mark(self, style: str) -> bytes:
-        """What tells these from others."""
+        """Return a digest of the list."""
         return self._spelled(style)[1]
 
     def near(self, name: str) -> tuple[str, ...]:
-        """What was probably meant by a name that is none."""
+        """Return names similar to an unknown one."""
         return near(name, [_canonical(found) for found, _, _ in self._every])
 
     def _spelled(self, style: str) -> tuple[list[JsonObject], bytes]:
@@ -63,7 +63,7 @@ class PromptIndex:
         return self._shown[style]
 
     def _name(self, found: FoundResource, exposed: str, style: str) -> str:
-        """The style's name where it leads back to this prompt, else the canonical one, which always does."""
+        """Return the name in the style where it resolves to this prompt, else the canonical name."""
         wanted = {"flat": (found.name, exposed), "safe": (exposed,)}.get(style, ())
         return next((name for name in wanted if self._leads(name, found)), _canonical(found))
 
@@ -75,7 +75,7 @@ class PromptIndex:
 
 
 class _Names:
-    """Who is called what: a canonical or safe name is its first owner's, a shared flat one is nobody's."""
+    """Maps names to prompts: the first owner wins a canonical or safe name; shared flat names are refused."""
 
     def __init__(self, every: _Every, spell: Callable[[str], str]) -> None:
         self._owned: dict[str, FoundResource] = {}

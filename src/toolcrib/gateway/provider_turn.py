@@ -1,4 +1,4 @@
-"""Answers what a provider asks: every call in its message is made, and each gets one reply, come what may."""
+"""Runs all tool calls of a provider message concurrently and returns exactly one reply for each."""
 
 import asyncio
 import logging
@@ -22,27 +22,27 @@ from toolcrib.schemas import too_deep
 log = logging.getLogger(__name__)
 
 MOST_CALLS = 128
-"""How many calls of one connection run at once; a message that asks for more is answered for the rest."""
+"""Most concurrent calls of one connection; calls beyond it are refused with OVERLOADED."""
 _MOST_ASKED = 2_048
-"""How many calls a message may ask for at all."""
+"""Most calls in one message; a message with more is refused as a whole."""
 _MOST_KNOWN = 1024
-"""How many ids of earlier calls a connection remembers."""
+"""Most call ids that a connection remembers for deduplication; the oldest is evicted."""
 _CLOSING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What came of one message."""
+    """The replies to one provider message."""
 
     messages: list[JsonObject] = field(default_factory=list[JsonObject])
-    """The provider's own, to be sent to it as they are; none where nothing was asked."""
+    """Messages in the provider's format, to be sent unchanged; empty where there is nothing to reply to."""
     silent: bool = False
-    """Whether some tool wants the assistant to keep silent this time."""
+    """Whether some tool requests that the assistant does not speak this time."""
     follow_ups: tuple[str, ...] = ()
 
 
 class _Way(NamedTuple):
-    """What all calls of a message have in common."""
+    """The options that all calls of a message share."""
 
     caller: Caller
     origin: Origin
@@ -51,7 +51,7 @@ class _Way(NamedTuple):
     key: str
 
     def of(self, asked: ProviderCall, place: int) -> "_Way":
-        """Return the way of one call, which needs a key of its own."""
+        """Return the options for one call, with an idempotency key derived from the key of the message."""
         if not self.key:
             return self
         own = sha256(f"{self.key} {place} {asked.id}".encode("utf-8", "replace"))
@@ -60,21 +60,21 @@ class _Way(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Errand:
-    """One call of a message, while the message is not answered."""
+    """One call of a message that is in progress."""
 
     asked: ProviderCall
     result: Result | None = None
-    """How it ended; None while it runs, and where it was cut short."""
+    """The outcome; None while the call runs, and where it was cancelled."""
     task: "asyncio.Task[None] | None" = None
     unwanted: bool = False
-    """Whether the provider has said that it waits for no reply."""
+    """Whether the provider has cancelled it and expects no reply."""
 
 
 class ProviderConnection:
-    """One connection to a provider, or a single message: what runs for it, by the ids the provider gave.
+    """The calls of one provider connection, or of a single message, by the ids that the provider assigned.
 
-    Calls run side by side, each in a task of its own: a group would end them all with the first that is
-    cancelled. Those that change something in one source wait for each other, in the order they were asked.
+    Calls run concurrently, each in its own task: a task group would cancel all of them as soon as one is
+    cancelled. Calls that are not read-only are serialized per source, in the order of the message.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ProviderConnection:
 
     @property
     def running(self) -> int:
-        """How many calls run now."""
+        """The number of calls that run now."""
         return len(self._tasks)
 
     async def turn(
@@ -102,11 +102,12 @@ class ProviderConnection:
         report: Report | None = None,
         idempotency_key: str = "",
     ) -> TurnResult:
-        """Make every call a message asks for, and end those it takes back.
+        """Run every call of a message, and cancel the calls that it cancels.
 
-        Raises what is wrong with the message as a whole; what goes wrong with a call is in its reply. A call
-        whose id an earlier message had is not made again: some providers say each several times. That calls
-        take a while is reported once. With a key, the same message sent again does nothing twice.
+        Raises `Refused` where the message as a whole is invalid; the error of a single call is in its reply.
+        A call with an id that was seen before is skipped: some providers repeat a call. Progress of kind
+        "waiting" is reported once per message. With an idempotency key, a repeated message has no second
+        effect.
         """
         spoken = provider(format)
         calls, gone = asked_of(message, format)
@@ -127,7 +128,7 @@ class ProviderConnection:
         return TurnResult(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
 
     def cancel(self, ids: Iterable[str]) -> None:
-        """End calls by their ids; they get no reply. One that is yet to come is not made."""
+        """Cancel calls by their ids; they get no reply. An id that has not arrived yet will be skipped."""
         gone = {each for each in ids if each}
         self._remember(gone)
         for errand in self._errands:
@@ -137,7 +138,7 @@ class ProviderConnection:
                     errand.task.cancel()
 
     async def close(self) -> None:
-        """End every call, and wait until they have ended."""
+        """Cancel every call, and wait a bounded time until they have ended."""
         await _cut_short(self._tasks)
 
     def _fresh(self, calls: Sequence[ProviderCall]) -> list[ProviderCall]:
@@ -169,7 +170,7 @@ class ProviderConnection:
     async def _run(self, errand: _Errand, way: _Way) -> None:
         try:
             errand.result = await self._made(errand.asked, way)
-        except Exception:  # boundary: a fault of ours in one call must not cost the others their replies
+        except Exception:  # boundary: a bug in one call must not cost the others their replies
             log.exception("a call of %s failed unexpectedly", way.origin.provider)
             said = "the gateway failed; the operator has the details"
             errand.result = self._gateway.refusal(problem("EXECUTION_ERROR", said), way.origin)
@@ -192,7 +193,7 @@ class ProviderConnection:
                 self._lanes.pop(source, None)
 
     def _changes(self, name: str, caller: Caller) -> str | None:
-        """Return the source in which a call changes something; None where it has no turn to wait for."""
+        """Return the source that a call may modify; None where it needs no serialization."""
         try:
             tool = self._gateway.tool(name, caller)
         except Refused:
@@ -211,7 +212,7 @@ class ProviderConnection:
         )
 
     async def _ended(self, errands: Sequence[_Errand]) -> None:
-        """Wait for all of them. Who leaves meanwhile takes the calls along."""
+        """Wait for all of the calls; cancels them when this task is cancelled (the client disconnected)."""
         tasks = {each.task for each in errands if each.task is not None}
         if not tasks:
             return
@@ -229,7 +230,7 @@ class ProviderConnection:
 
 
 async def _in_turn(lane: anyio.Lock, deadline: float | None) -> bool:
-    """Wait for those who came first, until a deadline; whether it was met. An empty lane is free at once."""
+    """Acquire the lock of a source before the deadline; True on success. A free lock is acquired at once."""
     if not lane.locked():
         lane.acquire_nowait()
         return True
@@ -248,18 +249,21 @@ async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
 
 
 def asked_of(message: JsonObject, format: str) -> tuple[tuple[ProviderCall, ...], tuple[str, ...]]:
-    """Read the calls a message asks for, and the ids of those it takes back; raises what is wrong with it."""
+    """Return the calls of a message and the ids that it cancels; raises `Refused` for an invalid message."""
     spoken = provider(format)
     calls, gone = spoken.calls(message), spoken.cancelled(message)
     if len(calls) > _MOST_ASKED:
-        # Thousands of replies would hold up everybody else.
+        # Thousands of replies would block the event loop for all other clients.
         said = f"the message asks for {len(calls):,} calls; {_MOST_ASKED:,} can be answered at once"
         raise Refused("INVALID_REQUEST", said, path="message")
     return calls, gone
 
 
 def _unfit(arguments: JsonObject) -> Problem | None:
-    """Say how arguments pass the bounds; a text of them may hold more than the message showed."""
+    """Return the problem of arguments that exceed a limit.
+
+    The checks of the message do not cover them: many providers send arguments as a JSON string.
+    """
     found = too_deep(arguments)
     if found is not None:
         return problem("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")
@@ -271,7 +275,7 @@ def _unfit(arguments: JsonObject) -> Problem | None:
 
 
 def _once(report: Report) -> Report:
-    """Pass on that something takes a while the first time alone: whoever waits has heard it."""
+    """Return a callback that drops "waiting" progress after the first, and passes on the rest."""
     said: list[Progress] = []
 
     async def told(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Which tools go with a tool, among those a caller may see: what has followed it, what shares its tags."""
+"""Related tools among those a caller may see: tools called after this one, and tools with the same tags."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,14 +13,14 @@ from toolcrib.model.hints import NextAction, Resource
 
 _MOST = 4
 _LOOKED_AT = 200
-"""So many tools of one tag are looked at: a tag that half the catalog has says little."""
+"""Most tools of one tag that are compared: a tag that half the catalog has carries little information."""
 _LARGEST_EXAMPLE = 512
 _LONGEST = 160
 _NOT_KEBAB = re.compile(r"[^a-z0-9]+")
 
 
 class RelatedTool(NamedTuple):
-    """A tool that goes with another, how well, and whether callers have gone on with it."""
+    """A related tool, its relevance, and whether callers have called it next."""
 
     tool: Tool
     relevance: float
@@ -28,7 +28,7 @@ class RelatedTool(NamedTuple):
 
 
 class TagIndex:
-    """The tools of a catalog by what they are tagged with; made once per catalog version."""
+    """Index of the tools of a catalog by tag; built once per catalog version."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self.tools = tools
@@ -40,7 +40,7 @@ class TagIndex:
                     some.append(tool)
 
     def alike(self, tool: Tool) -> Iterator[tuple[Tool, float]]:
-        """Yield the tools that share tags with this one, those that share most first."""
+        """Yield the tools that share tags with this one, by descending Jaccard similarity."""
         mine = {*tool.tags}
         seen = {other.name: other for tag in tool.tags for other in self._tagged.get(tag, ())}
         shares = [
@@ -52,13 +52,13 @@ class TagIndex:
 
 
 class RelatedTools:
-    """What one audience may see of a catalog. Only the tools that are about to be named are asked about."""
+    """Related tools for one audience. The policy is evaluated only for tools that are about to be named."""
 
     def __init__(self, tagged: TagIndex, visible: Callable[[Tool], bool]) -> None:
         self._tagged, self._visible = tagged, visible
 
     def of(self, tool: Tool, followers: Followers) -> tuple[RelatedTool, ...]:
-        """Return what goes with a tool, the best first: what followed it, then what shares most tags."""
+        """Return the tools related to one, best first: called after it, then those with similar tags."""
         found: dict[str, RelatedTool] = {}
         for name, share in followers:
             other = self._tagged.tools.get(name)
@@ -72,14 +72,14 @@ class RelatedTools:
         return tuple(found.values())[:_MOST]
 
     def told(self, tool: Tool) -> Tool:
-        """Return a tool as this audience may know it: what replaces it is named to those who see that."""
+        """Return the tool without its replacement where this audience may not see the replacement."""
         gone = tool.deprecated
         if gone is None or gone.replacement is None or self._sees(gone.replacement, tool.source):
             return tool
         return replace(tool, deprecated=replace(gone, replacement=None))
 
     def _sees(self, name: str, source: str) -> bool:
-        """Whether there is a tool of this name to be seen; one without a source is of the same."""
+        """Whether this audience sees a tool of this name; without a source, it means the same source."""
         tools, (_, colon, local) = self._tagged.tools, name.partition(":")
         found = tools.get(name if colon else f"{source}:{name}")
         if found is not None:
@@ -89,16 +89,16 @@ class RelatedTools:
 
 
 NO_RELATED_TOOLS = RelatedTools(TagIndex({}), bool)
-"""For answers to requests that never had a tool or a caller."""
+"""For results of requests that never had a tool or a caller."""
 
 
 def next_actions(near: Sequence[RelatedTool]) -> tuple[NextAction, ...]:
-    """Suggest what followed, and of the rest what changes nothing and shows by an example how it is used."""
+    """Suggest tools that were called next, and other read-only ones that have an example."""
     return tuple(_action(each) for each in near if each.followed or _is_offered(each.tool))
 
 
 def related(near: Sequence[RelatedTool]) -> tuple[Resource, ...]:
-    """Name the tools that go with this one."""
+    """Return the related tools as resources."""
     return tuple(
         Resource(type="tool", id=each.tool.name, label=_label(each.tool), relevance=each.relevance)
         for each in near
@@ -106,13 +106,13 @@ def related(near: Sequence[RelatedTool]) -> tuple[Resource, ...]:
 
 
 def example_of(tool: Tool) -> JsonObject | None:
-    """Return arguments its author vouches for, where they are short enough to travel with every answer."""
+    """Return the arguments of the first example, where they are short enough to be part of every result."""
     params = tool.examples[0].params if tool.examples else None
     return params if params is not None and len(orjson.dumps(params)) <= _LARGEST_EXAMPLE else None
 
 
 def kebab(name: str) -> str:
-    """Spell a tool's name as actions are spelled."""
+    """Return a tool's name in kebab case, the form of action names."""
     return _NOT_KEBAB.sub("-", name.lower()).strip("-")[:_LONGEST] or "call-tool"
 
 

@@ -1,4 +1,4 @@
-"""The resources of some sources as one list: whose a URI is, and how each is shown so that it leads back."""
+"""Index of the resources of several sources: resolves URIs, and rewrites URIs so that they resolve back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -13,29 +13,29 @@ from toolcrib.gateway.uri_templates import UriTemplate, read_template
 from toolcrib.model import JsonObject
 
 OURS = "toolcrib://"
-"""How a URI begins that says whose it is: the source's id, a slash, and the URI as its source spells it."""
+"""Scheme of a qualified URI: `toolcrib://`, the id of the source, a slash, and the source's own URI."""
 MOST_TRIED = 200_000
-"""How many letters of templates are held against the URIs of one answer: so long as nobody notices."""
+"""Budget for matching the URIs of one result against templates, in characters; bounds the time."""
 
 _WEB = ("https://", "http://")
 _LEAST = 50
-"""What a template costs however short it is, in letters."""
+"""Minimum cost of matching one template, in characters."""
 
 
 class FoundResource(NamedTuple):
-    """Where something is: in which source, under what name of its own."""
+    """A resolved resource, template or prompt: its source, and its name or URI there."""
 
     holding: SourceExtras
     name: str
 
 
 class ResourceIndex:
-    """The resources and templates of these sources, the first of which to list a URI owns it."""
+    """The resources and templates of these sources; the first source that lists a URI owns it."""
 
     def __init__(self, holdings: Sequence[SourceExtras]) -> None:
         self.holdings = {each.source: each for each in holdings}
         self.rendered: dict[str, Any] = {}
-        """What faces have made of these, by how it is spelled."""
+        """Lists that frontends have rendered from this index, by format."""
 
     @cached_property
     def _owners(self) -> dict[str, SourceExtras]:
@@ -49,20 +49,20 @@ class ResourceIndex:
 
     @cached_property
     def _templates(self) -> list[tuple[int, UriTemplate, SourceExtras]]:
-        """Those with the most fixed text come first; among equals the order of the sources decides."""
+        """Templates with the most fixed text first; among equals, in the order of the sources."""
         read = ((read_template(text), holding) for text, holding in self._makers.items())
         found = [(template.fixed, template, holding) for template, holding in read if template is not None]
         return sorted(found, key=itemgetter(0), reverse=True)
 
     @cached_property
     def _cost(self) -> int:
-        """What it takes to hold one URI against all templates."""
+        """The cost of matching one URI against all templates."""
         return _LEAST + sum(_LEAST + fixed for fixed, _, _ in self._templates)
 
     def find(self, uri: str, *, alone: bool = True) -> FoundResource | None:
-        """Whose a URI is: as it says, as it is listed, as a template has it; else the only source's there is.
+        """Resolve a URI: a qualified one, a listed one, one that matches a template; else the only source's.
 
-        `alone` False leaves that last guess out.
+        `alone` False leaves out that last guess.
         """
         named = self._named(uri)
         if named is not None:
@@ -76,18 +76,18 @@ class ResourceIndex:
         return None if maker is None else FoundResource(maker, uri)
 
     def find_template(self, text: str) -> FoundResource | None:
-        """Whose a template is; what is none of those listed may be a URI, and nobody guesses whose."""
+        """Resolve a template; an unlisted one is resolved as a URI, without a guess."""
         maker = self._makers.get(text)
         if maker is None or self._named(text) is not None:
             return self.find(text, alone=False)
         return FoundResource(maker, text)
 
     def spelling(self, holding: SourceExtras, *, links: bool = False) -> Callable[[str], str]:
-        """Return what spells the URIs in one answer of a source so that they lead back to it.
+        """Return a function that rewrites the URIs in one result of a source, so that they resolve to it.
 
-        Of links, what anybody can follow, and none of the sources knows, stays as it is. A source may answer
-        with any number of URIs, and list any number of templates: once so much was tried, what is left is
-        spelled in full, which is right for every URI of the source.
+        Web links that no source knows stay unchanged. A source may return any number of URIs and list any
+        number of templates: once the matching budget is used up, the remaining URIs are qualified, which is
+        right for every URI of the source.
         """
         left = 1 + MOST_TRIED // self._cost
 
@@ -103,7 +103,7 @@ class ResourceIndex:
         return spell
 
     def listed(self) -> list[JsonObject]:
-        """Every resource, under the URI it is shown by."""
+        """Return every resource, under the URI it is shown by."""
         return [
             resource
             if self._owners[resource["uri"]] is holding and self._named(resource["uri"]) is None
@@ -113,7 +113,7 @@ class ResourceIndex:
         ]
 
     def listed_templates(self) -> list[JsonObject]:
-        """Every template, under the text it is shown by."""
+        """Return every template, under the text it is shown by."""
         return [
             template
             if self._makers[template["uriTemplate"]] is holding
@@ -125,11 +125,11 @@ class ResourceIndex:
 
     @cached_property
     def mark(self) -> bytes:
-        """What tells these from others."""
+        """A digest of the lists."""
         return marked(self.listed(), self.listed_templates())
 
     def _named(self, uri: str) -> FoundResource | None:
-        """Read a URI that says whose it is; of a source that is not here, it says nothing."""
+        """Resolve a qualified URI; None where it is not one, or its source is not in this index."""
         if not uri.startswith(OURS):
             return None
         source, slash, own = uri[len(OURS) :].partition("/")
@@ -142,7 +142,7 @@ class ResourceIndex:
 
 
 def marked(*lists: Sequence[JsonObject]) -> bytes:
-    """Tell one list from another."""
+    """Return a digest of lists."""
     digest = blake2b(digest_size=16)
     for each in lists:
         digest.update(orjson.dumps(each, option=orjson.OPT_SORT_KEYS))
@@ -150,7 +150,7 @@ def marked(*lists: Sequence[JsonObject]) -> bytes:
 
 
 def _said(holding: SourceExtras, uri: str) -> str:
-    # Not encoded: a template must still make a URI of this source when its blanks are filled in.
+    # Not percent-encoded: an expanded template must still be a URI of this source.
     return f"{OURS}{holding.source}/{uri}"
 
 

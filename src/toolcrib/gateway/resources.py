@@ -1,4 +1,4 @@
-"""The side door: resources and prompts of all sources, as each caller may see them, read and completed."""
+"""Resources and prompts. Each access runs through a hidden pseudo-tool, so policy and steps apply."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from toolcrib.slots import DEFAULT_SHARE
 T = TypeVar("T", ResourceIndex, PromptIndex)
 
 LINK = "resource_link"
-"""The kind of a block that says where something can be read."""
+"""The type of a content block that links to a resource."""
 
 _MOST_VIEWS = 512
 _MOST_MADE = 64
 _LONGEST = 200
 _LONGEST_URI = 8_192
-"""A URI longer than this is no resource's."""
+"""Longest accepted URI, in characters; a longer one is not found."""
 
 
 class ResourceFetch(Protocol):
-    """Asks a source for something, by the steps of the door it is behind."""
+    """Sends a request to a source through the steps of its pseudo-tool."""
 
     async def __call__(
         self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions, denied: Problem | None = None
@@ -35,7 +35,7 @@ class ResourceFetch(Protocol):
 
 
 class AnnouncedLists(NamedTuple):
-    """What a caller is told that it can ask for."""
+    """The capabilities to declare to a caller."""
 
     resources: bool
     tells: bool
@@ -45,7 +45,7 @@ class AnnouncedLists(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What one audience sees, and what it may not have and may know of."""
+    """What one audience may access, and what it may know of but is denied."""
 
     resources: ResourceIndex
     prompts: PromptIndex
@@ -54,7 +54,7 @@ class _View:
 
 
 class ResourceAccess:
-    """Everything that is no tool. It is behind doors, and those pass the policy and the steps as tools do."""
+    """Lists, reads and completes resources and prompts, as each caller may see them."""
 
     def __init__(
         self,
@@ -69,27 +69,27 @@ class ResourceAccess:
         self._views: dict[object, _View] = {}
         self._made: dict[tuple[object, ...], Any] = {}
         self.following = ResourceSubscriptions(self.resource, fetch, self._is_open, share=share)
-        """Who wants to hear of which resource."""
+        """The resource subscriptions of all clients."""
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Take over a new catalog; what was made of the same materials stays."""
+        """Replace the catalog; indexes stay cached where the resources and prompts are unchanged."""
         if list(self._holdings.values()) != list(snapshot.holdings.values()):
             self._holdings = snapshot.holdings
             self._made = {}
         self._views = {}
 
-    # --- what there is ---
+    # --- lists ---
 
     def resources(self, caller: Caller) -> ResourceIndex:
-        """Return the resources this caller may read, in the order of the sources."""
+        """Return the index of the resources this caller may read, in source order."""
         return self._view(caller).resources
 
     def prompts(self, caller: Caller) -> PromptIndex:
-        """Return the prompts this caller may get, in the order of the sources."""
+        """Return the index of the prompts this caller may get, in source order."""
         return self._view(caller).prompts
 
     def announced(self, caller: Caller) -> AnnouncedLists:
-        """Say what to announce; a server that was never up may yet have everything."""
+        """Return the capabilities to declare; all of them while some server has never been connected."""
         view = self._view(caller)
         reading, prompting = view.resources.holdings.values(), view.prompts.holdings.values()
         yet = any(server not in self._holdings for server in self._servers())
@@ -101,7 +101,7 @@ class ResourceAccess:
         )
 
     def resource(self, uri: str, caller: Caller) -> FoundResource:
-        """Return where a URI leads this caller, or refuse."""
+        """Resolve a URI for this caller; raises `Refused`."""
         if len(uri) > _LONGEST_URI:
             raise _no_resource(uri)
         view = self._view(caller)
@@ -114,7 +114,7 @@ class ResourceAccess:
         return found
 
     def template(self, text: str, caller: Caller) -> FoundResource:
-        """Return whose template this is, or refuse."""
+        """Resolve a URI template for this caller; raises `Refused`."""
         view = self._view(caller)
         found = view.resources.find_template(text)
         if found is None:
@@ -123,7 +123,7 @@ class ResourceAccess:
         return found
 
     def prompt(self, name: str, caller: Caller) -> FoundResource:
-        """Return the prompt this caller means by a name, or refuse and say what comes near."""
+        """Resolve a prompt name for this caller; raises `Refused` with similar names."""
         view = self._view(caller)
         found = view.prompts.find(name)
         if found is None:
@@ -133,10 +133,10 @@ class ResourceAccess:
             raise Refused("NOT_FOUND", f"there is no prompt named {name[:_LONGEST]}{meant}", path="name")
         return found
 
-    # --- what is asked for ---
+    # --- requests ---
 
     async def read(self, uri: str, caller: Caller, way: CallOptions) -> Result:
-        """Read a resource; what comes back goes by the URIs this caller knows."""
+        """Read a resource; URIs in the result are rewritten to those this caller knows."""
         try:
             found = self.resource(uri, caller)
         except AccessDenied as error:
@@ -155,9 +155,9 @@ class ResourceAccess:
         return self._linked(result, found, caller)
 
     async def complete(self, params: JsonObject, caller: Caller, way: CallOptions) -> Result:
-        """Say how an argument of a prompt, or a blank in a template, may go on, as the source suggests.
+        """Return completions for an argument of a prompt or a variable of a URI template, from the source.
 
-        What it belongs to is `params["ref"]`, as the protocol spells it: with a `name`, or with a `uri`.
+        `params["ref"]` is the MCP reference: it has a `name` (prompt) or a `uri` (template).
         """
         ref: JsonObject = params["ref"]
         of_prompt = "name" in ref
@@ -172,7 +172,7 @@ class ResourceAccess:
         return await self._fetch(door, {**params, "ref": named}, caller, way)
 
     def links(self, source: str, caller: Caller) -> Callable[[JsonObject], JsonObject]:
-        """Return what spells the links in one answer of a source so that they lead this caller back to it."""
+        """Return a function that rewrites the links in a result, so that this caller can follow them."""
         there = self.resources(caller)
         holding = there.holdings.get(source)
         spell = None if holding is None else there.spelling(holding, links=True)
@@ -185,7 +185,7 @@ class ResourceAccess:
         return link
 
     def _linked(self, result: Result, found: FoundResource, caller: Caller) -> Result:
-        """Spell the links in a prompt."""
+        """Rewrite the links in a prompt."""
         data = _object(result.data)
         held = data.get("messages")
         messages = list(cast("list[Any]", held)) if type(held) is list else []
@@ -198,7 +198,7 @@ class ResourceAccess:
         return result if same else result.replace(data={**data, "messages": messages}, encoded=b"")
 
     def _as_shown(self, result: Result, uri: str, found: FoundResource, caller: Caller) -> Result:
-        """Spell the URIs in what was read as this caller knows them."""
+        """Rewrite the URIs in the contents of a resource to those this caller knows."""
         data = _object(result.data)
         held = data.get("contents")
         contents = list(cast("list[Any]", held)) if type(held) is list else []
@@ -212,13 +212,13 @@ class ResourceAccess:
                     contents[place], changed = {**_object(each), "uri": said}, True
         return result.replace(data={**data, "contents": contents}, encoded=b"") if changed else result
 
-    # --- who may ---
+    # --- access ---
 
     def _is_open(self, source: str, caller: Caller) -> bool:
         return source in self._view(caller).resources.holdings
 
     def _refuse(self, found: FoundResource | None, door: str, caller: Caller) -> None:
-        """Say what is missing where something is there that this caller may know of, and not have."""
+        """Raise `AccessDenied` where the caller may know of the match but is denied access to it."""
         if found is None:
             return
         tool = found.holding.doors[door]
@@ -250,7 +250,7 @@ class ResourceAccess:
         )
 
     def _once(self, kind: type[T], holdings: Sequence[SourceExtras]) -> T:
-        """Callers who may see the same share what is made of it."""
+        """Return an index, shared by all callers with the same sources."""
         key = (kind, *(each.source for each in holdings))
         made: T | None = self._made.get(key)
         if made is None:

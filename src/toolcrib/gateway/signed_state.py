@@ -1,4 +1,4 @@
-"""Signs what a caller is to bring back: bound to who it is and what was called, good for a while."""
+"""HMAC-signed opaque state, bound to the caller and the call, with an expiry time."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
@@ -15,22 +15,22 @@ from toolcrib.errors import Broken, Refused
 from toolcrib.model import Caller, JsonObject
 
 MOST_BYTES = 64 * 1024
-"""The longest payload that is sealed."""
+"""Largest payload that is signed, in bytes."""
 _SIGNATURE, _UNTIL = 32, 8
 _LONGEST_TEXT = (MOST_BYTES + _SIGNATURE + _UNTIL) * 4 // 3 + 1
 
 
 class StateSigner:
-    """Whoever has the key can open what any other holder of it closed: another replica, or a restarted one.
+    """Signs and verifies state. Every holder of the key can verify it: replicas, or a restarted process.
 
-    The payload is signed, not hidden: it was handed to the caller, and nobody else.
+    The payload is signed, not encrypted: it was returned to this caller anyway.
     """
 
     def __init__(self, key: Callable[[], bytes], now: Callable[[], float] = time) -> None:
         self._make_key, self._now = key, now
 
     def close(self, kind: str, payload: str, bound: bytes, seconds: float) -> str:
-        """Return a text of letters, digits, `-` and `_` that opens for the same kind and bound, so long."""
+        """Return signed state as base64url; valid for the same kind and binding, for `seconds`."""
         said = payload.encode(errors="surrogatepass")
         if len(said) > MOST_BYTES:
             cap = f"the state has {len(said)} bytes, the cap is {MOST_BYTES}"
@@ -39,7 +39,7 @@ class StateSigner:
         return _spelled(self._signature(kind, bound, body) + body)
 
     def open(self, kind: str, text: str, bound: bytes) -> str:
-        """Return the payload; whatever is wrong with the text, it is refused in the same words."""
+        """Return the payload; every invalid state is refused with the same message."""
         raw = _read(text)
         signature, body = raw[:_SIGNATURE], raw[_SIGNATURE:]
         if len(body) < _UNTIL or not compare_digest(signature, self._signature(kind, bound, body)):
@@ -57,13 +57,13 @@ class StateSigner:
 
 
 def bound_to(caller: Caller, what: str, arguments: JsonObject) -> bytes:
-    """Spell what a state belongs to: a principal in a context, what it called, and with which arguments."""
+    """Return the binding of a state: the principal in its context, what it called, and the arguments."""
     who = (caller.id, caller.user, caller.context)
     return orjson.dumps((who, what, arguments), option=orjson.OPT_SORT_KEYS)
 
 
 def of_no_use() -> Refused:
-    """Refuse a state, without a word on why."""
+    """Return the refusal of a state; it does not reveal the reason."""
     message = "this state is of no use: it is used up, too old, or of another call; call again without it"
     return Refused("INVALID_REQUEST", message, path="state")
 
@@ -73,7 +73,7 @@ def _spelled(raw: bytes) -> str:
 
 
 def _read(text: str) -> bytes:
-    """Decode a text that is the one spelling of its bytes; the decoder overlooks what it cannot read."""
+    """Decode base64url, canonical encodings only; the decoder would ignore invalid characters."""
     if not text.isascii() or len(text) > _LONGEST_TEXT:
         raise of_no_use()
     try:

@@ -1,4 +1,4 @@
-"""Who wants to hear of which resource: counted over all clients, so that a source is asked for each once."""
+"""Resource subscriptions, counted over all clients, so that each source gets one `subscribe` per URI."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,18 +14,18 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 
 MOST = 10_000
 MOST_EACH = 200
-"""How many resources one client may follow."""
+"""Most subscriptions of one client."""
 LONGEST = 2_048
-"""The longest URI that can be followed."""
+"""Longest URI that can be subscribed to, in characters."""
 
 _RETRY_SECONDS = 60.0
 
 _ENDS = re.compile("[/?#]")
 _MOST_ENDS = 64
-"""How deep a part is looked for: a URI of nothing but slashes must not be dear to look at."""
+"""Most parents of a URI that are looked up, so that a URI of nothing but slashes stays cheap."""
 
 Hear = Callable[[str], None]
-"""Told which resource has changed, by the URI it was asked for. Must not wait."""
+"""Callback for a changed resource; gets the URI the client subscribed with. Must not block."""
 
 
 class _Fetch(Protocol):
@@ -33,7 +33,7 @@ class _Fetch(Protocol):
 
 
 class ResourceSubscriptions:
-    """All who follow anything."""
+    """The subscriptions of all clients."""
 
     def __init__(
         self,
@@ -45,23 +45,23 @@ class ResourceSubscriptions:
     ) -> None:
         self.find, self._fetch, self._is_open = find, fetch, is_open
         self.spare: Callable[[str], None] = _nobody
-        """Told of a source that need not tell all that it did."""
+        """Callback for a source that has subscriptions no client needs any more."""
         self._followers: dict[str, dict[str, set[Subscriber]]] = {}
-        """By source, then by the URI it knows."""
+        """Subscribers by source, then by the source's own URI."""
         self._agreed: set[tuple[str, str]] = set()
-        """What sources have said they will tell; after a restart whoever runs them asks again."""
+        """Confirmed subscriptions (source, URI); after a restart the supervisor subscribes again."""
         self.slots = Slots(MOST, share)
 
     def follower(self, caller: Caller, hear: Hear) -> "Subscriber":
-        """Return a client's own; it follows nothing yet."""
+        """Return a new subscriber without subscriptions."""
         return Subscriber(self, caller, hear)
 
     def wanted(self, source: str) -> frozenset[str]:
-        """Return what a source has to tell of."""
+        """Return the URIs of a source that some client subscribes to."""
         return frozenset(self._followers.get(source, ()))
 
     def updated(self, source: str, uri: str) -> None:
-        """Pass on that a resource has changed; a part of one that is followed changes that one too."""
+        """Notify the subscribers of a changed resource, and those of every resource that it is a part of."""
         followed = self._followers.get(source)
         if not followed or len(uri) > 2 * LONGEST:
             return
@@ -71,7 +71,7 @@ class ResourceSubscriptions:
                     follower.tell(source, own)
 
     async def ask(self, caller: Caller, found: FoundResource) -> None:
-        """Have the source of a resource agree to tell of it; raise what it says otherwise."""
+        """Subscribe at the source unless it has confirmed already; raises `Refused` with its problem."""
         where = (found.holding.source, found.name)
         if where in self._agreed:
             return
@@ -83,7 +83,7 @@ class ResourceSubscriptions:
             self._agreed.add(where)
 
     def enter(self, follower: "Subscriber", found: FoundResource) -> None:
-        """Count one in."""
+        """Add a subscriber; raises OVERLOADED where no slot is free."""
         followers = self._followers.get(found.holding.source, {}).get(found.name, ())
         if follower in followers:
             return
@@ -93,7 +93,7 @@ class ResourceSubscriptions:
         self._followers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(follower)
 
     def leave(self, follower: "Subscriber", source: str, uri: str) -> None:
-        """Count one out; what nobody follows any more need not be told."""
+        """Remove a subscriber; the last one of a URI also ends the subscription at the source."""
         followers = self._followers.get(source, {}).get(uri, set())
         if follower not in followers:
             return
@@ -106,7 +106,7 @@ class ResourceSubscriptions:
 
 
 class Subscriber:
-    """What one client follows, by the URIs it spells."""
+    """The subscriptions of one client, by the URIs it used."""
 
     def __init__(self, following: ResourceSubscriptions, caller: Caller, hear: Hear) -> None:
         self.caller = caller
@@ -114,7 +114,7 @@ class Subscriber:
         self._followed: dict[str, tuple[str, str]] = {}
 
     async def add(self, uri: str) -> None:
-        """Follow a resource; returns when its source has agreed to tell, raises what it says otherwise."""
+        """Subscribe to a resource; returns once the source has confirmed, raises `Refused` otherwise."""
         found = self._following.find(uri, self.caller)
         self._check(uri, found)
         self._following.enter(self, found)
@@ -128,18 +128,18 @@ class Subscriber:
                 self.drop(uri)
 
     def drop(self, uri: str) -> None:
-        """Follow a resource no more."""
+        """Unsubscribe from a resource."""
         where = self._followed.pop(uri, None)
         if where is not None and where not in self._followed.values():
             self._following.leave(self, *where)
 
     def close(self) -> None:
-        """Follow nothing any more."""
+        """Unsubscribe from everything."""
         for uri in tuple(self._followed):
             self.drop(uri)
 
     def tell(self, source: str, own: str) -> None:
-        """Say that a resource has changed, under every URI it was asked for by."""
+        """Notify the client of a changed resource, under every URI it subscribed with."""
         for spelled, where in tuple(self._followed.items()):
             if where == (source, own):
                 self._hear(spelled)
@@ -156,7 +156,7 @@ class Subscriber:
 
 
 def _wholes(uri: str) -> Iterator[str]:
-    """Every URI that names this, or what this is a part of."""
+    """Yield the URI, and every prefix of it that ends at or before a `/`, `?` or `#`."""
     yield uri
     for end in islice(_ENDS.finditer(uri), _MOST_ENDS):
         yield uri[: end.start()]
@@ -164,4 +164,4 @@ def _wholes(uri: str) -> Iterator[str]:
 
 
 def _nobody(_source: str) -> None:
-    """Before anything runs there is nobody to tell."""
+    """Do nothing: the default callback until the runtime sets its own."""

@@ -1,4 +1,4 @@
-"""One call that may ask its caller something: it outlives the request that made it, and waits for another."""
+"""A call suspended for user input: its task outlives the HTTP request and is resumed by a later one."""
 
 import asyncio
 import logging
@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 NOTHING: JsonObject = {}
 
 Tell = Callable[[JsonObject], Awaitable[None]]
-"""Passes on a log message, as the parameters of `notifications/message`."""
+"""Sends a log message; takes the parameters of `notifications/message`."""
 
 MOST_QUESTIONS = 16
-"""How many questions of one call may wait at once."""
+"""Most pending questions of one call."""
 _ASKED_BY = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
@@ -30,12 +30,12 @@ _METHOD_NOT_FOUND, _INVALID_PARAMS, _NO_ANSWER = -32601, -32602, -32000
 
 
 def can_be_asked(capabilities: Collection[str]) -> bool:
-    """Whether a caller declared anything it could be asked for."""
+    """Whether a client declared a capability for a server-initiated request."""
     return any(each in capabilities for each in _ASKED_BY.values())
 
 
 class NotifyOnlyChannel:
-    """The channel of a caller that can be told things and asked nothing."""
+    """The channel of a caller that accepts notifications and no requests."""
 
     alone = False
 
@@ -52,45 +52,45 @@ class NotifyOnlyChannel:
         self._tell = tell
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Refuse to ask what the caller has not said it can answer."""
+        """Refuse every request: the client has not declared the capability."""
         del params
         raise _not_declared(method)
 
     async def log(self, params: JsonObject) -> None:
-        """Tell whoever listens now."""
+        """Send a log message to the attached request, if any."""
         if self._tell is not None:
             await self._tell(params)
 
 
 @dataclass
 class SuspensionLimits:
-    """Limits of calls that wait for their callers: in all, of one principal, and of one caller."""
+    """Limits of suspended calls: in all, per principal, and per caller."""
 
     most: int = 1000
     per_caller: int = 16
     share: float = DEFAULT_SHARE
     talks: "set[SuspendedCall]" = field(default_factory=set["SuspendedCall"])
-    """Every call that runs, or has ended and was not fetched."""
+    """Every call that runs, or has ended and was not fetched yet."""
     parked: "dict[str, SuspendedCall]" = field(default_factory=dict[str, "SuspendedCall"])
-    """Those that wait, by what a request that comes back shows."""
+    """The calls that wait for a retry, by ticket."""
     _of: Counter[str] = field(default_factory=Counter[str])
     _slots: Slots = field(init=False)
 
     def __post_init__(self) -> None:
-        """Divide what there is."""
+        """Create the slots from `most` and `share`."""
         self._slots = Slots(self.most, self.share)
 
     @property
     def taken(self) -> int:
-        """How many calls have asked something and have not ended."""
+        """The number of calls that have sent a question and have not been released."""
         return self._slots.used
 
     def waiting(self) -> int:
-        """How many calls wait for a caller to come back."""
+        """Return the number of calls that wait for a retry of their caller."""
         return len(self.parked)
 
     def take(self, caller: Caller) -> None:
-        """Take a place, or say that there is none: those who wait are not thrown out."""
+        """Take a slot, or raise `Unanswered`; suspended calls are never evicted for a new one."""
         if self._of[caller.id] >= self.per_caller:
             said = f"{self.per_caller} calls of this caller wait for answers already; answer one of them"
             raise Unanswered(_NO_ANSWER, said)
@@ -99,7 +99,7 @@ class SuspensionLimits:
         self._of[caller.id] += 1
 
     def leave(self, caller: Caller) -> None:
-        """Give a place back."""
+        """Release a slot."""
         self._of[caller.id] -= 1
         if not self._of[caller.id]:
             del self._of[caller.id]
@@ -107,23 +107,24 @@ class SuspensionLimits:
 
 
 class _Question(NamedTuple):
-    """One that waits. Its answer comes as None where nobody will give one."""
+    """One pending question. Its future resolves to None where the call ends without an answer."""
 
     spelled: JsonObject
     answer: "asyncio.Future[JsonObject | None]"
 
     def settle(self, answer: JsonObject | None) -> None:
-        """Give the answer to whoever asked, unless it has just given up."""
+        """Resolve the future, unless it was cancelled."""
         if not self.answer.done():
             self.answer.set_result(answer)
 
 
 class SuspendedCall(NotifyOnlyChannel):
-    """The channel of such a call, and its task: attended by a request, or parked between two of them.
+    """The channel of such a call, and its task: attended by a request, or parked between two requests.
 
-    It takes a place with its first question, and gives it back when it has ended and was fetched. The task
-    is a bare one: a group and a scope would cost as much as the call, and a group ends when somebody cancels
-    one task of it, as the limits of a try do. `Conversations.close` waits for them all.
+    It takes a slot with its first question, and releases it when it has ended and its result was fetched. The
+    task is a plain asyncio task: a task group and a cancel scope would cost as much as the call, and a task
+    group ends when one of its tasks is cancelled, as the limits of an attempt do. `MultiRoundCalls.close`
+    waits for all of them.
     """
 
     alone = True
@@ -140,10 +141,10 @@ class SuspendedCall(NotifyOnlyChannel):
         super().__init__(caller, capabilities=capabilities)
         self.tool, self.caller, self.origin = tool, caller, origin
         self.ticket = ""
-        """What a request that comes back shows; empty while one is here."""
+        """The id by which a retry finds this call; empty while a request attends it."""
         self.over = False
         self.result: Result | None = None
-        """How it ended; None where it was cut short."""
+        """The outcome; None where the call was cancelled."""
         self._places, self._placed = places, False
         self._waiting: dict[str, _Question] = {}
         self._handed_out: frozenset[str] = frozenset()
@@ -155,10 +156,10 @@ class SuspendedCall(NotifyOnlyChannel):
         self._timer: asyncio.TimerHandle | None = None
         self._until = inf
 
-    # --- what the call does, in whatever task ---
+    # --- used by the call, from any task ---
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Wait until a request has brought the answer."""
+        """Send a request to the client; wait until a retry brings the response."""
         self._check(method, params)
         if not self._placed:
             self._places.take(self.caller)
@@ -177,7 +178,7 @@ class SuspendedCall(NotifyOnlyChannel):
         return answer
 
     async def report(self, progress: Progress) -> None:
-        """Tell whoever listens now."""
+        """Send progress to the attached request, if any."""
         if self._report is not None:
             await self._report(progress)
 
@@ -196,13 +197,13 @@ class SuspendedCall(NotifyOnlyChannel):
     # --- its task ---
 
     def start(self, call: Callable[[], Awaitable[Result]]) -> None:
-        """Carry out the call."""
+        """Start the task of the call."""
         self._places.talks.add(self)
         self.task = self._loop.create_task(self._run(call))
-        self.task.add_done_callback(self._end)  # one that is cancelled before it begins never ends itself
+        self.task.add_done_callback(self._end)  # a task cancelled before its start runs no `finally`
 
     def drop(self) -> None:
-        """End the call, wherever it is; what came of it is not kept."""
+        """Cancel the call, in whatever state it is; its result is discarded."""
         self._unpark()
         if self.over:
             self._leave()
@@ -212,7 +213,7 @@ class SuspendedCall(NotifyOnlyChannel):
     async def _run(self, call: Callable[[], Awaitable[Result]]) -> None:
         try:
             self.result = await call()
-        except Exception:  # boundary: nobody may be there to hear of a fault of ours
+        except Exception:  # boundary: no request may be attached that could report the bug
             log.exception("%s failed unexpectedly", self.tool.name)
         finally:
             self._end()
@@ -252,33 +253,33 @@ class SuspendedCall(NotifyOnlyChannel):
     # --- the request that attends it ---
 
     def attend(self, report: Report | None, level: str | None, tell: Tell | None) -> None:
-        """Say things to this request from now on."""
+        """Route progress and log messages to this request from now on."""
         self._report, self.level, self._tell = report, level, tell
 
     async def turn(self) -> None:
-        """Wait until the call has ended, or asks."""
+        """Wait until the call has ended or has a pending question."""
         while not (self.over or self._waiting):
             self._news = self._loop.create_future()
             await self._news
 
     def park(self, ticket: str, seconds: float) -> None:
-        """Wait for a request that shows the ticket; so long, then end the call and forget its result."""
+        """Wait for a retry with this ticket; after the timeout, cancel the call or discard its result."""
         self.ticket = ticket
         self._places.parked[ticket] = self
         self.attend(None, self.level, None)
         self._set_timer(self._loop.time() + seconds)
 
     def questions(self) -> dict[str, JsonObject]:
-        """Hand out what waits for an answer now, by the names it is asked under."""
+        """Return the pending questions by their names, and remember which were sent."""
         self._handed_out = frozenset(self._waiting)
         return {name: question.spelled for name, question in self._waiting.items()}
 
     def asked(self) -> tuple[str, ...]:
-        """Name what was handed out and still waits; the source may have thought better of the rest."""
+        """Return the names of the sent questions that are still pending; a source may cancel some."""
         return tuple(name for name in self._waiting if name in self._handed_out)
 
     def resume(self, answers: Mapping[str, JsonObject], deadline: float | None) -> None:
-        """Go on with these answers, until the deadline of who brought them."""
+        """Continue with these answers, until the deadline of the request that brought them."""
         self._unpark()
         if self.over:
             self._leave()
@@ -289,12 +290,12 @@ class SuspendedCall(NotifyOnlyChannel):
 
     @property
     def left(self) -> float:
-        """How many seconds it stays parked."""
+        """The seconds until the parked call times out."""
         return max(0.0, self._until - self._loop.time())
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """The seconds since the call began."""
         return perf_counter() - self._started
 
 

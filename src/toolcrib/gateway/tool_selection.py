@@ -1,4 +1,4 @@
-"""Cuts a list of tools to what its reader takes: pinned ones stay, then what fits, then what is used."""
+"""Cuts a tool list to a limit: pinned tools stay, then the most relevant, then the most used."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -13,19 +13,19 @@ from toolcrib.policy import Context
 
 
 class ToolChoice:
-    """Tools to choose from, with what is asked about them every time; kept where they are a whole list."""
+    """Tools to choose from, with lookups that every cut needs; cached for a caller's whole list."""
 
     def __init__(self, tools: Sequence[Tool], context: Context | None) -> None:
         self.tools, self._context = tools, context
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Where each tool is, by canonical name."""
+        """The index of each tool, by canonical name."""
         return {tool.name: place for place, tool in enumerate(self.tools)}
 
     @cached_property
     def pinned(self) -> Sequence[int]:
-        """Where those are that stay."""
+        """The indexes of the pinned tools."""
         context = self._context
         if context is None or not context.pinned:
             return ()
@@ -33,13 +33,13 @@ class ToolChoice:
 
 
 class ToolSelection:
-    """Decides what is shown and nothing else: a tool that was cut may be called all the same."""
+    """Decides what is listed, not what is allowed: a tool that was cut can still be called."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     def most(self, caller: Caller, format: str) -> int | None:
-        """Return how many tools a list may hold: the least of what the context and its readers say."""
+        """Return the limit of a list: the minimum over the context, its provider and the format."""
         context = self._gateway.context(caller)
         readers = {format, context.provider if context is not None else None} & PROVIDERS.keys()
         limits = [PROVIDERS[name].bounds.tools for name in readers if name is not None]
@@ -47,7 +47,7 @@ class ToolSelection:
         return min((each for each in limits if each is not None), default=None)
 
     def choice(self, tools: Sequence[Tool], caller: Caller) -> ToolChoice:
-        """Return what to cut; of the caller's whole list it is made once."""
+        """Return the lookups for these tools; cached for the caller's whole list."""
         if tools is not self._gateway.tools(caller):
             return ToolChoice(tools, self._gateway.context(caller))
         return self._gateway.prepared(
@@ -55,13 +55,13 @@ class ToolSelection:
         )
 
     async def ready(self, caller: Caller, format: str) -> None:
-        """Get a list ready to be cut, if it will be; with thousands of tools that takes a while at first."""
+        """Prepare the lookups, if the list will be cut; thousands of tools take a while the first time."""
         tools, most = await self._gateway.seen(caller), self.most(caller, format)
         if most is not None and len(tools) > most:
             await self.choosing(caller)
 
     async def choosing(self, caller: Caller) -> ToolChoice:
-        """Return what to cut of the caller's whole list; others have their turn while pins are looked for."""
+        """Return the lookups for the caller's whole list; yields to the event loop while it matches pins."""
         context = self._gateway.context(caller)
 
         async def choice(tools: Sequence[Tool]) -> ToolChoice:
@@ -81,10 +81,10 @@ class ToolSelection:
         text: str = "",
         ranked: bool = False,
     ) -> Sequence[Tool]:
-        """Return as many tools as the list may hold, in the order they come.
+        """Return as many tools as the list may hold, in the given order.
 
-        Those that fit the text of a conversation best stay, and of equals those used most; with `ranked`, the
-        tools come best first already.
+        The most relevant to the text of a conversation stay, and of equals the most used. With `ranked`, the
+        tools are sorted best first already.
         """
         whole = tools.tools if isinstance(tools, ToolChoice) else tools
         most = self.most(caller, format)
@@ -95,20 +95,20 @@ class ToolSelection:
         used = {} if ranked else self._gateway.used()
         pinned, others = choice.pinned, _likely(choice, fitting.keys() | used.keys())
         rank = partial(_rank, choice, fitting, used)
-        # Most often all that is pinned stays, and none of it needs to be compared.
+        # Usually all pinned tools stay, and none of them needs to be ranked.
         first = pinned if len(pinned) < most else nsmallest(most, pinned, rank)
         then = nsmallest(most, others, rank) if len(pinned) < most else ()
         kept = _first(most, first, then, range(len(choice.tools)))
         return tuple([choice.tools[place] for place in kept])
 
     def _enough(self, choice: ToolChoice, caller: Caller, most: int) -> int:
-        """Return how many of the caller's tools must be compared, so that there are enough to choose."""
+        """Return how many of the caller's tools must be ranked, so that enough of them can be chosen."""
         every, pinned = len(self._gateway.tools(caller)), len(choice.pinned)
-        # Those that are pinned, or are not to be chosen from, may be the ones that fit best.
+        # Pinned tools, and tools outside this choice, may take the best ranks.
         return every if pinned >= most else most + pinned + every - len(choice.tools)
 
     def why_cut(self, tool: Tool, caller: Caller) -> str | None:
-        """Say why a tool that may be used is not on the lists of the caller's context; None where it is."""
+        """Return why a tool is cut from the lists of the caller's context; None where it is listed."""
         context = self._gateway.context(caller)
         provider = "" if context is None else context.provider or ""
         kept = self.cut(self._gateway.tools(caller), caller, provider)
@@ -118,7 +118,7 @@ class ToolSelection:
 
 
 def _likely(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
-    """Yield where the tools are of these names, but for the pinned ones."""
+    """Yield the indexes of the tools with these names, without the pinned ones."""
     places, pinned = choice.places, frozenset(choice.pinned)
     found = (places.get(name) for name in names)
     return (place for place in found if place is not None and place not in pinned)
@@ -127,13 +127,13 @@ def _likely(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
 def _rank(
     choice: ToolChoice, fitting: Mapping[str, float], used: Mapping[str, int], place: int
 ) -> tuple[float, int, int]:
-    """Return what puts a tool in its order, so that the best is the least."""
+    """Return the sort key of a tool; the best has the smallest."""
     name = choice.tools[place].name
     return -fitting.get(name, 0.0), -used.get(name, 0), place
 
 
 def _first(most: int, *orders: Iterable[int]) -> Sequence[int]:
-    """Take places in order until there are enough; return them in the order of the list."""
+    """Take indexes in this order until there are enough; return them sorted."""
     kept: set[int] = set()
     for place in chain(*orders):
         kept.add(place)

@@ -1,39 +1,39 @@
-"""Whether a URI may have come from a URI template: found out in one pass, whatever the template is like."""
+"""Matches a URI against a URI template (RFC 6570) in one pass with bit masks, without backtracking."""
 
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 
 LONGEST = 2_048
-"""A URI longer than this comes from no template."""
+"""Longest URI or template that is matched, in characters."""
 MOST_BLANKS = 16
 
 _BLANK = re.compile(r"\{([^{}]*)\}")
 _WHOLE = frozenset("+#/?&")
-"""Operators whose values may hold a slash; those of the others may not."""
+"""Operators with values that may contain a slash; values of all others may not."""
 
 Places = MutableMapping[str, int]
-"""Where in one URI a text begins, by text: the bit of each place is set."""
+"""Where each text begins in one URI, as a bit mask by position."""
 
 
 @dataclass(frozen=True, slots=True)
 class UriTemplate:
-    """Fixed texts, and the blanks between them."""
+    """Literal texts, and the variables between them."""
 
     texts: tuple[str, ...]
     blanks: tuple[bool, ...]
-    """Whether each blank may hold a slash. It follows the text of the same number, before the next."""
+    """Whether each variable may contain a slash. Variable i stands between text i and text i + 1."""
 
     @property
     def fixed(self) -> int:
-        """How much of it is fixed: of two that fit, the one with more says more."""
+        """The length of the literal text: of two templates that match, the one with more is more specific."""
         return sum(map(len, self.texts))
 
     def fits(self, uri: str, known: Places | None = None) -> bool:
-        """Whether some values in the blanks make this URI. `known` spares work over several templates.
+        """Whether some values of the variables expand to this URI. `known` caches masks across templates.
 
-        All places that can be reached are followed at once, as the bits of one number, so nothing is ever
-        tried twice: a template from outside must not be able to make this slow.
+        All reachable positions are advanced at once, as the bits of one integer, so there is no backtracking:
+        a template is untrusted input and must not be able to make this slow.
         """
         if len(uri) > LONGEST or not (uri.startswith(self.texts[0]) and uri.endswith(self.texts[-1])):
             return False
@@ -50,7 +50,7 @@ class UriTemplate:
 
 
 def read_template(text: str) -> UriTemplate | None:
-    """Take a template apart; None where it is none, or one with too many blanks."""
+    """Parse a template; None where it is malformed, too long, or has too many variables."""
     parts = _BLANK.split(text)
     texts, blanks = parts[::2], parts[1::2]
     if len(blanks) > MOST_BLANKS or len(text) > LONGEST or any("{" in each or "}" in each for each in texts):
@@ -59,7 +59,7 @@ def read_template(text: str) -> UriTemplate | None:
 
 
 def _run(reached: int, smooth: int) -> int:
-    """Go on from each place as far as nothing is in the way: a carry runs through the bits that are free."""
+    """Extend each position over the following free bits: the carry of an addition runs through them."""
     return (((reached & smooth) + smooth) ^ smooth) | reached
 
 
@@ -71,7 +71,7 @@ def _places(text: str, uri: str, known: Places) -> int:
 
 
 def _found(text: str, uri: str, known: Places) -> int:
-    """Find where a text begins; one that is found all over is put together from where its letters are."""
+    """Return the mask of a text; one with many occurrences is combined from the masks of its characters."""
     found, at, least = 0, uri.find(text), len(text) if len(text) > 1 else len(uri)
     while at >= 0 and least:
         found |= 1 << at
