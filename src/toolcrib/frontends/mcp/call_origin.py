@@ -1,4 +1,4 @@
-"""Reads where a call comes from: the client's name, its session, its trace and its correlation id."""
+"""Determines the origin of a call: client name and version, session, trace and correlation id."""
 
 from toolcrib.frontends.mcp.request import NOBODY, Peer
 from toolcrib.http.call_origin import as_uuid
@@ -12,7 +12,7 @@ NOWHERE = Origin(face="mcp")
 
 
 def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
-    """Put together what the headers, the client and its `_meta` say; a name in the headers goes first."""
+    """Combine headers, client info and `_meta`; a client name in the headers has precedence."""
     if peer.client is NOBODY and peer.session is None and _TOLD.isdisjoint(meta) and outer.face == "mcp":
         return outer
     agent, version = outer.agent_id, outer.agent_version
@@ -20,7 +20,7 @@ def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
         agent, version = _text(peer.client[0]) or agent, _text(peer.client[1]) or version
     session = outer.session_id
     if session is None and peer.session is not None:
-        # Its end differs from session to session; the whole is a token, and too long for a log.
+        # The end (its MAC) is distinctive; the whole is a token, and too long for a log.
         session = peer.session.id[-_SHOWN:]
     correlation = _text(meta.get("toolcrib/correlationId"))
     origin = outer.replace(
@@ -36,5 +36,5 @@ def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
 
 
 def _text(value: object) -> str:
-    """Return a value that may stand in a log line; any other counts as not given."""
+    """Return a value that is safe in a log line, else an empty string."""
     return value if isinstance(value, str) and len(value) <= _LONGEST and value.isprintable() else ""

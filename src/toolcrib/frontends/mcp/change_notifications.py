@@ -1,7 +1,7 @@
-"""Tells clients what has changed, and only then: on a session's stream, or on one they asked for.
+"""Change notifications for lists and resources, on the GET stream of a session or on a subscription.
 
-One who listens costs a place in a set. A change of the catalog wakes everyone; each looks whether its own
-lists are still the same, which is found out once for all who see the same.
+A listener is only an entry in a set. A change of the catalog wakes all listeners; each compares the digests
+of its lists, which are computed once per audience.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -23,7 +23,7 @@ from toolcrib.slots import Slots
 
 MOST_LISTENERS = 1024
 MOST_FOLLOWED = 200
-"""How many resources one subscription may name."""
+"""Most resources in one subscription."""
 
 Kind = Literal["tools", "resources", "prompts"]
 Write = Callable[[bytes], Awaitable[None]]
@@ -39,7 +39,7 @@ _ALL: tuple[Kind, ...] = ("tools", "resources", "prompts")
 
 
 class ChangeListener:
-    """One client's ear, from now on: knows what it was told last, and wakes when there may be more."""
+    """One listening client: remembers the digests of its lists, and wakes when they may have changed."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class ChangeListener:
         self._bell = anyio.Event()
 
     def concerns(self, user: str) -> bool:
-        """Whether it acts for a user; for one without a name any may be meant."""
+        """Whether it acts for a user; an empty user means any."""
         return self.caller.user is not None and user in ("", self.caller.user)
 
     def shares(self, caller: Caller, session: SessionLink | None) -> bool:
-        """Whether what is found there is shown here."""
+        """Whether it shares the search results of this caller or session."""
         if session is not None:
             return self._session is session
         return self._session is None and owner_of(self.caller) == owner_of(caller)
@@ -68,12 +68,12 @@ class ChangeListener:
         self._bell.set()
 
     def updated(self, uri: str) -> None:
-        """Take note that a resource has changed; however often, it is told once."""
+        """Queue a changed resource; duplicates coalesce into one notification."""
         self._updated[uri] = None
         self._bell.set()
 
     async def news(self) -> list[tuple[str, JsonObject]]:
-        """Wait for a change; return what to tell: methods of notifications, and their parameters."""
+        """Wait for a change; return the methods and parameters of the notifications to send."""
         while True:
             await self._bell.wait()
             self._bell = anyio.Event()
@@ -97,7 +97,7 @@ class ChangeListener:
 
 
 class ChangeNotifications:
-    """Hears of every new catalog and every updated resource, and passes it on to those who listen."""
+    """Subscribes to catalog and resource changes, and notifies the listening clients."""
 
     def __init__(self, gateway: Gateway, materials: ResourceMethods, finds: SearchResults) -> None:
         self._gateway, self._materials, self._finds = gateway, materials, finds
@@ -111,7 +111,7 @@ class ChangeNotifications:
         materials.listen(self._resource)
 
     def mark(self, kind: Kind, caller: Caller, session: SessionLink | None = None) -> bytes:
-        """Return what tells one list of a caller from another."""
+        """Return a digest of one list of a caller."""
         if kind != "tools":
             return self._materials.mark(caller, kind)
         if self._finds.on(caller):
@@ -119,7 +119,7 @@ class ChangeNotifications:
         return self._gateway.prepared(caller, "mcp-mark", _mark)
 
     async def found(self, asked: McpRequest) -> None:
-        """Tell whom it concerns that a search has found something; a session that does not listen, here."""
+        """Notify clients of new search results; a session without a listener, on this request's stream."""
         caller, session = asked.peer.caller, asked.peer.session
         for listener in self._listeners:
             if listener.shares(caller, session):
@@ -130,7 +130,7 @@ class ChangeNotifications:
     async def tell(
         self, session: SessionLink, caller: Caller, write: Write, begin: Begin | None = None
     ) -> None:
-        """Tell a session of the handshake era what changes, until cancelled; `begin` once there is room."""
+        """Send change notifications to a session until cancelled; calls `begin` once it has a slot."""
         with self._listening(caller, _ALL, session) as listener:
             self._sessions[session] = listener
             try:
@@ -144,7 +144,7 @@ class ChangeNotifications:
                     del self._sessions[session]
 
     async def listen(self, asked: McpRequest) -> bytes:
-        """Serve `subscriptions/listen`: the answer is a stream that lasts until the client leaves."""
+        """Serve `subscriptions/listen`: a stream of notifications that lasts until the client disconnects."""
         wanted, caller, send = _wanted(asked.params), asked.peer.caller, asked.wire.send
         offered = {"tools", *self._materials.capabilities(caller)}
         kinds: dict[str, Kind] = {
@@ -204,7 +204,7 @@ class ChangeNotifications:
 
 
 def end_of_stream(asked: McpRequest) -> bytes:
-    """Spell the result of a subscription that we end."""
+    """Encode the result of a subscription that the gateway ends."""
     return finished(asked, {"_meta": {SUBSCRIPTION_KEY: asked.id}})
 
 
@@ -216,7 +216,7 @@ def _wanted(params: JsonObject) -> JsonObject:
 
 
 async def _followed(follower: Subscriber, wanted: JsonObject) -> list[str]:
-    """Follow the resources a client names; return those of which it will hear."""
+    """Subscribe to the resources that a client names; return the URIs that were accepted."""
     given: Any = wanted["resourceSubscriptions"]
     uris = cast("list[Any]", given) if type(given) is list else None
     if uris is None or len(uris) > MOST_FOLLOWED:
@@ -232,7 +232,7 @@ async def _followed(follower: Subscriber, wanted: JsonObject) -> list[str]:
 
 
 def _mark(tools: Sequence[Tool]) -> bytes:
-    """Tell one list from another."""
+    """Return a digest of a tool list."""
     digest = blake2b(digest_size=16)
     for tool in tools:
         digest.update(f"{tool.exposed}\0{tool.fingerprint}\0".encode())

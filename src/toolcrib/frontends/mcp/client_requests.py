@@ -1,4 +1,4 @@
-"""Questions to a client that shook hands: each goes out on a request's stream and waits for its answer."""
+"""Server-initiated requests to a client with a session: sent on a request's stream, matched by id."""
 
 import asyncio
 from contextlib import suppress
@@ -12,14 +12,14 @@ from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_REQUEST
 from toolcrib.model import JsonObject, Unanswered
 
 ANSWER_SECONDS = 600.0
-"""How long a client may take to answer."""
+"""Timeout for the client's response, in seconds."""
 
 _LONGEST_REASON = 2000
 _SHORTLY = 1.0
 
 
 class ClientRequests:
-    """What a client was asked and has not answered yet."""
+    """The pending server-initiated requests of one session."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
@@ -28,14 +28,14 @@ class ClientRequests:
 
     @property
     def have_been_asked(self) -> bool:
-        """Whether any was asked, answered or not."""
+        """Whether any request was ever sent, answered or not."""
         return self._last > 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
-        """Put a question and wait for the answer."""
+        """Send a request and wait for the response; raises `Unanswered`."""
         if not wire.streams:
             raise Unanswered(INVALID_REQUEST, "the client takes no stream, so it cannot be asked anything")
         if self._closed:
@@ -58,14 +58,14 @@ class ClientRequests:
             del self._waiting[name]
 
     def close(self, why: str) -> None:
-        """Ask no more; whoever waits is told why there will be no answer."""
+        """Send no more requests; pending ones fail with this reason."""
         self._closed = why
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(Unanswered(INTERNAL_ERROR, why))
 
     def take(self, message: JsonObject) -> bool:
-        """Take the answer to a question; False where none is waiting for it."""
+        """Route a response to its request; False where none is pending for it."""
         name: Any = message.get("id")
         question = self._waiting.get(name) if type(name) is str else None
         if question is None or question.done():
@@ -79,14 +79,14 @@ class ClientRequests:
 
 
 async def _withdraw(name: str, wire: ResponseChannel) -> None:
-    """Tell the client that its answer is not waited for any more; one that is gone need not know."""
+    """Notify the client that a request is cancelled; ignores a lost connection."""
     params = {"requestId": name, "reason": "nobody waits for the answer any more"}
     with anyio.move_on_after(_SHORTLY, shield=True), suppress(OSError, RuntimeError):
         await wire.send(told("notifications/cancelled", params))
 
 
 def _refusal(error: Any) -> Unanswered:
-    """What a client's error means for whoever asked."""
+    """Return a client's error as `Unanswered`."""
     said = cast("dict[str, Any]", error) if type(error) is dict else {}
     code, message = said.get("code"), said.get("message")
     return Unanswered(

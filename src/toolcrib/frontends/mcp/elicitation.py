@@ -1,7 +1,7 @@
-"""Carries out a call for a client of either era, whatever its source asks meanwhile.
+"""Bridges elicitation across protocol eras: sources of either era can question clients of either era.
 
-A client with a session is asked on the stream of its request. One without is answered with the question, and
-calls again with the answer: the conversations behind the gateway's door keep the call until then.
+A client with a session gets a server-initiated request on the stream of its own request. A client without one
+gets `input_required` and retries with the answers; `MultiRoundCalls` suspends the call until then.
 """
 
 from collections.abc import Awaitable
@@ -25,22 +25,22 @@ from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Un
 from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
 
 MOST_ROUNDS = 10
-"""How often one call may ask; a source that asks for ever is not waited for."""
+"""Most rounds of questions of one call; a source that never stops is refused after them."""
 STATE_SECONDS = 600.0
-"""How long a client may take to come back with its answers."""
+"""How long a client may take to retry with its answers, in seconds."""
 
 _STEP = 0.001
 _LONGEST_TOKEN = 256
-"""It goes back with every report, and a tool may make many."""
+"""Longest progress token, in characters: it is repeated in every notification, and a tool may send many."""
 _ROUND = frozenset({"inputResponses", "requestState", "_meta"})
-"""What differs from one round of a request to the next."""
+"""Parameters that differ between the rounds of one request."""
 _KEY = "toolcrib/idempotencyKey"
 _OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId", _KEY})
 _NOTHING: JsonObject = {}
 
 
 class ElicitationBridge:
-    """Between the two ways to ask a client something."""
+    """Runs calls and fetches with a channel for questions that fits the client's era."""
 
     def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
         self._gateway, self._conversations = gateway, conversations
@@ -72,7 +72,7 @@ class ElicitationBridge:
         )
 
     async def fetch(self, asked: McpRequest, run: Run) -> Result:
-        """Get what is no tool: a prompt, a resource. A server without sessions may ask here too."""
+        """Fetch a resource or prompt. A sessionless server may return questions here too."""
         peer, meta = asked.peer, asked.meta
         if GATEWAYS in meta:
             self._refuse_loop(meta)
@@ -96,7 +96,7 @@ class ElicitationBridge:
         return outcome.replace(ask=replace(outcome.ask, state=sealed))
 
     def _refuse_loop(self, meta: JsonObject) -> None:
-        """Refuse what has come through this gateway before, or through too many: it would never end."""
+        """Refuse a request that has passed this gateway before, or too many gateways: it may be a loop."""
         passed = gateways_in(meta)
         if self._gateway.id in passed or len(passed) >= MAX_GATEWAYS:
             message = (
@@ -110,7 +110,7 @@ class ElicitationBridge:
             )
 
     async def _in_session(self, asked: McpRequest, session: SessionLink, run: Run) -> Result:
-        """Try again with the answers for as long as a source of the modern era asks."""
+        """Repeat a call with the client's answers for as long as its result is `input_required`."""
         channel = SessionChannel(session, asked.peer, asked.wire)
         way: CallOptions = {
             "origin": asked.origin,
@@ -140,13 +140,13 @@ def _called(
 
 
 def _bound(asked: McpRequest) -> bytes:
-    """What a state is good for: the same request by the same caller."""
+    """Return the binding of a state: the same request by the same caller."""
     plain = {key: asked.params[key] for key in asked.params if key not in _ROUND}
     return bound_to(asked.peer.caller, asked.method, plain)
 
 
 class SilentChannel:
-    """What a client without a session could be asked, by a server that asks in its answers."""
+    """The channel of a sessionless client: declares its capabilities to the server, and sends nothing."""
 
     alone = True
     owner = ""
@@ -156,16 +156,16 @@ class SilentChannel:
         self.capabilities = capabilities
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Refuse: nothing keeps this request while its client answers."""
+        """Refuse: a sessionless request cannot be suspended for an answer."""
         del params
         raise Unanswered(INVALID_REQUEST, f"{method} cannot be asked in the middle of this request")
 
     async def log(self, params: JsonObject) -> None:
-        """Drop it: nobody asked for messages."""
+        """Drop the message: the client has not requested any."""
 
 
 class SessionChannel:
-    """The way back to a client with a session: questions and messages go out on the stream of its call."""
+    """The channel of a client with a session: requests and log messages go out on the stream of its call."""
 
     alone = False
 
@@ -176,20 +176,20 @@ class SessionChannel:
 
     @property
     def level(self) -> str | None:
-        """What the client set it to last."""
+        """The log level that the client has set last."""
         return self._session.level
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask on the stream of this call."""
+        """Send a request on the stream of this call."""
         return await self._session.ask(method, params, self._wire)
 
     async def log(self, params: JsonObject) -> None:
-        """Pass a message on, if it is severe enough."""
+        """Send a log message if it has the level that the client wants."""
         await _Teller(self._wire, self._session.level or LEVELS[0]).tell(params)
 
 
 class _Teller:
-    """Passes log messages on to a client that wants those from a level on."""
+    """Sends log messages at or above a level."""
 
     def __init__(self, wire: ResponseChannel, level: str) -> None:
         self._wire, self._least = wire, LEVELS.index(level)
@@ -201,14 +201,14 @@ class _Teller:
 
 
 class _Reporter:
-    """Sends progress to a client that asked for it. The protocol wants every number above the last."""
+    """Sends progress notifications with the client's token. MCP requires strictly increasing numbers."""
 
     def __init__(self, wire: ResponseChannel, token: str | int) -> None:
         self._wire, self._token, self._last = wire, token, -_STEP
 
     async def __call__(self, progress: Progress) -> None:
         done = progress.done
-        # The first may be 0, where a server says that it begins.
+        # Starts below 0, as the first number may be 0.
         self._last = done if done is not None and done > self._last else self._last + _STEP
         params: dict[str, Any] = {"progressToken": self._token, "progress": self._last}
         if progress.total is not None:
@@ -226,14 +226,14 @@ def _report(wire: ResponseChannel, meta: JsonObject) -> Report | None:
 
 
 def _passed(meta: JsonObject) -> JsonObject:
-    """What a client adds for whoever answers goes on; what belongs to its connection to us does not."""
+    """Return the client's `_meta` without the keys that belong to its own connection."""
     if OWNED.issuperset(meta):
         return _NOTHING
     return {key: value for key, value in meta.items() if key not in _OURS and not key.startswith(RESERVED)}
 
 
 def _answers(params: JsonObject) -> tuple[JsonObject | None, str]:
-    """Read the answers to earlier questions, and what came with these to know the call again by."""
+    """Return the answers and the state of a retry."""
     if "inputResponses" not in params and "requestState" not in params:
         return None, ""
     state, answers = params.get("requestState", ""), params.get("inputResponses", _NOTHING)

@@ -1,4 +1,4 @@
-"""The gateway as one MCP server: a table of methods for each era, and no answer but a well-formed one."""
+"""The MCP server engine, independent of the transport: routes requests by era and method."""
 
 import logging
 from typing import Any, cast
@@ -39,16 +39,16 @@ INSTRUCTIONS = (
 SEARCHED = " Not all tools are on the list: find others with `search_tools`, and call them by name."
 FAILED = "the gateway failed; the operator has the details"
 _CALLERS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
-"""What is wrong with the request, and not with us."""
+"""Kinds of problems that the request caused; any other becomes INTERNAL_ERROR."""
 
 
 class Engine:
-    """Answers requests, whatever they came over. Tools are its own; what else servers have is `Materials`."""
+    """Handles requests of every transport. `ResourceMethods` handles everything that is not about tools."""
 
     def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
         self._gateway = gateway
         self._introduced: JsonObject = {"_meta": {GATEWAY: gateway.id}} if gateway.id else {}
-        """What lets another gateway know us, or itself."""
+        """Metadata by which another gateway recognizes this one, or itself (loop detection)."""
         bridge = ElicitationBridge(gateway, conversations)
         self.materials = ResourceMethods(gateway, bridge.fetch)
         self._finds = SearchResults(gateway)
@@ -70,7 +70,7 @@ class Engine:
         }
 
     async def answer(self, asked: McpRequest) -> JsonRpcReply:
-        """Answer a request. Raises nothing but a cancellation."""
+        """Handle a request. Never raises except on cancellation."""
         respond = (self._modern if asked.peer.modern else self._legacy).get(asked.method)
         try:
             if respond is None:
@@ -80,19 +80,19 @@ class Engine:
             return refused(asked.id, error)
         except ToolcribError as error:
             return refused(asked.id, self.spelled(error.problem, asked.origin))
-        except Exception:  # the boundary to the wire: logged here, unnamed there
+        except Exception:  # boundary: logged here; the client gets no details
             log.exception("the MCP face failed at %s", asked.method)
             return refused(asked.id, ProtocolError(INTERNAL_ERROR, FAILED))
 
     def spelled(self, problem: Problem, origin: Origin) -> ProtocolError:
-        """Spell what never became a call; its data says what `_meta` says of a result."""
+        """Return a JSON-RPC error for a request that never became a call; its data is a result's `_meta`."""
         code = INVALID_PARAMS if problem.kind in _CALLERS else INTERNAL_ERROR
         if problem.code == "INVALID_REQUEST":
             code = INVALID_REQUEST
         return ProtocolError(code, problem.message, meta(self._gateway.refusal(problem, origin)))
 
     def welcome(self, caller: Caller, revision: str) -> JsonObject:
-        """Return what a client of the handshake era is greeted with."""
+        """Return the result of `initialize`."""
         return {
             "protocolVersion": revision,
             "capabilities": {**self._capabilities(caller), "logging": {}},
@@ -118,7 +118,7 @@ class Engine:
 
 
 def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
-    """Read how a client introduces itself: the revision to speak, what it can be asked, its name."""
+    """Parse the parameters of `initialize`: revision, capabilities, and name and version of the client."""
     wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
     if type(wanted) is not str:
         raise ProtocolError(INVALID_PARAMS, "protocolVersion must be the revision you speak")
@@ -131,12 +131,12 @@ def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
 
 
 def refused(id: str | int | None, error: ProtocolError) -> JsonRpcReply:
-    """Spell an error as the answer to a request."""
+    """Encode an error response."""
     return JsonRpcReply(failed(id, error.code, str(error), error.data), error.code)
 
 
 def unknown(method: str) -> ProtocolError:
-    """Return what a method is answered with that the client's revision, or this server, does not have."""
+    """Return the error for a method that this server does not have in the client's era."""
     return ProtocolError(METHOD_NOT_FOUND, f"there is no method {method[:200]!r} here")
 
 

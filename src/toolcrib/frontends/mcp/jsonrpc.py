@@ -1,4 +1,4 @@
-"""JSON-RPC as the protocol uses it: what a message must be, and how an answer is spelled."""
+"""JSON-RPC 2.0 messages: validation and encoding."""
 
 from typing import Any, NamedTuple, cast
 
@@ -12,7 +12,7 @@ from toolcrib.model import Json, JsonObject
 MessageId = str | int
 
 FREE = frozenset({"arguments", "inputResponses", "result"})
-"""Keys whose values are not part of a message's envelope: a key may occur twice in them."""
+"""Keys with values that are not part of the message envelope: duplicate keys in them are allowed."""
 
 _LONGEST_ID = 256
 _USUAL = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
@@ -20,14 +20,14 @@ _USUAL_PARAMS = frozenset({"name", "arguments", "_meta", "uri", "cursor"})
 
 
 class JsonRpcReply(NamedTuple):
-    """The answer to a request: the whole message, and the code of the error where it is one."""
+    """A response: the whole encoded message, and the error code where it is an error."""
 
     body: bytes
     code: int | None = None
 
 
 def checked(message: Json) -> JsonObject:
-    """Return a message that is a request, a notification or an answer; refuse anything else."""
+    """Return a message that is a request, a notification or a response; refuse anything else."""
     if type(message) is not dict:
         raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message")
     said = cast("dict[str, Any]", message)
@@ -37,7 +37,7 @@ def checked(message: Json) -> JsonObject:
         raise Refused("INVALID_REQUEST", "the message must name a method", path="method")
     params = said.get("params")
     if params is None:
-        # Some clients spell it out that there are none.
+        # Some clients send `"params": null`.
         said.pop("params", None)
     elif type(params) is not dict:
         raise Refused("INVALID_REQUEST", "the parameters must be an object", path="params")
@@ -59,12 +59,12 @@ def _check_params(params: JsonObject) -> None:
 
 
 def is_answer(message: JsonObject) -> bool:
-    """Whether a message answers a question of ours: exactly one of result and error, and no method."""
+    """Whether a message is a response: exactly one of result and error, and no method."""
     return "method" not in message and "id" in message and ("result" in message) != ("error" in message)
 
 
 def id_of(message: Json) -> MessageId | None:
-    """Return the id of a message, where it has one that can be answered."""
+    """Return the id of a message, where it has a valid one."""
     found: Any = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
     if type(found) is str:
         return found if len(found) <= _LONGEST_ID else None
@@ -72,12 +72,12 @@ def id_of(message: Json) -> MessageId | None:
 
 
 def answered(id: MessageId, result: bytes) -> bytes:
-    """Spell the answer to a request; the result is encoded already."""
+    """Encode a response; the result is encoded already."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(id), result)
 
 
 def failed(id: MessageId | None, code: int, message: str, data: Any = None) -> bytes:
-    """Spell an error. Without an id, as for what could not be read, it has none."""
+    """Encode an error response. The id is null where the request could not be parsed."""
     error: dict[str, Any] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
@@ -85,10 +85,10 @@ def failed(id: MessageId | None, code: int, message: str, data: Any = None) -> b
 
 
 def asked(id: MessageId, method: str, params: JsonObject) -> bytes:
-    """Spell a question of ours to a client."""
+    """Encode a server-initiated request."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
 
 def told(method: str, params: JsonObject) -> bytes:
-    """Spell a notification."""
+    """Encode a notification."""
     return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})

@@ -1,4 +1,4 @@
-"""How the OpenAPI document describes the MCP routes: messages of JSON-RPC and their headers."""
+"""OpenAPI description of the MCP routes: JSON-RPC messages and their headers."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ _BODY: dict[str, Any] = {
 
 
 def document(method: str) -> dict[str, Any]:
-    """Return what the description of an MCP route says beside its summary."""
+    """Return the OpenAPI operation of an MCP route, without its summary."""
     posted = method == "POST"
     revision: dict[str, Any] = {"type": "string"} if posted else {"enum": list(HANDSHAKES)}
     done: dict[str, Any] = {"200": {"description": "done"}}

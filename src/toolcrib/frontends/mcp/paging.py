@@ -1,4 +1,4 @@
-"""Lists in pages, as every list of the protocol comes: made once, each entry spelled for the revision."""
+"""Cursor pagination: pages are encoded once per list and revision."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,16 +9,16 @@ from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, MODERN, SERVER_KEY
 from toolcrib.model import JsonObject
 
 PAGE = 1000
-"""How many entries a page holds; clients that do not turn pages see at least these."""
+"""Entries per page; clients without pagination see at least the first page."""
 
 FRESH_MS = 5_000
-"""How long a client may go by a list without asking again. Who wants to know sooner listens for changes."""
+"""Cache TTL of lists, in milliseconds. Clients that need changes sooner subscribe to notifications."""
 
 SINCE = {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
-"""The revision a field of any definition came with."""
+"""The revision that introduced a field of any definition."""
 
 Pages = Mapping[str, bytes]
-"""By cursor; the first page's is empty."""
+"""Encoded pages by cursor; the cursor of the first is empty."""
 
 _COMPLETE: JsonObject = {
     "resultType": "complete",
@@ -29,7 +29,7 @@ _COMPLETE: JsonObject = {
 
 
 def cursor_of(asked: McpRequest) -> str:
-    """Return which page a request is for."""
+    """Return the cursor of a request."""
     cursor = asked.params.get("cursor")
     if cursor is not None and type(cursor) is not str:
         raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
@@ -37,7 +37,7 @@ def cursor_of(asked: McpRequest) -> str:
 
 
 def paged(key: str, spelled: Sequence[bytes], revision: str) -> Pages:
-    """Put entries that are encoded already into pages."""
+    """Split encoded entries into pages."""
     complete: JsonObject = _COMPLETE if revision == MODERN else {}
     pages: dict[str, bytes] = {}
     for start in range(0, max(len(spelled), 1), PAGE):

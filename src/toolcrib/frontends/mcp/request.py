@@ -1,4 +1,4 @@
-"""One request of an MCP client: who asks, for what, and the way to say something before the answer."""
+"""One MCP request: its client, its parameters, and the channel for messages before the response."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol, cast
@@ -10,13 +10,13 @@ from toolcrib.model import Caller, JsonObject, Origin
 from toolcrib.version import VERSION
 
 NOBODY = ("", "")
-"""The name and version of a client that does not say."""
+"""Name and version of a client that sends none."""
 _NOTHING: JsonObject = {}
 SERVER = {"name": "toolcrib", "title": "Toolcrib", "version": VERSION}
 
 
 class ProtocolError(Exception):
-    """What is answered with a JSON-RPC error. The message is fit for the client."""
+    """Becomes a JSON-RPC error response. Its message is safe to show to the client."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -24,37 +24,37 @@ class ProtocolError(Exception):
 
 
 class ResponseChannel(Protocol):
-    """The open answer to one request; over HTTP it becomes a stream of events with the first message."""
+    """The open response to one request; over HTTP its first message turns it into an event stream."""
 
     @property
     def streams(self) -> bool:
-        """Whether anything can be said before the answer."""
+        """Whether messages can be sent before the response."""
         ...
 
     async def send(self, message: bytes) -> None:
-        """Send one message ahead of the answer."""
+        """Send one message before the response."""
         ...
 
 
 class SessionLink(Protocol):
-    """A session of the handshake era, as far as a request is concerned with it."""
+    """A session of the handshake era, as far as requests use it."""
 
     id: str
-    """What tells it from all others."""
+    """Its unique id."""
     level: str | None
-    """The least severe log message its client wants; None where it did not say."""
+    """The minimum level of log messages that the client wants; None where it has set none."""
     watched: set[str]
-    """The resources its client has subscribed to."""
+    """The URIs of the resources that its client has subscribed to."""
     found: dict[str, None]
-    """The tools its searches have found, by safe name."""
+    """The tools that its searches have found, by safe name."""
 
     async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
-        """Put a question to the client, if possible on the stream of this request; raise Unanswered."""
+        """Send a request to the client, on the stream of this request; raises `Unanswered`."""
         ...
 
 
 class Peer(NamedTuple):
-    """The client at the other end, as far as its session or its envelope introduces it."""
+    """The client, as described by its session or by the metadata of its request."""
 
     caller: Caller
     revision: str
@@ -62,16 +62,16 @@ class Peer(NamedTuple):
     client: tuple[str, str] = NOBODY
     """Its name and version."""
     session: SessionLink | None = None
-    """Where it has one: in the handshake era."""
+    """Its session, in the handshake era."""
 
     @property
     def modern(self) -> bool:
-        """Whether it speaks the revision without handshake and session."""
+        """Whether it uses the revision without handshake and session."""
         return self.revision == MODERN
 
 
 class McpRequest(NamedTuple):
-    """One request, read and found well formed. A tuple, as one is made for every request."""
+    """One validated request. A tuple, which is cheap to create: there is one per request."""
 
     id: str | int
     method: str
@@ -80,26 +80,26 @@ class McpRequest(NamedTuple):
     wire: ResponseChannel
     origin: Origin
     headers: Mapping[bytes, bytes] | None = None
-    """Where it came over HTTP; names in lower case."""
+    """The headers of an HTTP request; names in lower case."""
 
     @property
     def meta(self) -> JsonObject:
-        """What came beside the parameters."""
+        """The `_meta` of the parameters."""
         return meta_of(self.params)
 
 
 def meta_of(params: JsonObject) -> JsonObject:
-    """Return what comes beside parameters; empty where nothing proper does."""
+    """Return the `_meta` of parameters; empty where there is no valid one."""
     carried = params.get("_meta")
     return cast("JsonObject", carried) if type(carried) is dict else _NOTHING
 
 
 Respond = Callable[[McpRequest], Awaitable[bytes]]
-"""Answers requests of one method: returns the result, encoded. Raises ProtocolError or ToolcribError."""
+"""Handles requests of one method: returns the encoded result. Raises `ProtocolError` or `ToolcribError`."""
 
 
 def finished(asked: McpRequest, result: Mapping[str, Any], *, ttl_ms: int | None = None) -> bytes:
-    """Encode a result for the era it is asked in; `ttl_ms` says how long a client may keep it for itself."""
+    """Encode a result for the client's era; `ttl_ms` is how long the client may cache it privately."""
     if not asked.peer.modern:
         return orjson.dumps(result)
     spelled: dict[str, Any] = {"resultType": "complete", **result}

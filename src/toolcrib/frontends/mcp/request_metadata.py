@@ -1,4 +1,4 @@
-"""What a request of the modern era must say of itself: in its `_meta`, and again in its headers."""
+"""Parses the request metadata of the modern era from `_meta`, and checks the headers that mirror it."""
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
@@ -23,12 +23,12 @@ from toolcrib.model import Caller, JsonObject
 Headers = Mapping[bytes, bytes]
 
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""By method: the parameter that the header Mcp-Name repeats."""
+"""The parameter that the header Mcp-Name mirrors, by method."""
 _BEFORE, _AFTER = b"=?base64?", b"?="
 
 
 def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Peer:
-    """Read who sends a request; refuse one that says too little, or something else in its headers."""
+    """Parse the client's metadata; refuses a request that lacks some, or that its headers contradict."""
     said = meta_of(message.get("params", {}))
     if VERSION_KEY not in said or CAPABILITIES_KEY not in said:
         wanted = f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}"
@@ -53,13 +53,13 @@ def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Pee
 
 
 def stated(headers: Headers, name: bytes) -> bytes | None:
-    """Return a header without the spaces around its value, which the HTTP parser leaves after it."""
+    """Return a header value, stripped: the HTTP parser leaves trailing spaces."""
     value = headers.get(name)
     return None if value is None else value.strip()
 
 
 def named(client: Any) -> tuple[str, str]:
-    """Return a client's name and version, as it introduces itself."""
+    """Return the name and version from a client's info."""
     if client is None:
         return NOBODY
     if type(client) is dict:
@@ -90,7 +90,7 @@ def _unsupported(version: Any) -> ProtocolError:
 
 
 def check_mirrors(mirrors: Mirrors, arguments: JsonObject, headers: Headers) -> None:
-    """Refuse a call whose arguments are not what the headers that repeat them say."""
+    """Refuse a call with arguments that differ from the headers that mirror them."""
     for path, header in mirrors:
         value: Any = arguments
         for name in path:
@@ -103,7 +103,7 @@ def check_mirrors(mirrors: Mirrors, arguments: JsonObject, headers: Headers) -> 
 
 
 def _shown(value: Any) -> bool:
-    """Whether an argument has a spelling as a header."""
+    """Whether an argument can be mirrored in a header."""
     return isinstance(value, str | int | float)
 
 
@@ -118,7 +118,7 @@ def _same(header: str | None, value: Any) -> bool:
 
 
 def _is_number(header: str, value: float) -> bool:
-    """Whether a header means the same number: 42.0 is 42, spelled in digits and without an exponent."""
+    """Whether a header denotes this number: decimal digits, no exponent, only zeros after the point."""
     whole, point, fraction = header.partition(".")
     digits = whole.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 1000):
@@ -129,7 +129,7 @@ def _is_number(header: str, value: float) -> bool:
 
 
 def decoded(value: bytes | None) -> str | None:
-    """Return what a header says; None where it says nothing, or what its base64 cannot mean."""
+    """Decode a header value; None where it is missing, or is invalid base64."""
     if value is None:
         return None
     if not (value.startswith(_BEFORE) and value.endswith(_AFTER) and len(value) >= len(_BEFORE + _AFTER)):
@@ -137,7 +137,7 @@ def decoded(value: bytes | None) -> str | None:
     payload = value[len(_BEFORE) : -len(_AFTER)]
     try:
         found = b64decode(payload, validate=True)
-        # Only one spelling of the same bytes is right.
+        # Canonical base64 only: other encodings of the same bytes are refused.
         return found.decode() if b64encode(found) == payload else None
     except (NotBase64, UnicodeDecodeError):
         return None

@@ -1,4 +1,4 @@
-"""What servers answer about resources and prompts: checked, and spelled for clients that know fewer."""
+"""Validates results of resource and prompt methods, and converts them for older revisions."""
 
 from typing import Any, cast
 
@@ -6,11 +6,11 @@ from toolcrib.frontends.mcp.tool_content import fitted
 from toolcrib.model import JsonObject, Result
 
 MOST_VALUES = 100
-"""How many suggestions the protocol allows at once."""
+"""Most completion values that the protocol allows."""
 
 
 def contents(said: JsonObject, revision: str) -> JsonObject | None:
-    """Read the answer to `resources/read`; None where it holds what MCP does not know."""
+    """Parse the result of `resources/read`; None where it is invalid for MCP."""
     held = _objects(said.get("contents"))
     if held is None:
         return None
@@ -19,7 +19,7 @@ def contents(said: JsonObject, revision: str) -> JsonObject | None:
 
 
 def messages(said: JsonObject, revision: str) -> JsonObject | None:
-    """Read the answer to `prompts/get`; None where it holds what MCP does not know."""
+    """Parse the result of `prompts/get`; None where it is invalid for MCP."""
     held, description = _objects(said.get("messages")), said.get("description", "")
     if held is None or type(description) is not str:
         return None
@@ -36,7 +36,7 @@ def messages(said: JsonObject, revision: str) -> JsonObject | None:
 
 
 def completion(said: JsonObject, revision: str) -> JsonObject | None:
-    """Read the answer to `completion/complete`; None where it holds no suggestions."""
+    """Parse the result of `completion/complete`; None where it has no valid values."""
     del revision
     found = as_object(said.get("completion"))
     values: Any = found.get("values")
@@ -51,12 +51,12 @@ def completion(said: JsonObject, revision: str) -> JsonObject | None:
 
 
 def as_object(value: Any) -> JsonObject:
-    """Return a value that is an object, else an empty one."""
+    """Return a value that is an object, else an empty object."""
     return cast("JsonObject", value) if type(value) is dict else {}
 
 
 def is_texts(value: Any) -> bool:
-    """Whether a value is an object that holds nothing but texts."""
+    """Whether a value is an object with strings as its only values."""
     return type(value) is dict and all(type(each) is str for each in as_object(value).values())
 
 

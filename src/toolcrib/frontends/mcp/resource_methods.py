@@ -1,4 +1,4 @@
-"""Resources, prompts and completion as MCP clients ask for them: lists in pages, contents, and changes."""
+"""MCP methods for resources, prompts and completion: paged lists, contents and subscriptions."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -27,23 +27,23 @@ from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscribe
 from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
 
 Carry = Callable[[McpRequest, Run], Awaitable[Result]]
-"""Tries a request as often as questions of its source demand; the state of an `ask` it returns is sealed."""
+"""Runs a request, once per round of questions; signs the state of an `ask` that it returns."""
 Hear = Callable[[SessionLink, str], None]
 
 _OWNED = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
-"""What a result says between us and the server it comes from."""
+"""Result fields of the connection between the gateway and the server; never passed on."""
 _BETWEEN_US = frozenset(
     {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION}
 )
-"""What a server says of our way to ask, which tells a client nothing about its own."""
+"""JSON-RPC errors of a server about the gateway's own request; they do not concern the client's."""
 _OUR_FAULT = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 
 
 class ResourceMethods:
-    """Answers everything that is not about tools."""
+    """Handles all methods that are not about tools."""
 
     legacy_only = frozenset({"resources/subscribe", "resources/unsubscribe"})
-    """In the modern era a client names the resources it wants to hear of when it begins to listen."""
+    """Modern clients name the resources in `subscriptions/listen` instead."""
 
     def __init__(self, gateway: Gateway, carry: Carry) -> None:
         self._gateway, self._library = gateway, gateway.library
@@ -52,7 +52,7 @@ class ResourceMethods:
         self._listeners: list[Hear] = []
 
     def methods(self) -> Mapping[str, Respond]:
-        """Return who answers what."""
+        """Return the handler of each method."""
         return {
             "resources/list": self._resources,
             "resources/templates/list": self._templates,
@@ -65,7 +65,7 @@ class ResourceMethods:
         }
 
     def capabilities(self, caller: Caller) -> dict[str, Any]:
-        """Say what there is for this caller now, or may be soon."""
+        """Return the capabilities to declare to this caller, for what exists now or may exist soon."""
         there = self._library.announced(caller)
         found: dict[str, Any] = {}
         if there.resources:
@@ -76,24 +76,24 @@ class ResourceMethods:
             found["completions"] = {}
         return found
 
-    # --- what changes ---
+    # --- subscriptions ---
 
     def mark(self, caller: Caller, kind: Literal["resources", "prompts"]) -> bytes:
-        """Return what tells one list of a caller from another."""
+        """Return a digest of one list of a caller."""
         if kind == "resources":
             return self._library.resources(caller).mark
         return self._library.prompts(caller).mark(self._style(caller))
 
     def follower(self, caller: Caller, hear: Callable[[str], None]) -> Subscriber:
-        """Return what follows resources for one client, and tells it by the URIs it spells."""
+        """Return a new subscriber for one client; the callback gets the URIs that the client used."""
         return self._library.following.follower(caller, hear)
 
     def listen(self, hear: Hear) -> None:
-        """Hear of every resource that has changed and that a session has subscribed to."""
+        """Register a callback for changed resources that a session has subscribed to."""
         self._listeners.append(hear)
 
     def ended(self, session: SessionLink) -> None:
-        """Give up what a session has subscribed to."""
+        """Drop the subscriptions of an ended session."""
         follower = self._followers.pop(session, None)
         if follower is not None:
             follower.close()
@@ -143,7 +143,7 @@ class ResourceMethods:
     def _style(self, caller: Caller) -> str:
         return self._gateway.style(caller) or "safe"
 
-    # --- what is in them ---
+    # --- contents ---
 
     async def _read(self, asked: McpRequest) -> bytes:
         uri, caller = _text(asked, "uri"), asked.peer.caller
@@ -172,7 +172,7 @@ class ResourceMethods:
     def _spelled(
         self, asked: McpRequest, outcome: Result, read: Callable[[JsonObject, str], JsonObject | None]
     ) -> bytes:
-        """Spell what came back; what the protocol does not know must not reach a client."""
+        """Encode a result; content that the protocol does not define must not reach a client."""
         fault = outcome.problem
         if fault is None and outcome.ask is not None:
             return input_required(asked, outcome)
@@ -187,7 +187,7 @@ class ResourceMethods:
         raise _fault(outcome, fault)
 
     def _missing(self, asked: McpRequest, uri: str, refused: Refused) -> Exception:
-        """What is not there has a code of its own, which differs from era to era."""
+        """Return the error for an unknown resource; its code depends on the era."""
         fault = refused.problem
         if fault.code != "NOT_FOUND":
             return refused
@@ -202,7 +202,7 @@ def _page(
     entries: Callable[[], Sequence[JsonObject]],
     style: str = "",
 ) -> bytes:
-    """Return the page behind a cursor; all pages are made once, for all who may see the same."""
+    """Return the page of a cursor; pages are rendered once for all callers that see the same list."""
     cursor, revision = cursor_of(asked), asked.peer.revision
     spelling = f"{key} {revision} {style}"
     pages: Pages | None = there.rendered.get(spelling)
@@ -222,17 +222,17 @@ def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
 
 
 def _finished(asked: McpRequest, said: JsonObject, found: JsonObject) -> bytes:
-    """Put together what a client gets: what it asked for, and what the server adds for whoever reads it."""
+    """Encode a result: the validated part, and extra fields of the server that belong to its result."""
     beside = as_object(said.get("_meta"))
     passed = {key: value for key, value in beside.items() if not key.startswith(RESERVED)}
     more = {key: value for key, value in said.items() if key not in _OWNED and key not in found}
     answer = {**found, **more, **({"_meta": passed} if passed else {})}
-    # What was read may change at any time; whoever wants to keep it can subscribe.
+    # TTL 0: a resource may change at any time; clients that want to cache it can subscribe.
     return finished(asked, answer, ttl_ms=0 if asked.method == "resources/read" else None)
 
 
 def _fault(outcome: Result, fault: Problem) -> ProtocolError:
-    """What went wrong, as a protocol error: there is no other way to say it here."""
+    """Return a problem as a JSON-RPC error: these methods have no `isError` result."""
     try:
         check(outcome, fault)
     except ProtocolError as error:
@@ -244,7 +244,7 @@ def _fault(outcome: Result, fault: Problem) -> ProtocolError:
 
 
 def _about(asked: McpRequest, uri: str, error: ProtocolError) -> ProtocolError:
-    """Say which resource was refused; one that is not there has another code in another era."""
+    """Add the URI to the error of an unknown resource, with the error code of the client's era."""
     data = as_object(error.data)
     absent = error.code == RESOURCE_NOT_FOUND or (error.code == INVALID_PARAMS and "uri" in data)
     code = _not_found(asked) if absent else error.code
@@ -265,7 +265,7 @@ def _text(asked: McpRequest, key: str) -> str:
 
 
 def _check_completion(params: JsonObject) -> None:
-    """Refuse a request that does not say what is to be completed."""
+    """Refuse a completion request with an invalid `ref`, `argument` or `context`."""
     ref, argument, context = (as_object(params.get(key)) for key in ("ref", "argument", "context"))
     key = {"ref/prompt": "name", "ref/resource": "uri"}.get(str(ref.get("type")))
     if key is None or not is_texts({key: ref.get(key)}) or not ref[key]:

@@ -1,4 +1,4 @@
-"""The answer to one HTTP request while it is open: plain JSON, unless something is said before it."""
+"""The response to one HTTP request: plain JSON, or an event stream once a message precedes the result."""
 
 import asyncio
 from contextlib import suppress
@@ -7,14 +7,14 @@ from toolcrib.http import HttpResponse, Request
 from toolcrib.http.response import EVENTS
 
 PATIENCE = 15.0
-"""After so many seconds of silence a proxy may lose patience, so a comment is sent."""
+"""Seconds of silence after which a heartbeat comment is sent, as proxies close idle connections."""
 
 _TICKS = 5
 _COMMENT = b": still running\n\n"
 
 
 class HttpResponseChannel:
-    """Turns into a stream of events with the first message; JSON otherwise."""
+    """Becomes an event stream with the first message; otherwise a JSON response."""
 
     __slots__ = ("_closed", "_request", "_streams", "open", "spoke")
 
@@ -23,17 +23,17 @@ class HttpResponseChannel:
         self.open = self._closed = self.spoke = False
 
     async def send(self, message: bytes) -> None:
-        """Send a message ahead of the answer; a client that takes no events does without it."""
+        """Send a message before the result; dropped for a client that does not accept event streams."""
         if self._streams:
             await self.write(b"event: message\ndata: %b\n\n" % message)
 
     @property
     def streams(self) -> bool:
-        """Whether anything can be said before the answer."""
+        """Whether messages can be sent before the result."""
         return self._streams
 
     async def write(self, part: bytes) -> None:
-        """Write a part of the stream; the first part begins it."""
+        """Write a part of the stream; the first part also sends the headers."""
         send = self._request.send
         self.spoke = True
         if not self.open:
@@ -42,14 +42,14 @@ class HttpResponseChannel:
         await send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def comment(self) -> None:
-        """Say that the answer is still to come."""
+        """Send a heartbeat comment."""
         if not self._closed:
             await self.write(_COMMENT)
 
     async def finish(self, body: bytes | None, status: int) -> HttpResponse | None:
-        """Give the answer: as the last event, or as what it would have been without a stream.
+        """Send the result: as the last event, or as a plain response where no stream was opened.
 
-        Without one, as for a request that was taken back, the stream just ends.
+        Without a body, as for a cancelled request, the stream just ends.
         """
         self._closed = True
         if body is not None and not self.open:
@@ -63,24 +63,24 @@ class HttpResponseChannel:
 
 
 class OpenResponses:
-    """All open answers: one timer sees to it that none of them is silent for too long."""
+    """All open responses: one timer sends heartbeats to those that are silent for too long."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._pause = patience / _TICKS
-        # For how many ticks each has been silent: a look at the clock for every request would cost more.
+        # Number of silent ticks of each: reading the clock for every request would cost more.
         self._open: dict[HttpResponseChannel, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._comments: set[asyncio.Task[None]] = set()
 
     def add(self, wire: HttpResponseChannel) -> None:
-        """Look after an answer from now on."""
+        """Send heartbeats on a response from now on."""
         self._open[wire] = 0
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._pause, self._tick, loop)
 
     def discard(self, wire: HttpResponseChannel) -> None:
-        """Look after it no longer."""
+        """Send no more heartbeats on it."""
         self._open.pop(wire, None)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -95,6 +95,6 @@ class OpenResponses:
 
 
 async def _comment(wire: HttpResponseChannel) -> None:
-    # Whoever answers on this wire will find out that the client is gone; this is no place to say so.
+    # The handler of this request detects the disconnect itself; a heartbeat need not report it.
     with suppress(OSError, RuntimeError):
         await wire.comment()

@@ -1,4 +1,4 @@
-"""The requests of a client that are being answered: each can be taken back by its id."""
+"""The requests of a client in progress; each can be cancelled by its id."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,7 +8,7 @@ from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply, MessageId
 
 
 class RunningRequests:
-    """Answers are looked for in the tasks the requests came in, which is all that has to be known of them."""
+    """Tracks the asyncio task of each request, which is all that cancellation needs."""
 
     def __init__(self) -> None:
         self._tasks: dict[MessageId, asyncio.Task[Any]] = {}
@@ -18,8 +18,8 @@ class RunningRequests:
         return bool(self._tasks)
 
     async def run(self, id: MessageId, work: Awaitable[JsonRpcReply]) -> JsonRpcReply | None:
-        """Answer a request; None where its client took it back."""
-        # asyncio's task, because a cancel scope for each request would cost more than the rest of this.
+        """Run a request; returns None where its client cancelled it."""
+        # A plain asyncio task: a cancel scope per request would cost more than everything else here.
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks[id] = task
         try:
@@ -34,7 +34,7 @@ class RunningRequests:
                 del self._tasks[id]
 
     def cancel(self, id: Any) -> None:
-        """Take back a request; one that is not under way has been answered meanwhile."""
+        """Cancel a request; does nothing for one that has ended."""
         task = self._tasks.get(id) if type(id) in (str, int) else None
         if task is not None and task not in self._taken_back:
             self._taken_back.add(task)

@@ -1,6 +1,6 @@
-"""What a client is shown where tools are searched for: the pinned ones, what searches, and what it found.
+"""Search mode: the list holds pinned tools, the search tool, and the tools that searches have found.
 
-A list is what a model reads, not what it may do: any tool its caller may use can be called by name.
+The list limits what a model reads, not what it may do: any allowed tool can be called by name.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from toolcrib.model import Caller, Result, Tool
 from toolcrib.search import SEARCH
 
 MOST_FOUND = 64
-"""How many tools one client is shown of those it found; the first found go first."""
+"""Most found tools that one client is shown; the oldest are dropped first."""
 MOST_CALLERS = 10_000
 
 Found = dict[str, None]
@@ -23,25 +23,25 @@ _Owner = tuple[str, str | None, str]
 
 
 class SearchResults:
-    """Remembers what was found: in a session for as long as it lasts, else for a caller in a context."""
+    """The tools found per session, or per caller and context where there is no session."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway, self._cutting = gateway, ToolSelection(gateway)
         self._callers: OrderedDict[_Owner, Found] = OrderedDict()
 
     def on(self, caller: Caller) -> bool:
-        """Whether the caller's context is one in which tools are searched for."""
+        """Whether the caller's context uses search mode."""
         context = self._gateway.context(caller)
         return context is not None and context.search
 
     def note(self, peer: Peer, name: str, outcome: Result) -> bool:
-        """Remember what a call has found, if it was a search; whether anything of it is new."""
+        """Record the results of a search; returns whether any tool in them is new."""
         if outcome.problem is not None or not self._is_search(name, peer.caller):
             return False
         names = _names(outcome.data)
         found = self._found(peer.caller, peer.session)
         before = len(found)
-        # What is known stays in its place: the longer a list begins as it did, the more of it models keep.
+        # Known tools stay in place: the longer the unchanged prefix, the more of it a prompt cache can reuse.
         found.update(names)
         fresh = len(found) > before
         for old in [each for each in found if each not in names][: max(0, len(found) - MOST_FOUND)]:
@@ -49,14 +49,14 @@ class SearchResults:
         return fresh
 
     def shown(self, caller: Caller, session: SessionLink | None) -> Sequence[Tool]:
-        """Return the list: what is pinned in the order of the catalog, what searches, what was found."""
+        """Return the list: pinned tools in catalog order, the search tool, then the tools found."""
         most = self._cutting.most(caller, "mcp")
         first = self._gateway.prepared(caller, "mcp-first", partial(self._first, caller, most))
         known = self._gateway.prepared(caller, "mcp-exposed", _by_exposed)
         told = {tool.name for tool in first}
         found = [known[name] for name in self._found(caller, session) if name in known]
         more = [tool for tool in found if tool.name not in told]
-        # The latest stay where there is little room.
+        # Where the limit allows only some, the latest stay.
         room = len(more) if most is None else max(0, most - len(first))
         return (*first, *more[max(0, len(more) - room) :])
 
@@ -84,7 +84,7 @@ class SearchResults:
 
 
 def owner_of(caller: Caller) -> _Owner:
-    """Whose findings those of a caller without a session are: a principal's, in a context."""
+    """Return the key of a sessionless caller's results: a principal in a context."""
     return caller.id, caller.user, caller.context
 
 

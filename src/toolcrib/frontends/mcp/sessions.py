@@ -1,8 +1,8 @@
-"""Sessions of the handshake era: the id is a signed token, so any replica can go on with one.
+"""Sessions of the handshake era: the id is a signed token, so any replica can resume a session.
 
-Only what a client says once is in the token: who it is, which revision it speaks, what it can be asked. What
-lives in this process alone are its open streams and what is under way on them. The store has when a session
-was last used, once it is older than an hour, and which ones have ended.
+The token holds what a client sends once: its owner, revision, capabilities, name and version. Open streams
+and running requests exist only in this process. The store holds the last use of a session, once that is older
+than an hour, and which sessions have ended.
 """
 
 import hmac
@@ -31,28 +31,30 @@ log = logging.getLogger(__name__)
 MOST_SESSIONS = 10_000
 IDLE_SECONDS = 30 * 60.0
 LONGEST_LIFE = 7 * 24 * 3600.0
-"""A session that is not used for so many seconds has ended."""
+"""A session expires after this many seconds without use."""
 RENEW_SECONDS = 3600.0
-"""The use of a session is stored where the stored one is older than this."""
+"""The last use of a session is stored when the stored one is older than this."""
 RELEASE_SECONDS = 60.0
 """A session unused for this long is released from memory if its token holds all of its state."""
 KEEP_SECONDS = 30.0
-"""Between two looks at whose use is to be stored, and at what has ended elsewhere."""
+"""Interval between two syncs with the store: stores last uses, reads ends from other replicas."""
 MAX_STORED = 100_000
 MAX_STORED_PER_PRINCIPAL = 10_000
-"""So many sessions have their last use stored, and as many their end; beyond that the longest unused are
-forgotten. A session that may be one of the ended ones that were forgotten is refused."""
+"""Most stored last uses, and most stored ends; beyond that the least recently used are deleted.
+
+A session that may be one of the deleted ended ones is refused.
+"""
 
 _ASKABLE = ("elicitation", "roots", "sampling")
 _MOST_TOKEN = 4096
 _MOST_ENDED = 4096
-"""Ends that are remembered here too, for requests that read the store just before; the store has them all."""
+"""Most ends in memory, for requests that read the store just before the end; the store has them all."""
 _MAC = 16
 _BARE: JsonObject = {}
 
 
 class McpSession:
-    """One client that shook hands, and what is under way with it in this process."""
+    """One client session after the handshake, with its state in this process."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class McpSession:
     ) -> None:
         self.id, self.principal = id, caller.principal
         self.row, self.renewed = row, renewed
-        """Where its end and last use are stored, and when the latter was."""
+        """The id of its row in the store, and when its last use was stored."""
         self.peer = Peer(
             caller=caller, revision=revision, capabilities=capabilities, client=client, session=self
         )
@@ -76,37 +78,37 @@ class McpSession:
         self.watched: set[str] = set()
         self.found: dict[str, None] = {}
         self.at_home = at_home
-        """Whether it was opened here; what one asked elsewhere is answered elsewhere."""
+        """Whether it was opened in this process; questions of another replica are answered there."""
         self.used = 0.0
         self.stream: anyio.CancelScope | None = None
-        """The stream on which the client hears what belongs to no request, while it has one open."""
+        """The cancel scope of the open GET stream, which carries messages that belong to no request."""
         self.running, self.questions = RunningRequests(), ClientRequests()
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way with it."""
+        """Whether it has running requests, pending questions or an open stream."""
         return bool(self.running or self.questions) or self.stream is not None
 
     @property
     def has_state(self) -> bool:
-        """Whether it has state beyond its token; ids of its questions must not be given out again."""
+        """Whether it has state beyond its token; ids of its questions must not be reused."""
         return bool(self.busy or self.level or self.watched or self.found or self.questions.have_been_asked)
 
     async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
-        """Put a question to the client on the stream of a request."""
+        """Send a request to the client on the stream of one of its requests."""
         return await self.questions.ask(method, params, wire)
 
     def take(self, message: JsonObject) -> bool:
-        """Take an answer; False where only another replica can know the question."""
+        """Route a response to its question; False where only another replica can have sent the question."""
         return self.questions.take(message) or self.at_home
 
     def act_for(self, caller: Caller) -> None:
-        """Go by the rights of the request at hand, not of the one that opened the session."""
+        """Use the permissions of the current request, not of the one that opened the session."""
         self.peer = self.peer._replace(caller=caller)
 
 
 class McpSessionTable:
-    """Opens sessions and knows them again; one of another principal or context is none."""
+    """Opens sessions and finds them by id; ids of other principals or contexts are unknown."""
 
     def __init__(
         self,
@@ -122,22 +124,22 @@ class McpSessionTable:
         self._key, self._stored, self._clock = key, stored, clock
         self._slots, self._idle, self._gone = Slots(most, share), idle_seconds, gone
         self._looked = clock()
-        # The longest unused come first.
+        # Least recently used first.
         self._live: OrderedDict[str, McpSession] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
-        # By row: what the token does not hold of the sessions that were released, so that their next request
-        # does not depend on the store. A tenth of what a session takes.
+        # By row: the state of released sessions that the token does not hold, so that their next request
+        # does not depend on the store. It takes a tenth of the memory of a session.
         self._released: OrderedDict[str, tuple[float, bool]] = OrderedDict()
 
     @property
     def released(self) -> int:
-        """How many sessions were released from memory and can still be used."""
+        """The number of sessions that were released from memory and can still be used."""
         return len(self._released)
 
     def open(
         self, caller: Caller, revision: str, capabilities: JsonObject, client: tuple[str, str]
     ) -> McpSession:
-        """Open a session for a client that introduces itself."""
+        """Open a session for `initialize`."""
         token = _Token(
             nonce=token_urlsafe(16),
             born=int(self._clock()),
@@ -149,18 +151,18 @@ class McpSessionTable:
         return self._enter(token.signed(self._key), caller, token, at_home=True, renewed=token.born)
 
     async def find(self, id: str, caller: Caller) -> McpSession:
-        """Return the session of an id; refuse an id that is not this caller's, as if there were no such."""
+        """Return the session of an id; an id of another caller is refused like an unknown one."""
         session = self._live.get(id)
         if session is None:
             token = _Token.read(id, self._key)
             if token is None or token.owner != _owner(caller):
                 raise _unknown()
             released = self._released.pop(token.row, None)
-            # Another replica may have stored a later use of one that was released long ago.
+            # Another replica may have stored a later use of a session released long ago.
             if released is None or self._clock() - released[0] > LONGEST_LIFE:
                 released = await self._last_used(token, caller.principal), False
             session = self._live.get(id)
-            if session is None:  # and not found by another request meanwhile
+            if session is None:  # a concurrent request may have entered it
                 renewed, at_home = released
                 return self._enter(id, caller, token, at_home=at_home, renewed=renewed)
         if session.peer.caller is not caller:
@@ -172,7 +174,7 @@ class McpSessionTable:
         return session
 
     async def _last_used(self, token: "_Token", principal: str) -> float:
-        """Return when a session was last used, as far as that is stored; one that has ended is unknown."""
+        """Return the last use of a session as stored; raises NOT_FOUND where it has ended or expired."""
         found = await self._stored.get(token.row)
         used = token.born if found is None else max(token.born, found.used)
         ended = await self._may_have_ended(token, principal) if found is None else found.ended
@@ -181,12 +183,12 @@ class McpSessionTable:
         return used
 
     async def _may_have_ended(self, token: "_Token", principal: str) -> bool:
-        """Whether a session of which nothing is stored is so old that its end may have been forgotten."""
+        """Whether a session without a stored row is so old that the row of its end may have been deleted."""
         rows = [await self._stored.get(each) for each in (FORGOTTEN, f"{FORGOTTEN} {principal}")]
         return any(row is not None and token.born <= row.used for row in rows)
 
     async def end(self, session: McpSession) -> None:
-        """End a session for good; it goes on where that cannot be stored."""
+        """End a session permanently; it stays open where the store fails."""
         row = McpSessionRow(id=session.row, principal=session.principal, used=self._clock())
         await self._stored.end(row)
         self._end(session)
@@ -197,13 +199,13 @@ class McpSessionTable:
             session.stream.cancel()
         if self._live.get(session.id) is session:
             self._forget(session)
-        # For a request that has read the store just before.
+        # For a concurrent request that has read the store just before.
         self._ended[session.row] = None
         if len(self._ended) > _MOST_ENDED:
             self._ended.popitem(last=False)
 
     async def run(self, every: float = KEEP_SECONDS) -> None:
-        """Store which sessions are in use, and end those that were ended elsewhere, until cancelled."""
+        """Sync with the store at an interval until cancelled; failures are logged and retried."""
         while True:
             await anyio.sleep(every)
             try:
@@ -212,7 +214,7 @@ class McpSessionTable:
                 log.warning("the use of MCP sessions cannot be stored now, and is tried again: %s", error)
 
     async def keep(self) -> None:
-        """Store the use of sessions whose stored use is old, and look what was ended or is too old."""
+        """Store last uses, drop sessions ended elsewhere, release unused ones, and prune the store."""
         now, idle = self._clock(), monotonic() - self._idle
         due = [
             session
@@ -236,7 +238,7 @@ class McpSessionTable:
         await self._stored.prune(before, most=MAX_STORED, per_principal=MAX_STORED_PER_PRINCIPAL)
 
     def hush(self) -> None:
-        """Ask no client anything more: the answers would find nobody who takes them."""
+        """Close all questions at shutdown: this process could not receive their responses."""
         for session in self._live.values():
             session.questions.close("the gateway is stopping, and takes no more answers")
 
@@ -261,7 +263,7 @@ class McpSessionTable:
         return session
 
     def _sweep(self) -> None:
-        """Forget what has not been used for long and is not busy."""
+        """Drop idle sessions from memory."""
         limit = monotonic() - self._idle
         for session in tuple(self._live.values()):
             if session.used > limit:
@@ -270,7 +272,7 @@ class McpSessionTable:
                 self._forget(session)
 
     def _release(self) -> None:
-        """Release sessions without state of their own: most clients never come back to end theirs."""
+        """Release sessions without state of their own: most clients never return to end theirs."""
         limit = monotonic() - min(RELEASE_SECONDS, self._idle)
         for session in tuple(self._live.values()):
             if session.used > limit:
@@ -282,7 +284,11 @@ class McpSessionTable:
                     self._released.popitem(last=False)
 
     def _make_room(self, principal: str) -> None:
-        """Forget a session for a new one: the longest unused of the principal with the most, or of any."""
+        """Evict the least recently used idle session for a new one, or raise OVERLOADED.
+
+        A principal at its share evicts one of its own; otherwise the principal with the most sessions loses
+        one, or else any principal.
+        """
         held = self._slots.by_principal
         own = held.get(principal, 0) >= self._slots.per_principal
         most = principal if own else max(held, key=held.__getitem__)
@@ -301,7 +307,7 @@ class McpSessionTable:
 
 
 class _Token:
-    """What a session id says, under a signature."""
+    """The content of a session id, under an HMAC signature."""
 
     __slots__ = ("born", "capabilities", "client", "nonce", "owner", "revision")
 
@@ -320,22 +326,22 @@ class _Token:
 
     @property
     def row(self) -> str:
-        """Where the session's end and last use are stored."""
+        """The id of the session's row in the store."""
         return sha256(self.nonce.encode()).hexdigest()
 
     def signed(self, key: bytes) -> str:
-        """Write it as text that may stand in a header."""
+        """Serialize and sign it, as text that is valid in a header."""
         fields = [self.nonce, self.born, self.owner, self.revision, self.capabilities, self.client]
         body = urlsafe_b64encode(orjson.dumps(fields))
         if len(body) > _MOST_TOKEN:
-            # Only capabilities can be that long, and only which of them there are counts for much.
+            # Only capabilities can be that long; their names matter, their options hardly do.
             self.capabilities = dict.fromkeys(self.capabilities, _BARE)
             return self.signed(key)
         return f"{body.decode()}.{urlsafe_b64encode(_mac(body, key)).decode()}"
 
     @classmethod
     def read(cls, text: str, key: bytes) -> "_Token | None":
-        """Read one we have signed; None where we have not."""
+        """Verify and parse a token; None where the signature is invalid."""
         body, _, mac = text.partition(".")
         if len(text) > 2 * _MOST_TOKEN or not text.isascii():
             return None
@@ -360,7 +366,7 @@ def _mac(body: bytes, key: bytes) -> bytes:
 
 
 def _owner(caller: Caller) -> str:
-    """Whom a session belongs to: a principal in a context, whatever it may do at the moment."""
+    """Return the owner of a session: a principal in a context, independent of its current permissions."""
     named = orjson.dumps((caller.id, caller.user, caller.context))
     return blake2b(named, digest_size=12).hexdigest()
 

@@ -1,4 +1,4 @@
-"""MCP over standard input and output: the same answers for a client that starts us as its child."""
+"""MCP over stdio, for a client that starts the gateway as a child process."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -23,16 +23,16 @@ from toolcrib.model import Caller, JsonObject
 
 _GREETINGS = frozenset({"ping", "server/discover", "logging/setLevel"})
 _PATIENCE = 1.0
-"""How many seconds the last answers may take once the client has closed our input."""
+"""Seconds for the last responses after the client has closed stdin."""
 
 
 async def serve_stdio(
     gateway: Gateway, conversations: MultiRoundCalls, caller: Caller, settled: Callable[[], Awaitable[object]]
 ) -> None:
-    """Serve one client until it closes our input; what anything else prints meanwhile goes to stderr.
+    """Serve one client until it closes stdin; other output to stdout is redirected to stderr.
 
-    Greetings are answered at once, the rest once `settled` returns: clients list the tools right after they
-    have started us, and many never again.
+    Handshake requests are answered at once, others once `settled` returns: clients list the tools right after
+    the start, and many never list them again.
     """
     async with (
         LineReader.of_stdin() as lines,
@@ -48,7 +48,7 @@ async def serve_stdio(
 
 
 class _Client:
-    """The one client of this process. Each message says by itself which era it is of."""
+    """The only client of this process. The era is determined per message."""
 
     streams = True
 
@@ -61,7 +61,7 @@ class _Client:
         self._ready, self._answered = anyio.Event(), anyio.Event()
 
     async def settle(self, settled: Callable[[], Awaitable[object]]) -> None:
-        """Hold requests back until there is something to answer them with."""
+        """Release the held requests once the sources have settled."""
         await settled()
         self._ready.set()
 
@@ -70,7 +70,7 @@ class _Client:
         await self._output.line(message)
 
     async def finish(self) -> None:
-        """Wait for the last answers, for a moment from when they can be found."""
+        """Wait for the last responses, with a timeout that starts once requests are no longer held back."""
         if self._open:
             await self._ready.wait()
         with anyio.move_on_after(_PATIENCE):
@@ -78,7 +78,7 @@ class _Client:
                 await self._answered.wait()
 
     def take(self, line: bytes | SkippedLine) -> None:
-        """Take one line: a message, or a fault of the client's that it is told of."""
+        """Handle one line: a message, or an invalid one that gets an error response."""
         if isinstance(line, SkippedLine):
             self._start(self.send, failed(None, INVALID_REQUEST, f"the line is over {line.limit} bytes"))
             return
@@ -98,10 +98,10 @@ class _Client:
         elif "id" not in message:
             self._noted(message["method"], message.get("params", {}))
         elif message["method"] == "initialize":
-            # At once, because what follows on it goes by what it says.
+            # Handled synchronously: it sets the session that the next messages use.
             self._start(self.send, self._welcome(message["id"], message.get("params", {})).body)
         elif message["method"] == "subscriptions/listen":
-            # It has no end, so nobody waits for that.
+            # Not counted as open: it never ends, and `finish` must not wait for it.
             self._tasks.start_soon(self._answer, message)
         else:
             self._start(self._answer, message)
@@ -116,7 +116,7 @@ class _Client:
                 self._tasks.start_soon(self._engine.changes.tell, session, self._caller, self.send)
 
     def _handshake(self) -> McpSession:
-        """Return the session; a client that only says that it is ready has said nothing of itself."""
+        """Return the session; creates one with defaults for a client that skipped `initialize`."""
         if self._session is None:
             self._session = McpSession("stdio", self._caller, LEGACY, {}, NOBODY)
         return self._session

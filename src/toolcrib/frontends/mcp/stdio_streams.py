@@ -1,4 +1,4 @@
-"""Our own standard streams, line by line and without a thread where they are pipes, as they usually are."""
+"""The process's own stdin and stdout as lines: by the event loop for pipes, by a thread for other files."""
 
 import asyncio
 import os
@@ -15,26 +15,26 @@ import anyio.to_thread
 from toolcrib.pipe_end import PipeEnd
 
 MOST_BYTES = 4 * 1024 * 1024
-"""The longest line that is taken."""
+"""Longest accepted line, in bytes."""
 
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedLine:
-    """A line that is over the limit, and was skipped."""
+    """Stands for a line that exceeded the limit and was skipped."""
 
     limit: int
 
 
 class _Bytes(Protocol):
-    """Where bytes come from; none are left once it gives an empty piece."""
+    """A byte stream; an empty read means its end."""
 
     async def read(self, most: int, /) -> bytes: ...
 
 
 class LineReader:
-    """Lines out of a stream of bytes; what is too long is skipped, and said to be."""
+    """Splits a byte stream into lines; yields `SkippedLine` for one that is too long."""
 
     def __init__(self, source: _Bytes, limit: int = MOST_BYTES) -> None:
         self._source, self._limit = source, limit
@@ -42,7 +42,7 @@ class LineReader:
     @classmethod
     @asynccontextmanager
     async def of_stdin(cls) -> AsyncGenerator["LineReader"]:
-        """Read our standard input until it ends."""
+        """Open stdin for reading."""
         if not _is_pipe(sys.stdin.fileno()):
             yield cls(_Threaded(sys.stdin.fileno()))
             return
@@ -57,7 +57,7 @@ class LineReader:
             transport.close()
 
     async def __aiter__(self) -> AsyncIterator[bytes | SkippedLine]:
-        """Give every line that holds anything, the last one also where nothing ends it."""
+        """Yield every line that is not blank, also the last one without a newline."""
         held, skipping = bytearray(), False
         while chunk := await self._source.read(_CHUNK):
             *ended, rest = chunk.split(b"\n")
@@ -76,7 +76,7 @@ class LineReader:
 
 
 class _Threaded:
-    """A file or a terminal: reading it may wait, so a thread does."""
+    """A file or a terminal: reads may block, so they run in a thread."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -86,7 +86,7 @@ class _Threaded:
 
 
 class LineWriter:
-    """Lines out of our standard output, one at a time and in the order they were given."""
+    """Writes lines to stdout, in the order of the calls."""
 
     def __init__(self, descriptor: int, writer: asyncio.StreamWriter | None) -> None:
         self._descriptor, self._writer = descriptor, writer
@@ -94,7 +94,7 @@ class LineWriter:
     @classmethod
     @asynccontextmanager
     async def to_stdout(cls) -> AsyncGenerator["LineWriter"]:
-        """Keep our standard output to ourselves: what anything else prints goes to standard error."""
+        """Take over stdout: file descriptor 1 is redirected to stderr for all other output."""
         sys.stdout.flush()
         kept = os.dup(1)
         os.dup2(2, 1)
@@ -106,7 +106,7 @@ class LineWriter:
             os.close(kept)
 
     async def line(self, message: bytes) -> None:
-        """Write one message; whoever writes more than is read waits."""
+        """Write one message; waits while the reader is slow (backpressure)."""
         if self._writer is None:
             os.write(self._descriptor, message + b"\n")
             return
@@ -123,6 +123,6 @@ async def _writer(descriptor: int) -> asyncio.StreamWriter:
 
 
 def _is_pipe(descriptor: int) -> bool:
-    """Whether it can be waited for by the event loop. A terminal is shared with others, who may not mind."""
+    """Whether the event loop can poll it. A terminal is shared: non-blocking mode would affect others."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, for known callers: reads a request, finds its session or envelope, answers."""
+"""MCP over Streamable HTTP for authenticated callers: parses messages, finds sessions, sends responses."""
 
 from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -31,7 +31,7 @@ from toolcrib.model import Json, JsonObject
 MOST_BYTES = 4 * 1024 * 1024
 MOST_IN_BATCH = 100
 BATCHES = "2025-03-26"
-"""The one revision in which several messages may come in one list."""
+"""The only revision with JSON-RPC batches."""
 
 _HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
 _ACCEPTED = HttpResponse(202, b"", SAFE)
@@ -39,7 +39,7 @@ _JSON, _EVENTS = b"application/json", b"text/event-stream"
 
 
 class StreamableHttpFrontend:
-    """Answers requests whose caller is known: `request.caller`, in the context it asked for."""
+    """Handles requests of an authenticated `request.caller`, in the context it requested."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class StreamableHttpFrontend:
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Serve for as long as this is open; what is still listened to then ends."""
+        """Serve until the context is left; open streams are then closed."""
         async with background_tasks() as tasks:
             tasks.start_soon(keep_running, self._sessions.run)
             try:
@@ -80,7 +80,7 @@ class StreamableHttpFrontend:
         self._gateway.session_ended(session.id)
 
     def end(self, key: str | None = None) -> None:
-        """Close the open streams of a key that has been revoked; without one all, so that nobody waits."""
+        """Close the open streams of a revoked key; without a key, close all and fail pending questions."""
         if key is None:
             self._sessions.hush()
         for stream, owner in tuple(self._streams.items()):
@@ -88,7 +88,7 @@ class StreamableHttpFrontend:
                 stream.cancel()
 
     def answer(self, request: Request) -> Awaitable[HttpResponse | None]:
-        """Answer one request; None where the answer was a stream."""
+        """Handle one request; returns None where the response was streamed."""
         return self._post(request) if request.method == "POST" else self._get_or_delete(request)
 
     async def _get_or_delete(self, request: Request) -> HttpResponse | None:
@@ -104,7 +104,7 @@ class StreamableHttpFrontend:
         except ToolcribError as error:
             return self._refused(request, error, INVALID_REQUEST, None)
 
-    # --- one message, or a list of them ---
+    # --- one message, or a batch ---
 
     async def _post(self, request: Request) -> HttpResponse | None:
         code, message = INVALID_REQUEST, None
@@ -131,7 +131,7 @@ class StreamableHttpFrontend:
         body = failed(id, code, error.problem.message, meta(outcome))
         return HttpResponse(status(outcome), body, (*JSON, *retry_header(error.problem)))
 
-    # --- the modern era: every request stands alone ---
+    # --- the modern era: stateless requests ---
 
     async def _modern(self, request: Request, message: JsonObject) -> HttpResponse | None:
         if is_answer(message):
@@ -179,7 +179,7 @@ class StreamableHttpFrontend:
 
     @contextmanager
     def _stream(self, key: str) -> Generator[anyio.CancelScope]:
-        """Serve what stays open until the client leaves, or `end` is called, which leaves the block."""
+        """Serve a stream until the client disconnects, or `end` cancels the scope."""
         with anyio.CancelScope() as life:
             self._streams[life] = key
             try:
@@ -196,7 +196,7 @@ class StreamableHttpFrontend:
         wire = HttpResponseChannel(request, streams=_takes(request, _EVENTS))
         if "id" not in message or is_answer(message):
             return self._noted(session, message)
-        # A lost connection says nothing in this era: the client may only have lost the way to us.
+        # In this era a disconnect is no cancellation: clients cancel with `notifications/cancelled`.
         request.scope["toolcrib.outlives"] = True
         self._wires.add(wire)
         try:
@@ -226,7 +226,7 @@ class StreamableHttpFrontend:
         return await self._sessions.find(given.decode("latin-1"), request.caller)
 
     def _noted(self, session: McpSession, message: JsonObject) -> HttpResponse:
-        """Take a message that wants no answer."""
+        """Handle a notification or a response, which get no response themselves."""
         if is_answer(message):
             if not session.take(message):
                 text = (
@@ -253,7 +253,7 @@ class StreamableHttpFrontend:
         return await session.running.run(asked.id, self._engine.answer(asked))
 
     async def _batch(self, request: Request, messages: list[Json]) -> HttpResponse | None:
-        """Answer several messages in one, in the one revision that has it."""
+        """Handle a JSON-RPC batch; only one revision has them."""
         session = await self._session(request)
         if session.peer.revision != BATCHES:
             raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message; batches are not taken")
@@ -290,7 +290,7 @@ class StreamableHttpFrontend:
         return bodies
 
     async def _hear(self, request: Request, session: McpSession) -> HttpResponse | None:
-        """Serve the stream of a session; one it had before is taken to be lost, and ends."""
+        """Serve the GET stream of a session; an earlier one is assumed to be broken, and cancelled."""
         if not _takes(request, _EVENTS):
             return _not_acceptable("accept text/event-stream")
         if session.stream is not None:
@@ -310,7 +310,7 @@ class StreamableHttpFrontend:
 
 
 def _takes(request: Request, *kinds: bytes) -> bool:
-    """Whether a client takes answers of these kinds; one that does not say takes any."""
+    """Whether a client accepts these media types; without an Accept header, all are accepted."""
     return _accepted(request.headers.get(b"accept", b"*/*"), kinds)
 
 

@@ -1,4 +1,4 @@
-"""One `tools/call`: into the gateway, and its result back as the client's revision spells it."""
+"""Handles `tools/call`: runs it through the gateway, and encodes the result for the client's revision."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -24,7 +24,7 @@ _STRANGE = "the tool's answer holds content that MCP does not know"
 
 
 class ToolCalls:
-    """Answers `tools/call` from the raw parameters: models of them would be built only to be taken apart."""
+    """Handles `tools/call` from the raw parameters: building models of them would only cost time."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ToolCalls:
         self._mirrors: dict[tuple[str, str, str], Mirrors] = {}
 
     async def answer(self, asked: McpRequest) -> bytes:
-        """Carry out the call; what is wrong with the request itself becomes a protocol error."""
+        """Run the call; a malformed request becomes a JSON-RPC error."""
         name, arguments = _read(asked.params)
         peer = asked.peer
         if asked.headers is not None and peer.modern:
@@ -54,10 +54,10 @@ class ToolCalls:
         return self._spelled(asked, outcome)
 
     def _linked(self, outcome: Result, name: str, caller: Caller) -> Result:
-        """Spell links so that they lead back to the server they are from, whatever others have."""
+        """Rewrite resource links so that they resolve to the server they are from."""
         try:
             source = self._gateway.tool(name, caller).source
-        except Refused:  # it went while the call ran, and its server's resources with it
+        except Refused:  # removed while the call ran, along with the resources of its server
             return outcome
         link = self._gateway.library.links(source, caller)
         content = (link(block) if block.get("type") == LINK else block for block in outcome.content)
@@ -77,7 +77,7 @@ class ToolCalls:
         return encode(fit, _STAMP if peer.modern else b"")
 
     def _mirrors_of(self, name: str, caller: Caller) -> Mirrors:
-        """Return which arguments travel in headers too; found out once per catalog, name and caller."""
+        """Return the arguments that headers must mirror; cached per catalog version, name and caller."""
         key = (name, caller.id, caller.context)
         if self._version != self._gateway.version or len(self._mirrors) >= _MOST_KNOWN:
             self._version = self._gateway.version
@@ -93,10 +93,10 @@ class ToolCalls:
 
 
 def check(outcome: Result, fault: Problem) -> None:
-    """Raise what goes back as a protocol error: a request that is none, or a server's own such error."""
+    """Raise `ProtocolError` for a problem that MCP reports as a JSON-RPC error, not as a result."""
     own: Any = fault.details.get("code") if fault.code == "TOOL_FAILED" else None
     if type(own) is int:
-        # That a server knows no such method says nothing about ours.
+        # METHOD_NOT_FOUND of a server would mean to the client that the gateway lacks the method.
         own = INTERNAL_ERROR if own == METHOD_NOT_FOUND else own
         data = fault.details.get("data")
         beside = meta(outcome)
@@ -108,7 +108,7 @@ def check(outcome: Result, fault: Problem) -> None:
 
 
 def input_required(asked: McpRequest, outcome: Result) -> bytes:
-    """Spell a result that is a question; a client without a session calls again with the answer."""
+    """Encode an `input_required` result; a sessionless client retries with the answers."""
     ask = outcome.ask
     spelled: dict[str, Any] = {"resultType": "input_required", "inputRequests": ask.questions if ask else {}}
     if ask is not None and ask.state:

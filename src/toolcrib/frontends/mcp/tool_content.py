@@ -1,16 +1,16 @@
-"""What a result may hold in which revision: blocks are checked, and spelled for clients that know fewer."""
+"""Validates content blocks of tool results, and converts them for older revisions."""
 
 from typing import Any, cast
 
 from toolcrib.model import JsonObject, Result
 
 _SINCE = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
-"""The revision a block came with, where it was not there from the start."""
+"""The revision that introduced a block type, unless the first one."""
 _STRUCTURE_SINCE = "2025-06-18"
 
 
 def fitted(outcome: Result, revision: str) -> Result | None:
-    """Return a result as a client of this revision can take it; None where it holds what is not MCP's."""
+    """Return a result with blocks that this revision has; None where a block is invalid for MCP."""
     if not outcome.content:
         return outcome
     if not all(map(_is_known, outcome.content)):
@@ -21,12 +21,12 @@ def fitted(outcome: Result, revision: str) -> Result | None:
 
 
 def has_structure(revision: str) -> bool:
-    """Whether a result may carry structured content beside its blocks."""
+    """Whether a result may have structured content besides its blocks."""
     return revision >= _STRUCTURE_SINCE
 
 
 def _is_known(block: JsonObject) -> bool:
-    """Whether a block is one of the protocol's, with everything it must have."""
+    """Whether a block has a type of the protocol, with all required fields."""
     kind = block.get("type")
     if kind == "text":
         right = type(block.get("text")) is str
@@ -49,7 +49,7 @@ def _is_resource(resource: Any) -> bool:
 
 
 def _older(block: JsonObject, revision: str) -> JsonObject:
-    """Spell a block that came later in one that was there before, and lose nothing a model could use."""
+    """Convert a block to a type that the revision has, without losing what a model could use."""
     kind: str = block["type"]
     if _SINCE.get(kind, "") <= revision:
         return block

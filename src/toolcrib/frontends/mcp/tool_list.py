@@ -1,4 +1,4 @@
-"""The tool list as MCP clients read it: prepared per catalog version, audience and revision, in pages."""
+"""Handles `tools/list`: pages rendered once per catalog version, audience and revision."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,18 +16,18 @@ from toolcrib.gateway import Gateway, ToolSelection, map_cooperatively
 from toolcrib.model import Caller, JsonObject, Tool
 
 _MIN_KEPT, _KEPT_PER_TOOL = 256, 8
-"""How many definitions are kept: a few, and for each tool of a list one per revision and style of names.
+"""Most cached definitions: a base, and for each tool of a list one per revision and naming style.
 
-Servers that come and go leave theirs behind, so that all are dropped where there are more.
+Definitions of removed servers are not evicted one by one: the cache is cleared when it is full.
 """
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _FORMAT = McpFormat()
 _SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
-"""The revision a field of a tool came with."""
+"""The revision that introduced a field of a tool."""
 
 
 class McpToolList:
-    """Answers `tools/list`. A definition is spelled once for each revision, then handed out."""
+    """Handles `tools/list`. Each definition is encoded once per revision and cached."""
 
     def __init__(self, gateway: Gateway, finds: SearchResults) -> None:
         self._gateway, self._finds, self._cutting = gateway, finds, ToolSelection(gateway)
@@ -35,7 +35,7 @@ class McpToolList:
         self._max_kept = _MIN_KEPT
 
     async def answer(self, asked: McpRequest) -> bytes:
-        """Return the page behind a cursor."""
+        """Return the page of a cursor."""
         cursor = cursor_of(asked)
         found = (await self._pages(asked.peer)).get(cursor)
         if found is None:
@@ -64,7 +64,7 @@ class McpToolList:
         return await self._gateway.preparing(caller, kind, whole)
 
     def _name(self, style: str, caller: Caller) -> Callable[[Tool], str]:
-        """Use the style's name where the protocol takes it, else the safe one."""
+        """Return a function that names tools in a style, or by the safe name where MCP refuses that one."""
 
         def name(tool: Tool) -> str:
             named = self._gateway.named(tool, style, caller)
@@ -88,7 +88,7 @@ class McpToolList:
 
 
 def _definition(tool: Tool, name: str, revision: str) -> bytes:
-    """Spell a definition as the revision allows it."""
+    """Encode a definition for a revision."""
     spelled: dict[str, Any] = {
         key: value for key, value in _FORMAT.tool(tool, name).items() if _SINCE.get(key, "") <= revision
     }
@@ -98,5 +98,5 @@ def _definition(tool: Tool, name: str, revision: str) -> bytes:
 
 
 def _is_object(schema: JsonObject | None) -> bool:
-    """Whether older clients, which take nothing but objects for structured content, can have this schema."""
+    """Whether a revision before the modern one accepts this output schema: it must be of type object."""
     return schema is not None and schema.get("type") == "object"
