@@ -10,6 +10,7 @@ from toolcrib.errors import Refused
 from toolcrib.model import Channel, Json, JsonObject, Origin, Report, Result, Tool
 
 ARGUMENT_BYTES = 1 << 20
+"""Largest arguments of one call, in bytes of JSON."""
 _KEY = re.compile(r"[!-~]{1,255}")
 
 

@@ -14,7 +14,9 @@ from toolcrib.model import Ask, Json, JsonObject, Metadata, Origin, Result, Tool
 from toolcrib.version import VERSION
 
 _UNSPEAKABLE = re.compile(r"https?://|[/\\{}\[\]<>_@`]|[A-Z]{3,}|\d{5,}|\b\w+\.\w+\.\w+")
+"""Text that a voice cannot read out: URLs, paths, markup, acronyms, long numbers, dotted names."""
 _LONGEST = 500
+"""Longest spoken message, in characters."""
 _UNTRIED = (1.0, 0.0, 0)
 _ASKING = "I need to know something first."
 

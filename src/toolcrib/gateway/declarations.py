@@ -16,6 +16,7 @@ from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.schemas.subschemas import survey
 
 _MOST_KNOWN = 20_000
+"""Most cached checks of tool definitions; the cache is cleared when it is full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

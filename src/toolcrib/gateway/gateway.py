@@ -24,9 +24,11 @@ from toolcrib.slots import Hold
 
 T = TypeVar("T")
 _MOST_VIEWS = 512
+"""Most views in the cache of one snapshot."""
 _MOST_BYTES = 256 << 20
 """Most bytes of rendered lists in the cache; one list of ten thousand tools has ten million bytes."""
 _SHARE = _MOST_BYTES // _MOST_VIEWS
+"""Size in bytes up to which a view is cached without a check of the total."""
 _NEAR_SECONDS = 60.0
 """Cache TTL of what a caller sees, in seconds; a tool may reach its removal date within it."""
 _Near = tuple[Caller, float, RelatedTools]

@@ -14,9 +14,11 @@ from toolcrib.model import PROMISES, Evidence, Hints, Problem, Tool
 from toolcrib.model.hints import Caution, Impact, NextAction, Quality, Risk
 
 _EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
+"""Estimated effort by speed class."""
 _LONGEST = 500
 """Longest part of a problem's path that is repeated, in characters: a caller chooses the names in it."""
 _SHAKY = 0.9
+"""Success rate below which a tool counts as unreliable."""
 ENOUGH = 5
 """Fewest calls from which a success rate or a duration is derived."""
 

@@ -12,7 +12,9 @@ from toolcrib.model import PROMISES, Hints, JsonObject, Result, Tool
 
 _FAST, _MEDIUM = PROMISES["fast"], PROMISES["medium"]
 _MOST_KEPT = 256
+"""Most hints in the cache of one tool; it is cleared when it is full."""
 _MOST_NAMES = 16
+"""Most fields of an output schema that are checked for completeness."""
 _A_DAY = 86_400.0
 """Time until a stored result counts as stale, in seconds, for tools without a cache TTL."""
 _HOLLOW = 0.5

@@ -27,8 +27,11 @@ STATE_SECONDS = 24 * 3600.0
 """Validity of signed state from a source, in seconds; the client stores it, so it uses no memory here."""
 
 _KIND = "call"
+"""The kind that the signature of a state covers, so that states of other methods are refused."""
 _PARKED, _PASSED = "p", "s"
+"""First character of a payload: the ticket of a parked call, or the state of a source."""
 _CLOSING_SECONDS = 5.0
+"""How long `close` waits for cancelled calls, in seconds."""
 
 
 class _Asked(NamedTuple):

@@ -21,7 +21,7 @@ class PromptIndex:
     def __init__(self, holdings: Sequence[SourceExtras]) -> None:
         self.holdings = {each.source: each for each in holdings}
         self.rendered: dict[str, Any] = {}
-        """Lists that frontends have rendered from this index, by format."""
+        """Pages that frontends have rendered from this index, by list, revision and style."""
         self._shown: dict[str, tuple[list[JsonObject], bytes]] = {}
 
     @cached_property

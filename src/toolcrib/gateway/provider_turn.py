@@ -28,6 +28,7 @@ _MOST_ASKED = 2_048
 _MOST_KNOWN = 1024
 """Most call ids that a connection remembers for deduplication; the oldest is evicted."""
 _CLOSING_SECONDS = 5.0
+"""How long cancelled calls are waited for, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,13 @@ from toolcrib.model import JsonObject, Tool
 from toolcrib.model.hints import NextAction, Resource
 
 _MOST = 4
+"""Most related tools of one tool."""
 _LOOKED_AT = 200
 """Most tools of one tag that are compared: a tag that half the catalog has carries little information."""
 _LARGEST_EXAMPLE = 512
+"""Largest example that is part of hints, in bytes of JSON."""
 _LONGEST = 160
+"""Longest label, description or action name, in characters."""
 _NOT_KEBAB = re.compile(r"[^a-z0-9]+")
 
 

@@ -35,7 +35,7 @@ class ResourceIndex:
     def __init__(self, holdings: Sequence[SourceExtras]) -> None:
         self.holdings = {each.source: each for each in holdings}
         self.rendered: dict[str, Any] = {}
-        """Lists that frontends have rendered from this index, by format."""
+        """Pages that frontends have rendered from this index, by list, revision and style."""
 
     @cached_property
     def _owners(self) -> dict[str, SourceExtras]:

@@ -20,8 +20,11 @@ LINK = "resource_link"
 """The type of a content block that links to a resource."""
 
 _MOST_VIEWS = 512
+"""Most audiences in the cache; it is cleared when it is full."""
 _MOST_MADE = 64
+"""Most indexes in the cache; it is cleared when it is full."""
 _LONGEST = 200
+"""Longest part of a URI or name in an error message, in characters."""
 _LONGEST_URI = 8_192
 """Longest accepted URI, in characters; a longer one is not found."""
 

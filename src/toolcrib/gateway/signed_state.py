@@ -17,7 +17,9 @@ from toolcrib.model import Caller, JsonObject
 MOST_BYTES = 64 * 1024
 """Largest payload that is signed, in bytes."""
 _SIGNATURE, _UNTIL = 32, 8
+"""Bytes of the HMAC-SHA256 signature and of the expiry time."""
 _LONGEST_TEXT = (MOST_BYTES + _SIGNATURE + _UNTIL) * 4 // 3 + 1
+"""Longest state that is decoded, in characters of base64url."""
 
 
 class StateSigner:

@@ -13,6 +13,7 @@ from toolcrib.model import Caller, JsonObject, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
 MOST = 10_000
+"""Most subscriptions of all clients."""
 MOST_EACH = 200
 """Most subscriptions of one client."""
 LONGEST = 2_048

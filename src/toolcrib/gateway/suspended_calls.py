@@ -26,6 +26,7 @@ _ASKED_BY = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+"""The client capability that each server-initiated request needs."""
 _METHOD_NOT_FOUND, _INVALID_PARAMS, _NO_ANSWER = -32601, -32602, -32000
 
 

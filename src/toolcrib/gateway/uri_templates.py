@@ -7,10 +7,11 @@ from dataclasses import dataclass
 LONGEST = 2_048
 """Longest URI or template that is matched, in characters."""
 MOST_BLANKS = 16
+"""Most variables of a template that is matched."""
 
 _BLANK = re.compile(r"\{([^{}]*)\}")
 _WHOLE = frozenset("+#/?&")
-"""Operators with values that may contain a slash; values of all others may not."""
+"""Operators with an expansion that may contain a slash; expansions of all others may not."""
 
 Places = MutableMapping[str, int]
 """Where each text begins in one URI, as a bit mask by position."""
@@ -22,7 +23,7 @@ class UriTemplate:
 
     texts: tuple[str, ...]
     blanks: tuple[bool, ...]
-    """Whether each variable may contain a slash. Variable i stands between text i and text i + 1."""
+    """Whether the expansion of each variable may contain a slash. Variable i stands before text i + 1."""
 
     @property
     def fixed(self) -> int:
