@@ -6,8 +6,10 @@ from toolcrib.http.traceparent import joined
 from toolcrib.model import JsonObject, Origin
 
 _LONGEST = 128
+"""Longest client name or correlation id, in characters."""
 _TOLD = frozenset({"traceparent", "toolcrib/correlationId"})
 _SHOWN = 32
+"""How much of a session id is logged, in characters."""
 NOWHERE = Origin(face="mcp")
 
 

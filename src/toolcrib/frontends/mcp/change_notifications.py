@@ -22,6 +22,7 @@ from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.slots import Slots
 
 MOST_LISTENERS = 1024
+"""Most listening clients of this process."""
 MOST_FOLLOWED = 200
 """Most resources in one subscription."""
 

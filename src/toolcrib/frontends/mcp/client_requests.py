@@ -15,7 +15,9 @@ ANSWER_SECONDS = 600.0
 """Timeout for the client's response, in seconds."""
 
 _LONGEST_REASON = 2000
+"""Longest error message of a client that is passed on, in characters."""
 _SHORTLY = 1.0
+"""Timeout for the cancellation notification, in seconds."""
 
 
 class ClientRequests:

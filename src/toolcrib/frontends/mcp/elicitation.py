@@ -1,7 +1,7 @@
-"""Bridges elicitation across protocol eras: sources of either era can question clients of either era.
+"""Bridges elicitation across protocol eras, for tool calls and for fetches of resources and prompts.
 
 A client with a session gets a server-initiated request on the stream of its own request. A client without one
-gets `input_required` and retries with the answers; `MultiRoundCalls` suspends the call until then.
+gets `input_required` and retries with the answers; `MultiRoundCalls` suspends a tool call until then.
 """
 
 from collections.abc import Awaitable
@@ -30,12 +30,14 @@ STATE_SECONDS = 600.0
 """How long a client may take to retry with its answers, in seconds."""
 
 _STEP = 0.001
+"""Added to the last progress number where a new one would not increase it."""
 _LONGEST_TOKEN = 256
 """Longest progress token, in characters: it is repeated in every notification, and a tool may send many."""
 _ROUND = frozenset({"inputResponses", "requestState", "_meta"})
 """Parameters that differ between the rounds of one request."""
 _KEY = "toolcrib/idempotencyKey"
 _OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId", _KEY})
+"""Keys of `_meta` that the gateway consumes itself."""
 _NOTHING: JsonObject = {}
 
 
@@ -72,7 +74,11 @@ class ElicitationBridge:
         )
 
     async def fetch(self, asked: McpRequest, run: Run) -> Result:
-        """Fetch a resource or prompt. A sessionless server may return questions here too."""
+        """Fetch a resource or prompt, with one round of questions per request of a sessionless client.
+
+        A fetch is not suspended, unlike a tool call: for a sessionless client, the source must return its
+        questions as a result, and its state is signed. Requests that it sends during the fetch are refused.
+        """
         peer, meta = asked.peer, asked.meta
         if GATEWAYS in meta:
             self._refuse_loop(meta)

@@ -15,6 +15,7 @@ FREE = frozenset({"arguments", "inputResponses", "result"})
 """Keys with values that are not part of the message envelope: duplicate keys in them are allowed."""
 
 _LONGEST_ID = 256
+"""Longest id of a message, in characters."""
 _USUAL = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _USUAL_PARAMS = frozenset({"name", "arguments", "_meta", "uri", "cursor"})
 

@@ -31,7 +31,7 @@ Carry = Callable[[McpRequest, Run], Awaitable[Result]]
 Hear = Callable[[SessionLink, str], None]
 
 _OWNED = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
-"""Result fields of the connection between the gateway and the server; never passed on."""
+"""Result fields that the gateway sets itself; `_meta` is filtered and passed on separately."""
 _BETWEEN_US = frozenset(
     {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION}
 )
@@ -244,7 +244,7 @@ def _fault(outcome: Result, fault: Problem) -> ProtocolError:
 
 
 def _about(asked: McpRequest, uri: str, error: ProtocolError) -> ProtocolError:
-    """Add the URI to the error of an unknown resource, with the error code of the client's era."""
+    """Return the error with the URI in its data; a not-found error gets the code of the client's era."""
     data = as_object(error.data)
     absent = error.code == RESOURCE_NOT_FOUND or (error.code == INVALID_PARAMS and "uri" in data)
     code = _not_found(asked) if absent else error.code

@@ -10,6 +10,7 @@ PATIENCE = 15.0
 """Seconds of silence after which a heartbeat comment is sent, as proxies close idle connections."""
 
 _TICKS = 5
+"""Timer ticks per `PATIENCE`."""
 _COMMENT = b": still running\n\n"
 
 

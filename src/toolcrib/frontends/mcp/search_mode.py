@@ -17,6 +17,7 @@ from toolcrib.search import SEARCH
 MOST_FOUND = 64
 """Most found tools that one client is shown; the oldest are dropped first."""
 MOST_CALLERS = 10_000
+"""Most sessionless callers with recorded results; the least recently used are dropped."""
 
 Found = dict[str, None]
 _Owner = tuple[str, str | None, str]

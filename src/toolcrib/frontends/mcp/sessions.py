@@ -29,7 +29,9 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 log = logging.getLogger(__name__)
 
 MOST_SESSIONS = 10_000
+"""Most sessions in the memory of one process."""
 IDLE_SECONDS = 30 * 60.0
+"""An idle session is dropped from memory after this many seconds; its token stays valid."""
 LONGEST_LIFE = 7 * 24 * 3600.0
 """A session expires after this many seconds without use."""
 RENEW_SECONDS = 3600.0
@@ -46,10 +48,13 @@ A session that may be one of the deleted ended ones is refused.
 """
 
 _ASKABLE = ("elicitation", "roots", "sampling")
+"""Client capabilities that the token holds."""
 _MOST_TOKEN = 4096
+"""Longest token body, in characters; above it, options of capabilities are dropped."""
 _MOST_ENDED = 4096
 """Most ends in memory, for requests that read the store just before the end; the store has them all."""
 _MAC = 16
+"""Bytes of the truncated HMAC-SHA256."""
 _BARE: JsonObject = {}
 
 

@@ -22,6 +22,7 @@ from toolcrib.http.json_body import check_keys, parse
 from toolcrib.model import Caller, JsonObject
 
 _GREETINGS = frozenset({"ping", "server/discover", "logging/setLevel"})
+"""Methods that are answered before the sources have settled."""
 _PATIENCE = 1.0
 """Seconds for the last responses after the client has closed stdin."""
 

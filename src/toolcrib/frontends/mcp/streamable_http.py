@@ -29,7 +29,9 @@ from toolcrib.interfaces import Store
 from toolcrib.model import Json, JsonObject
 
 MOST_BYTES = 4 * 1024 * 1024
+"""Largest request body, in bytes."""
 MOST_IN_BATCH = 100
+"""Most messages of one batch."""
 BATCHES = "2025-03-26"
 """The only revision with JSON-RPC batches."""
 

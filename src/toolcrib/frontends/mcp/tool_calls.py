@@ -18,6 +18,7 @@ from toolcrib.gateway import LINK, Gateway
 from toolcrib.model import Caller, JsonObject, Problem, Result
 
 _MOST_KNOWN = 10_000
+"""Most cached mirrors; the cache is cleared when it is full."""
 _CODES = {"INVALID_REQUEST": INVALID_REQUEST}
 _STAMP = orjson.dumps(SERVER)
 _STRANGE = "the tool's answer holds content that MCP does not know"

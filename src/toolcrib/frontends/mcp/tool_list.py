@@ -21,6 +21,7 @@ _MIN_KEPT, _KEPT_PER_TOOL = 256, 8
 Definitions of removed servers are not evicted one by one: the cache is cleared when it is full.
 """
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Tool names that MCP clients accept."""
 _FORMAT = McpFormat()
 _SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
 """The revision that introduced a field of a tool."""
