@@ -1,1 +1,1 @@
-"""MCP servers as a source of tools, over stdio, streamable HTTP and HTTP+SSE, in both eras."""
+"""MCP servers as sources of tools, over stdio, streamable HTTP and HTTP+SSE, in both protocol eras."""

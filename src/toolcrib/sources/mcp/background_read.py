@@ -1,4 +1,4 @@
-"""Reads an answer in a job, so that the task of the caller is free to hear and to be asked meanwhile."""
+"""Reads a response in a background task, so that the caller's task can serve the server's requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
 from toolcrib.sources.mcp.server_messages import RequestMessages
 
 MOST_READ = 256
-"""How many answers may be read at once."""
+"""Maximum background tasks of a connection; beyond it, a further read raises NotSent."""
 
 Read = Callable[[], Awaitable[JsonObject]]
 
@@ -19,7 +19,10 @@ Read = Callable[[], Awaitable[JsonObject]]
 async def aside(
     jobs: ConnectionTasks, read: Read, hearing: RequestMessages, over: Callable[[], None]
 ) -> JsonObject:
-    """Return what `read` does; pass on what comes for this request until then. `over` closes the hearing."""
+    """Return the result of `read`, which runs in a background task; deliver messages until then.
+
+    `over` is called when the read has ended; it closes the request's messages.
+    """
     answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
     scope = anyio.CancelScope()
     if not jobs.start(_read, read, answer, scope, over, most=MOST_READ):
@@ -29,7 +32,7 @@ async def aside(
     finally:
         scope.cancel()
         if not answer.cancel():
-            answer.exception()  # seen, or asyncio complains that nobody did
+            answer.exception()  # retrieved: asyncio logs every exception that is never retrieved
 
 
 async def _read(

@@ -1,4 +1,4 @@
-"""What comes back from a server becomes a result, or an error that says what happened to the call."""
+"""Maps a server's response to a Result, or to an error that states what is known about the call's outcome."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -22,25 +22,25 @@ from toolcrib.sources.mcp.request_callbacks import redacted
 from toolcrib.sources.mcp.request_meta import answered, carried, hinted
 
 LONGEST_MESSAGE = 2_000
-"""The most characters of a server's own words in an error."""
+"""Maximum characters of a server's own message in an error."""
 
 MOST_QUESTIONS = 16
-"""How many questions an answer may be."""
+"""Maximum input requests in one `input_required` result."""
 LARGEST_STATE = 64 << 10
-"""The most characters a server may have us keep for it along with its questions."""
+"""Maximum characters of the `requestState` that a server sends with its input requests."""
 
 _LARGEST_DATA = 16 << 10
 _LONGEST_NAME = 256
 _PROTOCOLS = frozenset({"resultType", "ttlMs", "cacheScope"})
-"""What a result says to us, as the protocol demands, whatever was asked for."""
+"""Protocol fields of a result. They address the client, so they are no part of a raw result's data."""
 _BLANK = Result()
 _SILENT = "the tool says that it failed, but not why"
 
 
 def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
-    """Read the answer to a call. The data is what the tool structured, else what its text says.
+    """Parse the result of `tools/call`. The data is `structuredContent`, else the parsed content.
 
-    `capabilities` are what the caller can be asked; None where there is no way back to it.
+    `capabilities` are the caller's client capabilities; None if the caller has no channel.
     """
     asked = _asked(answer, tool, capabilities)
     if asked is not None:
@@ -57,7 +57,7 @@ def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = 
 
 
 def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
-    """Read the answer to a request that calls no tool: all of it is data, but for what it says to us."""
+    """Parse the result of any other request: the data is the whole result without its protocol fields."""
     asked = _asked(answer, tool, capabilities)
     if asked is not None:
         return asked
@@ -66,7 +66,7 @@ def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = Non
 
 
 def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
-    """The questions that an answer is, where it is not the end of the call."""
+    """Return the input requests of an `input_required` result; None for a complete result."""
     kind = answer.get("resultType")
     if kind is None or kind == "complete":
         return None
@@ -98,7 +98,7 @@ def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> J
 
 
 def _object(value: Json) -> JsonObject | None:
-    """An object, empty where nothing is; None for anything else."""
+    """Return an object, `{}` for None, and None for any other type."""
     if value is None:
         return {}
     return cast("JsonObject", value) if isinstance(value, dict) else None
@@ -129,7 +129,7 @@ def _data(blocks: tuple[JsonObject, ...]) -> Json:
 
 
 def _spoken(text: str) -> Json:
-    """Many tools write JSON as text: read it, where it is JSON and as bounded as a message must be."""
+    """Parse text that is JSON, within the limits of a message: many tools serialize their results as text."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -144,7 +144,7 @@ def _complaint(blocks: tuple[JsonObject, ...]) -> str:
 
 
 def shortened(text: str) -> str:
-    """Cut a server's words to what fits into an error."""
+    """Truncate a server's message to the maximum length in an error."""
     return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
 
 
@@ -153,7 +153,7 @@ def _broken(tool: Tool, how: str) -> Broken:
 
 
 def error_of(fault: ServerError, tool: Tool, redact: Callable[[str], str] = str) -> ToolcribError:
-    """Say what a fault on the way means for the call it spoiled."""
+    """Map a transport or protocol error to the error of the call that it ended."""
     if isinstance(fault, ConnectionLost):
         return _cut(tool)
     said = f"{tool.source}: {shortened(redact(str(fault)))}"
@@ -169,7 +169,7 @@ def error_of(fault: ServerError, tool: Tool, redact: Callable[[str], str] = str)
 
 
 def _refused(refusal: JsonRpcError, redact: Callable[[str], str]) -> Failed:
-    """Keep all that a server said, so that a caller who speaks its language can be told the same."""
+    """Preserve code, message and bounded data of a JSON-RPC error: an MCP client receives the same error."""
     message = shortened(redact(str(refusal))) or _SILENT
     details: dict[str, Any] = {"code": refusal.code, "message": message}
     data = _bounded(refusal.data, redact)
@@ -194,7 +194,7 @@ def _cut(tool: Tool) -> Lost:
 def _status(status: int, tool: Tool, said: str) -> ToolcribError:
     if status < 500:
         return Unavailable("HTTP_ERROR", said, retryable=status == 429)
-    # Something was sent, and who answers so may be a proxy that does not know what became of it.
+    # The request was sent, and the status may be a proxy's, which does not know the outcome.
     if _is_safe(tool):
         return Lost("HTTP_ERROR", f"{said}; it is safe to try again", retryable=True)
     advice = "it may have taken effect, so check before trying again"

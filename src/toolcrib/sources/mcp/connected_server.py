@@ -1,4 +1,4 @@
-"""One run of a server from its greeting on: what it offered last, and requests for it ready to be sent."""
+"""One run of a server after its handshake: the last offer, and the prepared requests for its tools."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ from toolcrib.sources.mcp.tool_validation import offer
 log = logging.getLogger(__name__)
 
 GRACE = 1.0
-"""How long the tools of a server that has just come up wait for the rest of what it has, in seconds."""
+"""Maximum seconds that a server's first offer of tools waits for its resources and prompts."""
 
 _METHODS = {
     READ: "resources/read",
@@ -37,7 +37,10 @@ _METHODS = {
 
 
 class ConnectedServer:
-    """A connected server and what it has, as of the last lists. `before` is the run before this one."""
+    """A connected server and its last lists.
+
+    `before` is the previous run: its resources and prompts stay in use until they are listed again.
+    """
 
     def __init__(
         self,
@@ -49,10 +52,10 @@ class ConnectedServer:
     ) -> None:
         self.connection, self.greeting = connection, greeting
         self.calls: dict[str, Prepared] = {}
-        """By canonical name: of tools, and of the doors to all else."""
+        """Prepared requests by canonical name: of tools, and of pseudo-tools for resources and prompts."""
         self.following = ServerSubscriptions(connection, greeting.era, link.updated)
         self.behind: tuple[Part, ...] = ()
-        """What could not be listed yet."""
+        """Lists that could not be read yet."""
         self._settings, self._link = settings, link
         self.besides = ResourceLists(settings, connection, greeting, before and before.besides.materials)
         self._doors = {
@@ -68,9 +71,9 @@ class ConnectedServer:
         self._turn = anyio.Lock()
 
     async def refresh(self) -> None:
-        """List the tools; offer them where the list is not the one we have.
+        """List the tools; publish a new offer if the list has changed.
 
-        One at a time: of two lists that overtake each other, the older one would stay.
+        A lock serializes the calls: of two concurrent lists, the older one could overwrite the newer one.
         """
         async with self._turn:
             found = await listing(self.connection, self.greeting)
@@ -79,12 +82,12 @@ class ConnectedServer:
             offered, calls = await self._taken(found)
             if self._offer is None:
                 await self._list_besides()
-            # Together, so that nothing of a new definition is used before the catalog has judged it.
+            # Without an await in between: the catalog judges a definition before any part of it is used.
             self._seal, self._offer, self.calls = found.seal, offered, calls
             self._show(offered)
 
     async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
-        """List what is no tool, and offer what has changed; return what could not be listed."""
+        """List resources and prompts, and publish changes; return the parts that could not be listed."""
         before = self.besides.materials
         try:
             return await self.besides.refresh(parts)
@@ -93,7 +96,7 @@ class ConnectedServer:
                 self._show(self._offer)
 
     async def _list_besides(self) -> None:
-        """List all else with the tools, so that there is one offer to hear of, unless that takes long."""
+        """List resources and prompts for the first offer, so that there is only one; bounded in time."""
         self.behind = self.besides.there()
         left = anyio.current_effective_deadline() - anyio.current_time()
         with anyio.move_on_after(min(GRACE, left / 2)):
@@ -125,7 +128,7 @@ class ConnectedServer:
         return replace(judged, examined=examined), calls
 
     def _report(self, found: Offer, cut: str | None) -> None:
-        """Say what the operator should know of a list, but not at every list again."""
+        """Log what the operator should know of a list, each finding only when it is new."""
         source = self._settings.id
         listed = {each.name for each in (*found.tools, *found.withheld)}
         wanted = [name for name in self._settings.tools if name not in DOORS]
@@ -137,10 +140,10 @@ class ConnectedServer:
             log.warning("%s: its list of tools was not read to the end: %s", source, cut)
         self._missing, self._cut = missing, cut
 
-    # --- what is no call of a tool ---
+    # --- requests other than tools/call ---
 
     async def aside(self, call: Call) -> Result:
-        """Carry out what is not sent as it is: following a resource. Nothing else is there (any more)."""
+        """Run the subscription pseudo-tool, the only one without a prepared request; refuse unknown tools."""
         tool = call.tool
         if tool.local != FOLLOW:
             raise Refused("TOOL_NOT_FOUND", f"{tool.source} does not offer {tool.local} any more")
@@ -151,7 +154,7 @@ class ConnectedServer:
         return Result(data={})
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
-        """Have the server tell of these resources and no others; return what it will not tell."""
+        """Subscribe to exactly these resources; return an error for each that the server refuses."""
         door = self._door(FOLLOW)
         faults = await self.following.follow(uris)
         return {uri: error_of(fault, door, self._settings.redact) for uri, fault in faults.items()}
@@ -161,7 +164,7 @@ class ConnectedServer:
         return Tool(name=f"{source}:{local}", source=source, family="mcp", idempotent=True)
 
     def details(self) -> Mapping[str, Any]:
-        """Say what operators should know."""
+        """Return the status fields for operators."""
         return {
             "era": self.greeting.era,
             "revision": self.greeting.revision,

@@ -1,4 +1,4 @@
-"""What every transport gives: one warm way to a server, over which any number of requests run at once."""
+"""The interface of every transport: one open connection that carries any number of concurrent requests."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -8,30 +8,30 @@ from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 Era = Literal["modern", "legacy"]
-"""`modern`: every request stands alone (2026-07-28). `legacy`: a handshake first (up to 2025-11-25)."""
+"""`modern`: stateless requests (2026-07-28). `legacy`: an `initialize` handshake first (up to 2025-11-25)."""
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
-"""What we ask for in a handshake; a server may answer with an older revision."""
+"""The revision requested in a handshake; a server may answer with an older one."""
 
 LARGEST = 8 << 20
-"""The most bytes of one message, whatever the transport."""
+"""Maximum bytes of one message, on every transport."""
 
 Heard = Callable[[str, JsonObject], None]
-"""Told of every notification that belongs to no request: its method and parameters. Must not wait."""
+"""Callback for each notification that belongs to no request: its method and parameters. Must not block."""
 
 
 class Connection(Protocol):
-    """One server, connected. Used from any task; owned, opened and closed by one."""
+    """A connection to one server. Any task may use it; one task opens, owns and closes it."""
 
     def speak(self, era: Era, revision: str) -> None:
-        """Use this era and revision from now on; before the first call it is modern, for the probe."""
+        """Use this era and revision from now on; the initial era is modern, for the discovery request."""
         ...
 
     def relay(self, capabilities: JsonObject) -> None:
-        """Put what the server asks to whoever has a request under way here, within these capabilities.
+        """Relay the server's requests to a caller with a request in flight, within these capabilities.
 
-        For connections whose requests are all of one owner; before this is called, nobody is asked anything.
+        For connections with requests of one owner only; before this call, no server request is relayed.
         """
         ...
 
@@ -44,12 +44,12 @@ class Connection(Protocol):
         headers: Mapping[str, str] | None = None,
         ear: RequestCallbacks | None = None,
     ) -> JsonObject:
-        """Send a request whose parameters are a JSON object already encoded; return its result.
+        """Send a request with parameters that are serialized already (a JSON object); return its result.
 
-        Raises what `faults` lists. Cancelling the caller cancels the request at the server. `name` is the
-        tool's, for transports that say it outside the body; `headers` are sent where there are headers.
-        What the server says meanwhile goes to the `ear`, in the task of the caller; where that wants
-        progress, the parameters get a token for it.
+        Raises a ServerError. Cancelling the caller cancels the request at the server. `name` is the tool's,
+        for transports that send it in a header, too; the same transports send `headers`. Server messages for
+        this request go to the callbacks, in the caller's task; if these want progress, a progress token is
+        added to the parameters.
         """
         ...
 
@@ -58,25 +58,25 @@ class Connection(Protocol):
         ...
 
     async def hear(self) -> None:
-        """Hear what the server says unasked for as long as the connection lasts; return where it cannot."""
+        """Receive unsolicited messages until the connection ends; return early if the transport cannot."""
         ...
 
     async def lost(self) -> str:
-        """Wait until the connection is gone for good; return why.
+        """Wait until the connection is lost for good; return the reason.
 
-        Raises ServerMisbehaved where it was closed because of what the server sent.
+        Raises ServerMisbehaved if it was closed because the server flooded it with messages.
         """
         ...
 
     def details(self) -> Mapping[str, Any]:
-        """Say what operators should know: process, standard error, session. Never a secret."""
+        """Return the status fields for operators: process, standard error, session. Never a secret."""
         ...
 
 
 def dropped(connection: Connection | None) -> int:
-    """Return how many messages of the server a connection has not passed on, as there were too many."""
+    """Return the number of server messages that a connection's rate limit dropped."""
     return 0 if connection is None else connection.details().get("dropped_messages", 0)
 
 
 Dial = Callable[[Heard], AbstractAsyncContextManager[Connection]]
-"""Opens a connection; leaving the block closes it gracefully, and leaves nothing behind."""
+"""Opens a connection; leaving the context closes it gracefully and releases everything it started."""

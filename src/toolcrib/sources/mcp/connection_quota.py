@@ -1,4 +1,4 @@
-"""How many connections for callers that can be asked there may be, of one server and of all together."""
+"""Limits the dedicated connections for interactive callers, per server and over all servers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from toolcrib.sources.mcp.owner_connection import OwnerConnection
 
 MAX_COPIES = 32
-"""How many processes all servers together may have for such callers, unless the config says otherwise."""
+"""Default maximum of server processes for interactive callers (those that accept server requests)."""
 
 
 class ConnectionQuota:
-    """The lanes that share one total. One caller may use half of it, and all of one key their share."""
+    """Connections with a common total. One caller may use half of it, all callers of one key their share."""
 
     def __init__(self, total: int = MAX_COPIES, share: float = DEFAULT_SHARE) -> None:
         self.total, self.share = total, share
@@ -29,37 +29,37 @@ class ConnectionQuota:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many lanes as there may be."""
+        """Whether the total is reached."""
         return len(self._lanes) >= self.total
 
     def used_up_by(self, caller: Caller) -> bool:
-        """Whether a caller uses half of all lanes already, or the callers of its key their share."""
+        """Return whether a caller uses half of the total already, or the callers of its key their share."""
         busy = [lane.caller for lane in self._lanes if lane.users > 0]
         own = sum(each.id == caller.id for each in busy)
         of_key = sum(each.principal == caller.principal for each in busy)
         return own >= max(1, self.total // 2) or of_key >= part(self.total, self.share)
 
     def add(self, lane: OwnerConnection) -> None:
-        """Count a lane, from the wish for it on."""
+        """Count a connection, from before it is opened."""
         self._lanes.append(lane)
 
     def remove(self, lane: OwnerConnection) -> None:
-        """Count it no more: nothing of it is left."""
+        """Stop counting a connection that is fully closed, and wake the waiting calls."""
         self._lanes.remove(lane)
         self.tell()
 
     def make_room(self) -> None:
-        """Close what has been idle for longest, unless an idle one is being closed already."""
+        """Close the connection that has been idle for longest, unless an idle one is closing already."""
         free = [lane for lane in self._lanes if not lane.users]
-        # One in use that closes after its call does not count: it may hold its place for minutes.
+        # A connection in use that closes after its call does not count: that may take minutes.
         if free and not any(lane.closing for lane in free):
             min(free, key=lambda lane: lane.free_since).scope.cancel()
 
     def tell(self) -> None:
-        """Wake whoever waits for a lane."""
+        """Wake the calls that wait for a connection."""
         self._changed.set()
         self._changed = anyio.Event()
 
     async def changed(self) -> None:
-        """Wait until a lane is free, or gone."""
+        """Wait until a connection becomes free or is closed."""
         await self._changed.wait()

@@ -1,4 +1,4 @@
-"""Small jobs of a connection that nobody waits for: bounded in number, and ended when the connection is."""
+"""Background tasks of a connection: bounded in number, and cancelled when the connection ends."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ Args = TypeVarTuple("Args")
 
 
 class ConnectionTasks:
-    """The jobs that are running. A job sees to its own faults; what it raises ends the connection."""
+    """The running tasks. A task handles its own errors; an exception that it raises ends the connection."""
 
     def __init__(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
@@ -20,7 +20,7 @@ class ConnectionTasks:
         self._closed = False
 
     def start(self, job: Callable[[*Args], Awaitable[None]], *args: *Args, most: int = 64) -> bool:
-        """Start a job unless `most` are running; whether it was started."""
+        """Start a task unless `most` are running or all are closed; return whether it was started."""
         if self._closed or self._running >= most:
             return False
         self._running += 1
@@ -34,14 +34,14 @@ class ConnectionTasks:
             self._running -= 1
 
     def close(self) -> None:
-        """End what is running; take no more."""
+        """Cancel the running tasks and start no more."""
         self._closed = True
         self._tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
 async def background() -> AsyncGenerator[ConnectionTasks]:
-    """Run jobs for as long as the block lasts; what the block raises leaves as it is, not in a group."""
+    """Run background tasks for the block's duration; the block's own exception is not wrapped in a group."""
     async with background_tasks() as tasks:
         jobs = ConnectionTasks(tasks)
         try:

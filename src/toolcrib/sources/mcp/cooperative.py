@@ -1,21 +1,21 @@
-"""Long work in short turns: whoever else waits for the event loop gets it in between."""
+"""Cooperative multitasking: long work yields to the event loop after each time slice."""
 
 from time import perf_counter
 
 from anyio.lowlevel import checkpoint
 
 TURN = 0.002
-"""How long one piece of work may go on, in seconds."""
+"""Length of a time slice, in seconds."""
 
 
 class CooperativeWork:
-    """The time one piece of work has had."""
+    """The current time slice of one piece of work."""
 
     def __init__(self) -> None:
         self._begun = perf_counter()
 
     async def rest(self) -> None:
-        """Let others have their turn, where ours is over."""
+        """Yield to the event loop if the time slice is used up."""
         if perf_counter() - self._begun > TURN:
             await checkpoint()
             self._begun = perf_counter()

@@ -1,4 +1,4 @@
-"""Asks a server what it has: every page of a list, within bounds, with a seal that tells two lists apart."""
+"""Reads a server's lists page by page, within limits, with a digest that detects changes."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,20 +15,20 @@ from toolcrib.sources.mcp.handshake import ServerIntroduction
 MOST_PAGES = 100
 MOST_LISTED = 2_000
 LARGEST_LIST = 4 << 20
-"""The most bytes all pages may have together."""
+"""Maximum bytes of all pages of a list together."""
 
 _UNKNOWN_METHOD = -32601
 
 
 @dataclass(frozen=True, slots=True)
 class ListKind:
-    """One list a server may have."""
+    """One list that a server may have."""
 
     name: str
-    """In words."""
+    """Name in messages."""
     method: str
     key: str
-    """What the list is called in a page of it."""
+    """Member of a page that holds the entries."""
 
 
 TOOLS = ListKind("tools", "tools/list", "tools")
@@ -39,19 +39,19 @@ PROMPTS = ListKind("prompts", "prompts/list", "prompts")
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredList:
-    """All a server listed, as it spelled it."""
+    """The entries of a list, as the server sent them."""
 
     entries: tuple[Json, ...]
     seal: bytes
-    """Differs where anything in the list does."""
+    """SHA-256 of the pages: it differs if any entry does."""
     cut: str | None = None
-    """Why the list was not followed to its end, where it was not."""
+    """Why the list was not read to its end; None if it was."""
 
 
 async def listing(
     connection: Connection, greeting: ServerIntroduction, kind: ListKind = TOOLS
 ) -> DiscoveredList:
-    """Follow a list from page to page."""
+    """Read a list page by page, following its cursors up to the limits."""
     entries: list[Json] = []
     seal, size, cursor, cut = sha256(), 0, None, None
     seen: set[str] = set()
@@ -72,7 +72,7 @@ async def listing(
 
 
 async def first_page(connection: Connection, greeting: ServerIntroduction) -> None:
-    """Ask for something real, and cheap."""
+    """Request the first page of the tool list: a cheap request that proves the server works."""
     await _page(connection, greeting, TOOLS, None)
 
 
@@ -92,7 +92,7 @@ async def _page(
     try:
         answer = await connection.request(kind.method, page(greeting.era, cursor))
     except JsonRpcError as refusal:
-        # Many a server that has resources knows nothing of templates, and says so in this way.
+        # Many servers with resources do not know the templates method: that is an empty list.
         if refusal.code == _UNKNOWN_METHOD and not (kind is TOOLS and greeting.has_tools):
             return [], None
         raise

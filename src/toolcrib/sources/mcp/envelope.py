@@ -1,4 +1,4 @@
-"""The parameters of every request, encoded ahead of time: a call only adds its trace and its arguments."""
+"""Request parameters, serialized ahead of time: a call only adds its trace context and its arguments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from toolcrib.sources.mcp.request_meta import RESERVED, passed
 from toolcrib.version import VERSION
 
 LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
-"""How severe a log message can be."""
+"""Severity levels of log messages."""
 
 _CLIENT = {"name": "toolcrib", "version": VERSION}
-# Some servers list a tool only to clients that could answer its questions.
+# Some servers list a tool only to clients that support the requests it sends.
 _EVERYTHING: JsonObject = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 
 
 def _envelope(capabilities: JsonObject) -> dict[str, Any]:
-    """What a modern request says of us, as there was no handshake in which to say it."""
+    """Return the `_meta` members that identify the client in a modern request, as there is no handshake."""
     return {
         f"{RESERVED}protocolVersion": MODERN,
         f"{RESERVED}clientCapabilities": capabilities,
@@ -38,20 +38,20 @@ NOTHING = b"{}"
 
 _LARGEST_KEPT = 1 << 10
 _NOBODY = orjson.dumps(_envelope({}))[1:-1]
-"""What is said of a caller that cannot be asked anything."""
+"""Serialized `_meta` members for a caller without client capabilities."""
 _KEYS = {"resources/read": "uri", "prompts/get": "name"}
-"""Which parameter of a request names what it is about, besides the tool of a call."""
+"""Parameter that identifies the subject of a raw request, as the tool's name does for a call."""
 _OWN = frozenset({"_meta", "inputResponses", "requestState"})
-"""Parameters of every method that are not the caller's arguments."""
+"""Parameters that every method has; in a raw request they are not taken from the caller's arguments."""
 
 
 def initialize(capabilities: JsonObject = _EVERYTHING) -> bytes:
-    """Ask for a handshake, as one with these capabilities."""
+    """Serialize the parameters of `initialize`, with these client capabilities."""
     return orjson.dumps({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": _CLIENT})
 
 
 def introduction(capabilities: JsonObject, level: str | None) -> bytes | None:
-    """What a modern request says of a caller, encoded; None for one that is asked and told nothing."""
+    """Serialize a caller's `_meta` members; None for one without capabilities and log level."""
     if not capabilities and level not in LEVELS:
         return None
     encoded = orjson.dumps(capabilities)
@@ -68,12 +68,12 @@ def _introduction(capabilities: bytes, level: str | None) -> bytes:
 
 
 def listen(notifications: JsonObject) -> bytes:
-    """Ask for a stream on which these are told."""
+    """Serialize the parameters of `subscriptions/listen` for these notifications."""
     return orjson.dumps({"notifications": notifications, "_meta": _envelope(_EVERYTHING)})
 
 
 def page(era: Era, cursor: str | None) -> bytes:
-    """Ask for one page of a list."""
+    """Serialize the parameters of a list request for one page."""
     params: dict[str, Any] = {"_meta": _envelope(_EVERYTHING)} if era == "modern" else {}
     if cursor is not None:
         params["cursor"] = cursor
@@ -82,7 +82,7 @@ def page(era: Era, cursor: str | None) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Requests for one tool, all but encoded; or raw ones, whose parameters are the arguments themselves."""
+    """Pre-serialized requests of one tool; if `raw`, the call's arguments are the parameters themselves."""
 
     local: str
     era: Era
@@ -90,16 +90,16 @@ class Prepared:
     raw: bool = False
     mirrors: Mirrors = ()
     start: bytes
-    """The parameters up to the trace, in the one member that must come first for others to be added."""
+    """Parameters up to the trace context. `_meta` comes first: a progress token is inserted there."""
     plain: bytes
-    """The parameters up to the arguments, where there is no trace."""
+    """Parameters up to the arguments, for a call without a trace context."""
     name: bytes
-    """What goes before the arguments in any case."""
+    """The members that precede the arguments in both cases."""
     gateway: str = ""
-    """Our own id, which a gateway further on knows a loop by."""
+    """Id of this gateway, by which a gateway further down the path detects a loop."""
 
     def params(self, call: Call, introduction: bytes | None = None) -> bytes:
-        """Encode what is this call's own; a modern one may introduce its caller."""
+        """Serialize the parameters of one call; a modern request may carry its caller's `_meta` members."""
         trace = _trace(call)
         if self.raw or introduction is not None or call.meta or call.answers or call.state:
             return self._whole(call, introduction, trace)
@@ -109,7 +109,7 @@ class Prepared:
         return b'%b%b"},%b%b}' % (self.start, trace, self.name, arguments)
 
     def about(self, call: Call) -> str | None:
-        """Name what a raw request is about, for transports that say it outside the body."""
+        """Return the subject of a raw request (URI or name), for transports that send it in a header."""
         found = call.arguments.get(_KEYS.get(self.method, ""))
         return found if isinstance(found, str) else None
 
@@ -143,7 +143,7 @@ class Prepared:
 
 
 def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
-    """Encode what is the same for every call of a tool. Its mirrors must have been found good."""
+    """Serialize what all calls of a tool have in common. Its mirrored headers must be valid already."""
     name = b'"name":%b,"arguments":' % orjson.dumps(tool.local)
     said = [_NOBODY] if era == "modern" else []
     if gateway:
@@ -161,7 +161,7 @@ def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
 
 
 def prepared_raw(tool: Tool, method: str, era: Era, gateway: str = "") -> Prepared:
-    """Make ready for requests of another method, whose parameters are the arguments of the call."""
+    """Prepare requests of another method, with the call's arguments as parameters."""
     nothing = b""
     return Prepared(
         local=tool.local,

@@ -1,18 +1,18 @@
-"""What can go wrong between us and a server, before anybody knows which tool's call it spoils."""
+"""Errors between the gateway and a server, before they are mapped to the error of a tool call."""
 
 from typing import Any
 
 
 class ServerError(Exception):
-    """Something went wrong on the way to a server or back. The message is fit for callers."""
+    """A failed exchange with a server. The message is fit for callers."""
 
 
 class NotSent(ServerError):
-    """Nothing reached the server: it may be tried again, whatever the tool does."""
+    """Nothing reached the server: a retry is safe for every tool."""
 
 
 class ConnectionLost(ServerError):
-    """The request was sent and its answer cannot come any more."""
+    """The request was sent, and its response cannot arrive any more."""
 
 
 class JsonRpcError(ServerError):
@@ -24,7 +24,7 @@ class JsonRpcError(ServerError):
 
 
 class HttpStatusError(ServerError):
-    """The server answered with an HTTP status that is no answer."""
+    """The server answered with an HTTP status that is not a success."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -32,8 +32,8 @@ class HttpStatusError(ServerError):
 
 
 class ResponseTooLarge(ServerError):
-    """The answer is over the cap; the rest of it was not read."""
+    """The response exceeds the size limit; the rest of it was not read."""
 
 
 class InvalidResponse(ServerError):
-    """The answer is not what the protocol allows: not JSON, too deep, of the wrong shape."""
+    """The response violates the protocol: not JSON, nested too deeply, or of the wrong shape."""

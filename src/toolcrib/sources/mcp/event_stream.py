@@ -1,4 +1,4 @@
-"""Reads an event stream piece by piece, in linear time, with a limit on the bytes of one event."""
+"""Parses Server-Sent Events incrementally, in linear time, with a limit on the bytes of one event."""
 
 from typing import NamedTuple
 
@@ -8,24 +8,24 @@ from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
 
 _LONGEST_ID = 512
 _MOST_FIELDS = 8
-"""Lines beside its data that an event has at most: its type, its id, a comment. The rest leads nowhere."""
+"""Lines of an event other than data (type, id, a comment); each one beyond them counts as idle."""
 _SHORTEST_PAUSE, _LONGEST_RETRY = 0.1, 30.0
 _END = (b"\n", b"\r")
 _BOM = b"\xef\xbb\xbf"
 
 
 class ServerSentEvent(NamedTuple):
-    """One event: its type and its data. Data that came in several lines are joined by newlines."""
+    """One event: its type and its data. Several data lines are joined by newlines."""
 
     type: str
     data: bytes
 
 
 class EventStreamParser:
-    """One event stream, as the HTML standard defines it.
+    """Incremental parser of one event stream, as the HTML standard defines it.
 
-    `last_id` and `retry` are what the stream said last: where to go on after a break, and how many seconds
-    to wait before that. `idle` counts what led to no event, in messages, for whoever bounds that.
+    `last_id` and `retry` are the latest values in the stream: the id to resume from after a disconnect, and
+    the reconnection delay in seconds. `idle` counts input without an event, in messages, for the rate limit.
     """
 
     def __init__(self, largest: int = LARGEST) -> None:
@@ -35,18 +35,18 @@ class EventStreamParser:
         self._largest = largest
         self._type = ""
         self._data = bytearray()
-        """The lines of data so far, each with its newline."""
+        """The data lines so far, each with its newline."""
         self._size = 0
-        """Bytes of this event so far, whatever they are."""
+        """Bytes of this event so far, in all fields."""
         self._fields = 0
-        """Lines of this event so far that are no data."""
+        """Lines of this event so far that are not data."""
         self._line = bytearray()
-        """The beginning of a line whose end has not come."""
+        """The beginning of an incomplete line."""
         self._after_return = False
         self._first = True
 
     def feed(self, data: bytes) -> list[ServerSentEvent]:
-        """Take the next bytes; return the events that are complete now. Raises TooLarge."""
+        """Parse the next bytes; return the events that are complete now. Raises ResponseTooLarge."""
         if self._after_return and data.startswith(b"\n"):
             data = data[1:]
             self._after_return = False
@@ -73,15 +73,15 @@ class EventStreamParser:
         return events
 
     def head(self, size: int) -> bytes:
-        """The first bytes of the data of an event that is incomplete."""
+        """Return the first bytes of the data of an incomplete event."""
         return bytes(self._data[:size] or self._line.removeprefix(b"data:").lstrip(b" ")[:size])
 
     def pause(self, ours: float, least: float = 0.0) -> float:
-        """How long to wait before the stream is opened again: as the server says, within reason."""
+        """Return the reconnection delay in seconds: the stream's `retry` within limits, else `ours`."""
         return ours if self.retry is None else max(self.retry, least, _SHORTEST_PAUSE)
 
     def restart(self) -> None:
-        """Forget what is incomplete: the stream broke off, and what comes next is a new one."""
+        """Discard an incomplete event: the stream disconnected, and the next bytes start a new one."""
         self._line.clear()
         self._dispatched()
         self._after_return, self._first = False, True
@@ -106,7 +106,7 @@ class EventStreamParser:
         if name == b"event":
             self._type = value.decode(errors="replace")
         elif name == b"id":
-            # Only what fits into a header again: it is sent back as Last-Event-ID.
+            # Only an id that is valid in a header: it is sent back as Last-Event-ID.
             if len(value) <= _LONGEST_ID and value.isascii() and value.decode().isprintable():
                 self.last_id = value.decode()
         elif name == b"retry" and value.isdigit():

@@ -1,4 +1,4 @@
-"""What a server that is a gateway lists: what of it leads back to us, and the way the rest has come."""
+"""Loop detection between gateways: drops entries that lead back to this one, records the others' path."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
 
 
 class OwnGateway(ConnectionError):
-    """The server that was connected to is this gateway itself."""
+    """The server at the other end is this gateway itself."""
 
     def __init__(self, server: str) -> None:
         super().__init__(
@@ -17,18 +17,18 @@ class OwnGateway(ConnectionError):
 
 
 def leads_back(entry: JsonObject, own: str) -> bool:
-    """Whether what is listed came through our own gateway, or through too many."""
+    """Return whether an entry came through this gateway, or through too many gateways."""
     passed = gateways_in(entry.get("_meta"))
     return (own != "" and own in passed) or len(passed) >= MAX_GATEWAYS
 
 
 def through(gateway: str, meta: JsonObject) -> JsonObject:
-    """Return `_meta` with the gateway it was listed by before those it came through earlier."""
+    """Return `_meta` with the listing gateway in front of the gateways already on the path."""
     return {**meta, GATEWAYS: [gateway, *gateways_in(meta)]} if gateway else meta
 
 
 def passed_on(entries: Sequence[JsonObject], own: str, gateway: str) -> tuple[JsonObject, ...]:
-    """Return what does not lead back to us, each with the way it has come."""
+    """Return the entries that do not lead back to this gateway, each with the path it came by."""
     kept = [entry for entry in entries if not leads_back(entry, own)]
     if not gateway:
         return tuple(kept)

@@ -1,14 +1,14 @@
-"""The guard of one server: a small process that ends it and all it started, even when the gateway is gone.
+"""The guard of one server: a small process that ends it and all its descendants, even if the gateway dies.
 
-Run by its path with `-I -S`, so it may import the standard library alone, and little of it. Its arguments are
-the number of its end of a socket to the gateway, the seconds between asking to end and killing, the server's
-LC_CTYPE, its limits (`number=soft/hard`, with commas between, or nothing), its program, and its arguments
-from the zeroth on. The server has the guard's own standard streams and environment.
+Run by its path with `-I -S`, so it may import the standard library only, and little of it. Its arguments are
+the file descriptor of its end of a socket to the gateway, the seconds between SIGTERM and SIGKILL, the
+server's LC_CTYPE, its limits (`number=soft/hard`, separated by commas, or empty), its program, and its
+arguments from argv[0] on. The server inherits the guard's standard streams and environment.
 
-It says `pid N` (started), `failed N` (not started: the error number), `exit N` (ended: the status, or the
-number of a signal below zero) and at last `left 0` (nobody is left): a guard that goes without it was killed.
-It is told `t` (end them) or `k` (kill them now); the end of the socket means the first. It stays until nobody
-is left, and exits with the status of the server.
+It sends `pid N` (started), `failed N` (not started: errno), `exit N` (ended: the status, or a negative signal
+number) and at last `left 0` (no process is left): a guard that ends without it was killed. It receives `t`
+(terminate) or `k` (kill now); the end of the socket means `t`. It runs until no process is left, and exits
+with the status of the server.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import sys
 from math import inf
 from time import monotonic
 
-TYPE_CHECKING = False  # the name alone will do: to load `typing` takes longer than to start Python
+TYPE_CHECKING = False  # the name suffices: importing `typing` takes longer than starting Python
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
     Control = Callable[[int, int], object]
-    """The system call by which a process on Linux sets what shall happen to it."""
+    """prctl(2): the system call by which a process on Linux sets its own attributes."""
 
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 _OUT_OF_MEMORY = b"12"
-"""ENOMEM, ready to be written when there is no memory left to spell it."""
+"""ENOMEM, formatted ahead of time: there may be no memory left to do it."""
 
 
 class ProcessGuard:
-    """One server and everything that came out of it."""
+    """One server and all its descendants."""
 
     def __init__(self, control: int, wake: int, server: int, *, grace: float, adopts: bool) -> None:
         self._control, self._wake, self._server = control, wake, server
@@ -47,7 +47,7 @@ class ProcessGuard:
         self._pause = _SHORTEST_PAUSE
 
     def watch(self) -> int:
-        """Stay until nobody is left; return how the server ended."""
+        """Wait until no process is left; return the exit status of the server."""
         while self._reap():
             ready, _, _ = select.select(self._watched, [], [], self._patience())
             if self._wake in ready:
@@ -61,7 +61,7 @@ class ProcessGuard:
         return status if status >= 0 else 128 - status
 
     def _reap(self) -> bool:
-        """Bury the dead; whether anybody is left."""
+        """Reap the exited children; return whether any process is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -79,7 +79,7 @@ class ProcessGuard:
             return None
         left = self._kill_at - monotonic()
         if left > 0:
-            # Those who are not our children die without a word.
+            # Without a subreaper, orphans are not our children, and their exit is no signal: poll.
             return left if self._adopts else min(left, _LONGEST_PAUSE / 10)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return self._pause
@@ -93,15 +93,15 @@ class ProcessGuard:
             self._end()
 
     def _end(self) -> None:
-        """Ask everybody to end, once; those who do not are killed."""
+        """Send SIGTERM to all processes, once; those left after the grace period are killed."""
         if self._kill_at == inf:
             self._kill_at = monotonic() + self._grace
             self._strike(signal.SIGTERM)
 
     def _strike(self, number: int) -> None:
-        """Send a signal to everybody: to the server's group at once, one by one to those who left it."""
+        """Send a signal to all processes: to the server's group at once, to those outside it one by one."""
         known = descendants()
-        # Once the server is buried, its number is its group's only as long as one of ours is in it.
+        # Once the server is reaped, its group's id may be reused unless a descendant is still in the group.
         if self._status is None or not self._adopts or self._server in known.values():
             _send(os.killpg, self._server, number)
         for pid, group in known.items():
@@ -110,7 +110,7 @@ class ProcessGuard:
 
 
 def descendants() -> dict[int, int]:
-    """Everybody who came out of this process, each with its group; nobody where there is no /proc."""
+    """Return all descendants of this process, each with its process group; empty without /proc."""
     children: dict[int, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208 - pathlib is slow to load
         if name.isdigit():
@@ -126,10 +126,10 @@ def descendants() -> dict[int, int]:
 
 
 def _parentage(pid: str) -> tuple[int, int]:
-    """Parent and group of a process; zeros where it is gone by now."""
+    """Return the parent and the group of a process; zeros if it has exited."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slow to load
-            # The name in brackets may hold anything, brackets too.
+            # The command name in parentheses may contain any character, parentheses too.
             _, parent, group, *_ = file.read().rpartition(b")")[2].split()
     except (OSError, ValueError):
         return 0, 0
@@ -147,19 +147,19 @@ def _lives(group: int) -> bool:
 def _send(kill: Callable[[int, int], None], whom: int, number: int) -> None:
     try:
         kill(whom, number)
-    except OSError:  # gone, or not ours to end
+    except OSError:  # it has exited, or permission is denied
         return
 
 
 def _read(control: int) -> bytes:
     try:
         return os.read(control, 512)
-    except OSError:  # the gateway died with words of ours unread
+    except OSError:  # the gateway died with unread messages from us
         return b""
 
 
 def tell(control: int, words: str) -> None:
-    """Say something to the gateway, if it is still there."""
+    """Send a message to the gateway, if it is still connected."""
     try:
         os.write(control, f"{words}\n".encode())
     except OSError:
@@ -167,7 +167,7 @@ def tell(control: int, words: str) -> None:
 
 
 def process_control() -> Control | None:
-    """Find the system call that only Linux has."""
+    """Return prctl(2), or None: only Linux has it."""
     if sys.platform != "linux":
         return None
     try:
@@ -179,7 +179,7 @@ def process_control() -> Control | None:
 
 
 def start(program: str, arguments: list[str], prctl: Control | None, limits: str = "") -> int:
-    """Start the server in a session of its own; return its number; raise OSError where that fails."""
+    """Start the server in its own session; return its pid; raise OSError if that fails."""
     guard = os.getpid()
     told, telling = os.pipe()
     pid = os.fork()
@@ -197,17 +197,17 @@ def start(program: str, arguments: list[str], prctl: Control | None, limits: str
 def _become(
     program: str, arguments: list[str], prctl: Control | None, *, guard: int, telling: int, limits: str
 ) -> NoReturn:
-    """Turn this process, a fresh copy of the guard, into the server."""
+    """Turn this process, a fresh fork of the guard, into the server."""
     try:
         os.setsid()
         if prctl is not None:
             prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() == guard:  # or it died before its death could be a signal
+        if os.getppid() == guard:  # else it died before prctl, and its death sends no signal
             for number in _IGNORED:
                 signal.signal(number, signal.SIG_DFL)
-            # Last: the memory may be too little for this process, and enough for the server.
+            # Last: the memory limit may be too small for this process, and sufficient for the server.
             _apply_limits(limits)
-            os.execv(program, arguments)  # noqa: S606 - a program and its arguments; there is no shell to fool
+            os.execv(program, arguments)  # noqa: S606 - an argument list, no shell
     except OSError as error:
         os.write(telling, str(error.errno).encode())
     except MemoryError:
@@ -217,7 +217,7 @@ def _become(
 
 
 def _apply_limits(limits: str) -> None:
-    """Set the limits of this process; where the system's own are lower, those stay."""
+    """Set the resource limits of this process, capped at the system's hard limits."""
     if not limits:
         return
     import resource
@@ -232,7 +232,7 @@ def _apply_limits(limits: str) -> None:
 
 
 def _deaf_but_for_children() -> int:
-    """Ignore what terminals and init systems send to all; return what can be read when a child has died."""
+    """Ignore the signals of terminals and init systems; return a pipe that is readable after SIGCHLD."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     wake, waking = os.pipe()
@@ -243,11 +243,11 @@ def _deaf_but_for_children() -> int:
 
 
 def _nothing(_number: int, _frame: Any) -> None:
-    """A handler, so that the signal arrives at all."""
+    """A handler: without one, SIGCHLD would not wake `select`."""
 
 
 def _let_go() -> None:
-    """Give up the server's standard streams, or nobody would notice that it closed them."""
+    """Close the server's standard streams: while the guard holds them, the gateway sees no end of file."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
@@ -255,7 +255,7 @@ def _let_go() -> None:
 
 
 def _set_locale(locale: str) -> None:
-    """Undo what Python did as it started: it puts another LC_CTYPE in place of plain C."""
+    """Restore LC_CTYPE, which Python replaces at start-up where the locale is plain C (PEP 538)."""
     if locale:
         os.environ["LC_CTYPE"] = locale
     else:
@@ -263,7 +263,7 @@ def _set_locale(locale: str) -> None:
 
 
 def main(control: str, grace: str, locale: str, limits: str, program: str, *arguments: str) -> int:
-    """Guard a server for as long as it lives."""
+    """Guard a server for its whole lifetime; return its exit status."""
     end = int(control)
     _set_locale(locale)
     os.set_inheritable(end, False)

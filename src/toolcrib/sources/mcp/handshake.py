@@ -1,4 +1,4 @@
-"""Finds out how a server speaks: the modern way is tried first, and what worked is remembered."""
+"""Protocol negotiation: tries the modern era first, and remembers the era that worked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,42 +14,42 @@ from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpc
 from toolcrib.sources.mcp.sanitize import visible
 
 PATIENCE = 3.0
-"""How long a server that we do not know may think about a request from after its time, in seconds."""
+"""Timeout in seconds of the discovery request to a server of unknown era."""
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY)
-"""The revisions with a handshake."""
+"""The revisions with an `initialize` handshake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerIntroduction:
-    """How a server speaks, and what it said of itself."""
+    """The negotiated era and revision, and what the server declares about itself."""
 
     era: Era
     revision: str
     name: str = ""
     version: str = ""
     gateway: str = ""
-    """Its id, where the server is a gateway like us."""
+    """Its gateway id, if the server is a gateway too."""
     has_tools: bool = False
-    """Whether it says that it has tools at all."""
+    """Whether it declares the tools capability."""
     tells: bool = False
-    """Whether it says that it will tell when its list of tools has changed."""
+    """Whether it declares notifications about changes of its list of tools."""
     has_resources: bool = False
     tells_resources: bool = False
-    """Whether it says that it will tell when its list of resources has changed."""
+    """Whether it declares notifications about changes of its list of resources."""
     subscribes: bool = False
-    """Whether it says that it can tell when a resource itself has changed."""
+    """Whether it declares subscriptions to single resources."""
     has_prompts: bool = False
     tells_prompts: bool = False
-    """Whether it says that it will tell when its list of prompts has changed."""
+    """Whether it declares notifications about changes of its list of prompts."""
     completes: bool = False
-    """Whether it says that it can complete arguments."""
+    """Whether it declares the completion of arguments."""
     logs: bool = False
-    """Whether it says that it can be told which log messages are wanted."""
+    """Whether it declares logging, and so accepts a log level."""
 
 
 class Handshake:
-    """Greets one server, run after run. `only`: the one era its transport can carry."""
+    """Negotiates with one server, run after run. `only` is the one era that its transport supports."""
 
     def __init__(self, only: Era | None = None) -> None:
         self._only: Era | None = only
@@ -57,12 +57,12 @@ class Handshake:
         self._first: Era | None = only
 
     async def greet(self, connection: Connection) -> ServerIntroduction:
-        """Agree on an era and a revision; the connection speaks it from then on."""
+        """Negotiate an era and a revision; the connection uses them from then on."""
         modern = self._first != "legacy"
         try:
             greeting = await (self._as_modern(connection) if modern else self._as_legacy(connection))
         except ConnectionLost:
-            # It may have died of a question it did not know, so the next run asks another one first.
+            # An unknown method may have crashed the server, so the next run tries the other era first.
             other: Era | None = "legacy" if modern else None
             self._first, self._known = self._known or other, self._only
             raise
@@ -77,7 +77,8 @@ class Handshake:
         try:
             return await shake_hands(connection, initialize())
         except (JsonRpcError, HttpStatusError):
-            # A modern server that was slow to start may have taken the question we gave up on for a choice.
+            # A modern server that starts slowly may have received the discovery request after its timeout,
+            # and taken it as the choice of the era.
             greeting = None if self._only == "legacy" else await _discover(connection, None)
             if greeting is None:
                 raise
@@ -85,7 +86,7 @@ class Handshake:
 
 
 async def _discover(connection: Connection, within: float | None) -> ServerIntroduction | None:
-    """Ask the modern way; None where the server does not speak so."""
+    """Send `server/discover`; return None if the server does not support the modern era."""
     connection.speak("modern", MODERN)
     try:
         with anyio.fail_after(within):
@@ -102,7 +103,7 @@ async def _discover(connection: Connection, within: float | None) -> ServerIntro
 
 
 async def shake_hands(connection: Connection, params: bytes) -> ServerIntroduction:
-    """Greet the legacy way, and say who we are and what we can be asked."""
+    """Run the legacy `initialize` handshake; `params` hold our client info and capabilities."""
     connection.speak("legacy", LEGACY)
     answer = await connection.request("initialize", params)
     revision = answer.get("protocolVersion")

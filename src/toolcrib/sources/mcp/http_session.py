@@ -1,4 +1,4 @@
-"""HTTP for both web transports: one session per server, bounded bodies, faults that say what was sent."""
+"""HTTP for both web transports: one session per server, bounded bodies, errors that state what was sent."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -33,10 +33,10 @@ from toolcrib.sources.mcp.notification_limit import NotificationLimit
 from toolcrib.version import VERSION
 
 CONNECT_SECONDS = 3.0
-"""From looking the name up to the end of the TLS handshake."""
+"""Connect timeout in seconds, from the DNS lookup to the end of the TLS handshake."""
 
 ERROR_BYTES = 64 << 10
-"""How much of an error page is read for what it may say."""
+"""Maximum bytes of an error body that are read."""
 
 JSON, STREAM = "application/json", "text/event-stream"
 
@@ -61,7 +61,7 @@ _STATUS = {
 async def session(
     url: str, headers: Mapping[str, str], egress: Egress, look: Look | None = None
 ) -> AsyncGenerator[Client]:
-    """Open a session for one server: no cookies, no proxies, no redirects; only connecting is timed."""
+    """Open a session for one server: no cookies, no proxies, no redirects; only connecting has a timeout."""
     if reason := egress.refusal(url):
         raise NotSent(f"the server's URL is refused: {reason}")
     async with Client(
@@ -71,8 +71,8 @@ async def session(
 
 
 def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
-    """What a modern request says outside its body; the same for every call of a tool."""
-    # A name may be a URI from anywhere, of any length, and not each of those is worth keeping.
+    """Return the headers of a modern request; they are the same for every call of a tool, so cached."""
+    # A name may be a URI of any origin and length: long ones are not cached.
     make = _modern_head if name is None or len(name) <= _LONGEST_KEPT else _modern_head.__wrapped__
     return make(revision, method, name)
 
@@ -88,7 +88,7 @@ def _modern_head(revision: str, method: str, name: str | None) -> Mapping[str, s
 async def send(
     session: Client, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
 ) -> Response:
-    """Send a request and wait for the head of its answer. The caller reads it to its end, or closes it."""
+    """Send a request; return the response with its headers. The caller reads it to its end, or closes it."""
     try:
         return await session.send(method, url, headers, body)
     except NoConnection as error:
@@ -104,7 +104,7 @@ async def send(
 
 
 async def piece(response: Response) -> bytes:
-    """The next bytes of a body, or none at its end."""
+    """Return the next bytes of a body; empty at its end."""
     try:
         return await response.read()
     except ConnectionClosed as error:
@@ -114,14 +114,14 @@ async def piece(response: Response) -> bytes:
 
 
 class BodySlices:
-    """A body in slices so small that no number of events in one can hold others up for long."""
+    """Reads a body in small slices, so that many events in one chunk do not block the event loop for long."""
 
     def __init__(self, response: Response) -> None:
         self._response, self._data, self._at = response, b"", 0
         self._turns = CooperativeWork()
 
     async def next(self) -> bytes:
-        """The next bytes, or none at the end; what was given before counts as taken."""
+        """Return the next slice, empty at the end; yield to the event loop if the time slice is used up."""
         if self._at >= len(self._data):
             self._data, self._at = await piece(self._response), 0
         await self._turns.rest()
@@ -132,11 +132,11 @@ class BodySlices:
 def messages(
     found: Sequence[ServerSentEvent], events: EventStreamParser, limit: NotificationLimit
 ) -> list[bytes]:
-    """Return the messages among events; comments and events of no use count as what is said unasked."""
+    """Return the messages among events; comments and other events count against the notification limit."""
     if events.idle:
         limit.charge(events.idle)
         events.idle = 0
-    # An event without data only says where to go on.
+    # An event with empty data only carries the id to resume from.
     taken = [event.data for event in found if event.type == "message" and event.data]
     if len(taken) != len(found):
         skipped = [len(event.data) for event in found if event.type != "message" or not event.data]
@@ -145,7 +145,7 @@ def messages(
 
 
 async def whole(response: Response, most: int = LARGEST) -> bytes:
-    """Read a body up to a limit; where it is over, not one more byte is read."""
+    """Read a body up to a limit; raise ResponseTooLarge above it, without reading any further."""
     if (response.content_length or 0) > most:
         raise _too_large(most)
     parts: list[bytes] = []
@@ -161,14 +161,14 @@ async def whole(response: Response, most: int = LARGEST) -> bytes:
 
 
 def check_coding(response: Response) -> None:
-    """Refuse a compressed answer: we did not ask for one, and it may be a bomb."""
+    """Refuse a compressed response: none was requested, and it may be a decompression bomb."""
     coding = response.headers.get("Content-Encoding").strip().lower()
     if coding not in {"", "identity"}:
         raise InvalidResponse("the server compressed its answer though it was asked not to")
 
 
 def status_fault(response: Response) -> HttpStatusError:
-    """Say what an HTTP status that is no answer means."""
+    """Return the error for an HTTP status that is not a success."""
     status = response.status
     if 300 <= status < 400:
         message = "the server redirects elsewhere, and redirects are not followed; give the URL it leads to"
@@ -178,7 +178,7 @@ def status_fault(response: Response) -> HttpStatusError:
 
 
 def _merged(headers: Mapping[str, str]) -> dict[str, str]:
-    """The operator's headers, except where there is only one choice; a name in any case is the same name."""
+    """Merge the operator's headers with the fixed ones, which win; names are case-insensitive."""
     given = {name: value for name, value in headers.items() if name.lower() not in _FIXED}
     named = "user-agent" in map(str.lower, given)
     return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **given, **_OURS}
@@ -189,14 +189,14 @@ def _too_large(most: int) -> ServerError:
 
 
 async def drain(response: Response) -> None:
-    """Read the little that may be left of a body nobody wants, so that the connection can be used again."""
+    """Read the short rest of an unneeded body, so that the connection can be reused."""
     left = ERROR_BYTES
     while left > 0 and (data := await piece(response)):
         left -= len(data)
 
 
 def refusal_in(text: bytes) -> JsonRpcError | None:
-    """The JSON-RPC error that an error page is, where it is one."""
+    """Return the JSON-RPC error in an error body; None if it is none."""
     try:
         value = parse(text)
     except InvalidResponse:
@@ -206,7 +206,7 @@ def refusal_in(text: bytes) -> JsonRpcError | None:
 
 
 def ends_session(status: int, text: bytes, said: JsonRpcError | None) -> bool:
-    """Whether an error page says that the server does not know our session any more."""
+    """Return whether an error response means that the server no longer knows our session."""
     if status == 404:
         return True
     known = said is None or said.code in _SESSION_CODES

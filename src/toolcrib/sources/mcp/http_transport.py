@@ -1,4 +1,4 @@
-"""Streamable HTTP: every request is a POST of its own, and its answer is a body or a stream of events."""
+"""Streamable HTTP: every request is its own POST; the response is a JSON body or an event stream."""
 
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
@@ -44,7 +44,7 @@ from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_messages import NOBODYS, MessageRouter
 
 COURTESY_SECONDS = 2.0
-"""How long a server may take over what we tell it only for its own sake: that we leave, that nobody waits."""
+"""Timeout in seconds of best-effort exchanges: cancellations, our own replies, the end of a session."""
 
 _PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 30.0, 5.0
 _MOST_RESUMES = 5
@@ -52,12 +52,12 @@ _HEADERS_SINCE = "2025-06-18"
 _SESSION = "Mcp-Session-Id"
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
 _PASSING = frozenset({408, 409, 425, 429})
-"""Refusals of a stream that may be over in a moment; 409 says that our last one is still open there."""
+"""Statuses that refuse a stream temporarily; 409 means that our previous stream is still open there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTransport:
-    """A server behind a URL. `headers` are the operator's, sent with everything."""
+    """A server at a URL. `headers` are the operator's, sent with every request."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -65,7 +65,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
-        """Get ready to talk; the first request is what connects."""
+        """Open a session; the first request opens the connection."""
         async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
             connection = _Connection(URL(self.url), opened, heard, jobs)
             try:
@@ -143,7 +143,7 @@ class _Connection:
         return {"session": self._session is not None, "unclaimed": self._inbox.unclaimed, **dropped}
 
     async def end(self) -> None:
-        """End whatever is still under way; tell the server that we leave, where it keeps a session for us."""
+        """Cancel everything in flight; delete our session at the server, if there is one."""
         kept = self._session is not None and not self._why
         self._lose("the connection to the server was closed")
         for scope in tuple(self._scopes):
@@ -154,10 +154,10 @@ class _Connection:
         with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
             (await send(self._opened, "DELETE", self._url, self._head(""))).close()
 
-    # What goes out
+    # Outgoing
 
     async def _fetched(self, asked: PendingRequest, head: Mapping[str, str], body: bytes) -> JsonObject:
-        """Send a request and read its answer, in this very task; `end` hangs up on it."""
+        """Send a request and read its response, in the caller's task; `end` closes its connection."""
         if self._why:
             raise NotSent(self._why)
         try:
@@ -172,7 +172,7 @@ class _Connection:
     async def _listened(
         self, asked: PendingRequest, ear: RequestCallbacks, head: Mapping[str, str], body: bytes
     ) -> JsonObject:
-        """The same, for a caller who is to hear what a legacy server says elsewhere than in its answer."""
+        """Like `_fetched`, for a caller that also receives messages outside of its response (legacy)."""
         hearing, over = self._hearings.begin(asked.id, ear), partial(self._hearings.close, asked.id)
         try:
             if self._hearings.relays:
@@ -186,7 +186,7 @@ class _Connection:
 
     @contextmanager
     def _open(self) -> Generator[None]:
-        """Go on for as long as the connection is not ended; where it is, the block is left early."""
+        """Run the block until the connection ends, which cancels it; raise NotSent if it has ended."""
         if self._why:
             raise NotSent(self._why)
         with anyio.CancelScope() as scope:
@@ -199,7 +199,7 @@ class _Connection:
     def _head(self, method: str, name: str | None = None) -> Mapping[str, str]:
         if self._era == "modern":
             return modern_head(self._revision, method, name)
-        # A handshake starts anew: what was agreed on before does not count in it.
+        # A handshake starts a new session: session id and revision of the previous one do not apply.
         if method == "initialize":
             self._session = None
             return {}
@@ -209,7 +209,7 @@ class _Connection:
         return head
 
     async def _post(self, body: bytes, method: str = "") -> None:
-        """Send a message that has no answer."""
+        """Send a message that has no response."""
         response = await send(self._opened, "POST", self._url, self._head(method), body)
         try:
             if response.status >= 300:
@@ -219,22 +219,22 @@ class _Connection:
             response.close()
 
     async def _tell(self, body: bytes) -> None:
-        """Send a message that has no answer, for the server's sake only."""
+        """Send a message that has no response, best-effort: errors are ignored, and the time is limited."""
         with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
             await self._post(body)
 
     def _abandon(self, asked: PendingRequest) -> None:
-        """Tell a legacy server that nobody waits any more; a modern one sees it, as the answer is closed."""
+        """Send `notifications/cancelled` to a legacy server; a modern one sees its response close."""
         if asked.era == "modern" or asked.method == "initialize" or self._why:
             return
         params = orjson.dumps({"requestId": asked.id, "reason": "the caller no longer waits"})
         self._jobs.start(self._tell, encode_notification("notifications/cancelled", params))
 
     def _answer(self, body: bytes) -> bool:
-        """Answer a question of the server; a modern one may not ask."""
+        """Reply to a request of the server; a modern server may not send any."""
         return self._era == "legacy" and self._jobs.start(self._tell, body)
 
-    # What comes back
+    # Incoming
 
     async def _answered(self, response: Response, asked: PendingRequest) -> JsonObject:
         try:
@@ -251,7 +251,7 @@ class _Connection:
         return _result(found)
 
     async def _check(self, response: Response) -> None:
-        """Raise what keeps an answer from being one."""
+        """Raise an error unless status, content coding and content type are those of a response."""
         if response.status >= 300:
             raise await self._fault(response)
         check_coding(response)
@@ -259,7 +259,7 @@ class _Connection:
             raise InvalidResponse(f"the server answered with neither {JSON} nor {STREAM}")
 
     def _welcome(self, response: Response, asked: PendingRequest) -> None:
-        """Keep the session that a handshake's answer may begin."""
+        """Store the session id that the response to a handshake may carry."""
         if asked.method != "initialize" or asked.era == "modern":
             return
         if _SESSION not in response.headers:
@@ -271,7 +271,7 @@ class _Connection:
         self._session = given
 
     async def _fault(self, response: Response) -> ServerError:
-        """What an answer with an HTTP error means; where our session is gone, so is the connection."""
+        """Return the error of an HTTP error response; an unknown session also ends the connection."""
         if response.status < 400:
             return status_fault(response)
         text = b""
@@ -290,7 +290,7 @@ class _Connection:
         self._gone.set()
 
     async def _streamed(self, response: Response, asked: PendingRequest) -> JsonObject:
-        """Read events until the answer is among them; a legacy server may break off and go on elsewhere."""
+        """Read events up to the response; a legacy stream that disconnects is resumed (Last-Event-ID)."""
         events, tries = EventStreamParser(), 0
         while True:
             reached = events.last_id
@@ -335,7 +335,7 @@ class _Connection:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _listen(self, events: EventStreamParser) -> bool:
-        """Hear one stream to its end; whether it makes sense to open another."""
+        """Read one stream to its end; return whether another one should be opened."""
         try:
             response = await self._get(events)
         except ServerError:
@@ -382,7 +382,7 @@ class _Connection:
         return None
 
     def _let_go(self, response: Response) -> None:
-        """Give the connection back to the pool: its stream has ended, or is about to."""
+        """Return the connection to the pool: its stream has ended, or is about to."""
         if response.at_end() or not self._jobs.start(_finish, response):
             response.close()
 

@@ -1,4 +1,4 @@
-"""Sorts what a server says while a request of ours waits: its answer, progress, questions, and the rest."""
+"""Dispatches what arrives while a request is in flight: response, progress, server requests and the rest."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -13,22 +13,22 @@ from toolcrib.sources.mcp.request_callbacks import News, RequestCallbacks
 from toolcrib.sources.mcp.server_messages import LARGEST_LOG, MessageRouter, RequestMessages
 
 Outcome = JsonObject | ServerError | None
-"""The result of a request, or the fault it ended with; None while neither has come."""
+"""The result of a request, or its error; None while neither has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request whose answer is awaited."""
+    """A request in flight."""
 
     id: int
     method: str
     era: Era
     ear: RequestCallbacks | None = None
     hearing: RequestMessages | None = None
-    """Where its caller's task does not read the answer itself, so that it can be asked meanwhile."""
+    """Set if a background task reads the response: the caller's task then serves the server's requests."""
 
     async def hear(self, news: News) -> None:
-        """Pass something on to the caller."""
+        """Deliver progress or a log message to the caller."""
         if self.hearing is not None:
             self.hearing.add(news)
         elif self.ear is not None:
@@ -36,17 +36,17 @@ class PendingRequest:
 
 
 class IncomingMessages:
-    """Takes messages one by one. `hearings` know who is to hear what belongs to no answer being read."""
+    """Dispatches messages one by one. The router gets those that are not about the response being read."""
 
     def __init__(self, heard: Heard, hearings: MessageRouter, limit: NotificationLimit) -> None:
         self._heard, self._hearings, self._limit = heard, hearings, limit
         self.running = 0
-        """How many requests there are."""
+        """Number of requests in flight."""
         self.unclaimed = 0
-        """How many messages nobody could use: wrong ids, answers too late, questions too many."""
+        """Number of messages without a receiver: wrong ids, late responses, excess requests."""
 
     async def take(self, data: bytes, asked: PendingRequest | None) -> Outcome:
-        """Take a message; return the outcome where it is the answer to what was asked."""
+        """Dispatch one message; return the outcome if it is the response to the given request."""
         try:
             value = parse(data)
         except InvalidResponse as fault:
@@ -56,7 +56,7 @@ class IncomingMessages:
             self._useless(len(data))
             return None
         found: Outcome = None
-        # One revision allows several messages in one list.
+        # Revision 2025-03-26 allows several messages in one batch.
         messages = cast("list[Json]", value) if type(value) is list else (value,)
         size = len(data) // max(1, len(messages))
         for message in messages:
@@ -86,10 +86,10 @@ class IncomingMessages:
     def _claimed(self, fields: JsonObject, size: int, asked: PendingRequest | None) -> Outcome:
         found, whose = outcome(fields), fields.get("id")
         if found is not None and asked is not None:
-            # True and 1.0 are equal to 1, and are no ids.
+            # True and 1.0 equal 1 in Python, and are no ids.
             if type(whose) is int and whose == asked.id:
                 return found
-            # A server that could not read a request cannot say which one it was.
+            # A server that could not parse a request cannot return its id.
             if whose is None and isinstance(found, JsonRpcError):
                 return found
         self._useless(size)

@@ -1,4 +1,4 @@
-"""Messages as bytes: JSON-RPC encoded without ceremony, and decoded without trust."""
+"""JSON-RPC messages: fast serialization, defensive parsing."""
 
 import re
 from typing import Any, cast
@@ -10,7 +10,7 @@ from toolcrib.schemas import json_parsing
 from toolcrib.sources.mcp.errors import InvalidResponse
 
 ENDS = 256
-"""How much of both ends of a message `guess_id` wants to see."""
+"""Bytes from each end of a message that `guess_id` searches."""
 
 _META_FIRST = b'{"_meta":{'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
@@ -22,27 +22,27 @@ _LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*%s)?\}\s*\Z' % _VERSION
 
 
 def encode_request(id: int, method: str, params: bytes) -> bytes:
-    """Encode a request whose parameters are a JSON object already encoded."""
+    """Serialize a request with parameters that are serialized already (a JSON object)."""
     return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, method.encode(), params)
 
 
 def encode_notification(method: str, params: bytes) -> bytes:
-    """Encode a notification whose parameters are a JSON object already encoded."""
+    """Serialize a notification with parameters that are serialized already (a JSON object)."""
     return b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), params)
 
 
 def encode_answer(id: int | str, result: JsonObject) -> bytes:
-    """Encode our answer to a request of the server."""
+    """Serialize a result for a request of the server."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": result})
 
 
 def encode_error(id: int | str, code: int, message: str) -> bytes:
-    """Encode our refusal of a request of the server."""
+    """Serialize an error for a request of the server."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 
 
 def with_token(params: bytes, token: int) -> bytes:
-    """Ask for progress: the same encoded parameters with a progress token."""
+    """Add a progress token to serialized parameters."""
     if params.startswith(_META_FIRST):
         rest = params[len(_META_FIRST) :]
         return b'%b"progressToken":%d%b%b' % (_META_FIRST, token, b"" if rest[:1] == b"}" else b",", rest)
@@ -52,7 +52,7 @@ def with_token(params: bytes, token: int) -> bytes:
 
 
 def parse(data: bytes) -> Any:
-    """Return the JSON value of a message that we can walk without fear; raise Garbled for any other."""
+    """Return the JSON value of a message, of bounded depth and size; raise InvalidResponse for any other."""
     try:
         return json_parsing.parse(data)
     except json_parsing.InvalidJson as fault:
@@ -60,7 +60,7 @@ def parse(data: bytes) -> Any:
 
 
 def decode(data: bytes) -> JsonObject:
-    """Return the one JSON object that a message is; raise Garbled where it is anything else."""
+    """Return a message that is one JSON object; raise InvalidResponse for anything else."""
     value = parse(data)
     if type(value) is not dict:
         raise InvalidResponse("the message is not an object")
@@ -68,7 +68,7 @@ def decode(data: bytes) -> JsonObject:
 
 
 def guess_id(head: bytes, tail: bytes) -> int | None:
-    """Say which request an answer was for that cannot be read, by its first and last bytes."""
+    """Return the request id of a response that cannot be parsed, searched in its first and last bytes."""
     start = _ANSWER.match(head)
     if start is None:
         return None

@@ -1,4 +1,4 @@
-"""Splits a stream of bytes into lines: in linear time, and never holding more than one line may have."""
+"""Splits a byte stream into lines, in linear time, with a limit on the bytes that are buffered."""
 
 from dataclasses import dataclass
 
@@ -6,35 +6,35 @@ from toolcrib.sources.mcp.connection import LARGEST
 from toolcrib.sources.mcp.jsonrpc import ENDS
 
 ENDLESS = 64 << 20
-"""How many bytes may come without an end of line before there is no point in waiting for one."""
+"""Maximum bytes without a newline, after which the stream is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlongLine:
-    """A line over the cap, of which both ends were kept. Told twice: when it is over, and at its end."""
+    """Both ends of a line above the size limit. Reported twice: when it exceeds the limit, and at its end."""
 
     head: bytes
     tail: bytes = b""
 
 
 class EndlessLine(Exception):
-    """The line goes on and on."""
+    """The stream has no newline within the limit."""
 
 
 class LineSplitter:
-    """Takes chunks, gives whole lines without their newline; empty ones are left out, and counted."""
+    """Takes chunks, returns complete lines without their newline; empty lines are omitted and counted."""
 
     def __init__(self, largest: int = LARGEST, endless: int = ENDLESS) -> None:
         self._largest, self._endless = largest, endless
-        # Grows in place: linear, and a server that sends byte by byte makes no object of each.
+        # Grows in place: linear time, and no object per chunk if a server sends byte by byte.
         self._begun = bytearray()
         self._head: bytes | None = None
         self._skipped = 0
         self.blank = 0
-        """How many empty lines came since this was last set to nothing."""
+        """Number of empty lines since this counter was last reset."""
 
     def feed(self, chunk: bytes) -> list[bytes | OverlongLine]:
-        """Return the lines that end in this chunk; raise EndlessLine."""
+        """Return the lines that end in this chunk, and an overlong one at the limit; raise EndlessLine."""
         found: list[bytes | OverlongLine] = []
         *ends, rest = chunk.split(b"\n")
         for end in ends:

@@ -1,4 +1,4 @@
-"""Keeps an eye on a connected server: whether its lists have changed, and whether it is still there."""
+"""Watches a connected server: refreshes its lists after changes, and probes whether it still responds."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
@@ -21,20 +21,20 @@ from toolcrib.sources.mcp.subscriptions import ServerSubscriptions
 log = logging.getLogger(__name__)
 
 POLL = 60.0
-"""How often a server that cannot tell of changes is asked, in seconds."""
+"""Poll interval in seconds for lists without change notifications."""
 PROBE = 5.0
-"""How long a server we are in doubt of may take to answer, in seconds."""
+"""Timeout of a liveness probe, in seconds."""
 MOST_MISSES = 3
-"""Failed lists in a row after which a server that is only an address to us counts as dead."""
+"""Consecutive failures to list the tools after which a server at a URL counts as lost."""
 LULL, LONGEST_LULL = 0.1, 10.0
-"""The least time between two lists, in seconds; twice as long each time while there is ever more to tell."""
+"""Debounce interval between two lists in seconds: the minimum, and the maximum while changes are frequent."""
 QUIET_LULLS = 10
-"""So many lulls without a change make the next one half as long."""
+"""Number of debounce intervals without a change after which the interval is halved."""
 REST_SHARE = 9
-"""So many times as long as a list kept the event loop busy, none follows: others get nine tenths of it."""
+"""Pause after a list, in multiples of the CPU time it took: other tasks get nine tenths of the event loop."""
 
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""How long to wait before what failed is tried again, in seconds: at first, and after ever more failures."""
+"""Retry delay in seconds: the initial one, and the maximum of the exponential backoff."""
 
 _STEADY = 10.0
 _TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -44,16 +44,16 @@ _LISTENED = "notifications/subscriptions/acknowledged"
 
 
 class WatchedServer(Protocol):
-    """What is kept up to date: the life of a server."""
+    """The server to refresh, as the watch uses it."""
 
     @property
     def behind(self) -> Collection[Part]:
-        """What could not be listed yet."""
+        """Lists that could not be read yet."""
         ...
 
     @property
     def following(self) -> ServerSubscriptions:
-        """The resources it tells of."""
+        """Its resource subscriptions."""
         ...
 
     def refresh(self) -> Awaitable[None]:
@@ -61,12 +61,12 @@ class WatchedServer(Protocol):
         ...
 
     def refresh_besides(self, parts: Collection[Part]) -> Awaitable[Collection[Part]]:
-        """List what else it has again; return what could not be listed."""
+        """List its resources and prompts again; return the parts that could not be listed."""
         ...
 
 
 class ServerWatch:
-    """The watch over one connection, from before it is opened, so that nothing is missed."""
+    """The watch over one connection; created before it opens, so that no notification is missed."""
 
     def __init__(self, settings: McpSettings) -> None:
         self._settings = settings
@@ -74,12 +74,12 @@ class ServerWatch:
         self._due: set[Part] = set()
         self._doubted = anyio.Event()
         self._hears = False
-        """Whether what the server tells reaches us, as far as we know."""
+        """Whether the server's change notifications reach us, as far as is known."""
         self._misses, self._failures = 0, 0
         self._following: ServerSubscriptions | None = None
 
     def heard(self, method: str, params: JsonObject) -> None:
-        """Take note of what the server says unasked."""
+        """Handle a notification that belongs to no request."""
         if method == _LISTENED:
             self._agreed(params)
         elif method == _TOOLS_CHANGED:
@@ -90,12 +90,12 @@ class ServerWatch:
             self._following.heard(params)
 
     def doubt(self) -> None:
-        """Have a look at once whether the server is still there."""
+        """Trigger a liveness probe now."""
         self._doubted.set()
 
     async def keep(self, connection: Connection, greeting: ServerIntroduction, life: WatchedServer) -> None:
         """Refresh what may have changed; raise ConnectionError when the server is lost."""
-        # The stream a web server may tell by breaks and fails without a sign, so we do not rely on it.
+        # The notification stream of an HTTP server can fail without an error, so we do not rely on it.
         self._hears = greeting.era == "legacy" and self._settings.transport != "http"
         self._following = life.following
         self._stir(*life.behind)
@@ -122,7 +122,7 @@ class ServerWatch:
         self._besides.tell()
 
     def _agreed(self, params: JsonObject) -> None:
-        """Hear that the server will tell from now on; what changed before is asked for."""
+        """Handle the acknowledgement of a subscription: list everything, as earlier changes were missed."""
         said: Any = params.get("notifications")
         if isinstance(said, dict) and "resourceSubscriptions" in cast("JsonObject", said):
             if self._following is not None:
@@ -139,7 +139,7 @@ class ServerWatch:
             self._log("cannot tell us of changes any more", fault)
 
     async def _listen(self, connection: Connection, params: bytes) -> None:
-        """Subscribe to changes, again whenever that ends; the acknowledgement brings a fresh list."""
+        """Subscribe to list changes, again after each end; every acknowledgement triggers a fresh list."""
         pause = PAUSE
         while True:
             begun = anyio.current_time()
@@ -168,7 +168,7 @@ class ServerWatch:
             self._stir(*unsure)
 
     async def _probe(self, connection: Connection, greeting: ServerIntroduction) -> None:
-        """Find out whether a server is there at all; a refusal is a sign of life."""
+        """Check on demand whether the server responds at all; a JSON-RPC error is a response, too."""
         while True:
             await self._doubted.wait()
             self._doubted = anyio.Event()
@@ -195,7 +195,7 @@ class ServerWatch:
         return inf
 
     async def _list_besides(self, life: WatchedServer) -> float:
-        """Whatever goes wrong here, the server is there as long as its tools are."""
+        """Refresh resources and prompts, with retries; the server is up while its tools can be listed."""
         due, self._due = self._due, set()
         failed: Collection[Part] = due
         with anyio.move_on_after(self._settings.start_timeout):
@@ -205,7 +205,7 @@ class ServerWatch:
         return _pause(self._failures) if failed else inf
 
     def _missed(self, reason: str) -> float:
-        """Count a list that failed; return how long to wait before the next try."""
+        """Count a failed list; return the delay in seconds before the next try."""
         self._misses += 1
         self._log("could not be asked for its tools again, so the last ones stay", reason)
         if self._settings.transport == "http" and self._misses >= MOST_MISSES:
@@ -217,7 +217,7 @@ class ServerWatch:
 
 
 class _Round:
-    """Something that is done again when there is a reason to, never twice at a time."""
+    """A debounced job: it runs when triggered, and never concurrently with itself."""
 
     def __init__(self) -> None:
         self._stale = anyio.Event()
@@ -225,16 +225,16 @@ class _Round:
         self._told_at, self._lull = -inf, LULL
 
     def stir(self) -> None:
-        """Give a reason of our own."""
+        """Trigger a run for a reason of the gateway."""
         self._stale.set()
 
     def tell(self) -> None:
-        """Give a reason that the server gave; many of those make the lulls longer."""
+        """Trigger a run because of a notification; frequent ones lengthen the debounce interval."""
         self._told = True
         self._stale.set()
 
     async def run(self, do: Callable[[], Awaitable[float]]) -> None:
-        """Do it, and again; what failed returns after how many seconds it is tried without a reason."""
+        """Run the job on each trigger; a failed job returns the seconds after which it runs without one."""
         pause = inf
         while True:
             with anyio.move_on_after(pause):
@@ -245,13 +245,13 @@ class _Round:
                 self._reckon()
             begun = thread_time()
             pause = await do()
-            # A flood of changes may cost us, and all who hear of them, only so much. What others do with the
-            # loop meanwhile is in it, so it counts only where the server asked for the list.
+            # Bounds the share of the event loop that a flood of changes and its subscribers can use. The time
+            # includes that of other tasks, so it counts only for lists that the server triggered.
             busy = thread_time() - begun if told else 0.0
             await anyio.sleep(max(self._lull, min(REST_SHARE * busy, LONGEST_LULL)))
 
     def _reckon(self) -> None:
-        """Lengthen the lull where the last change was just before; shorten it by the quiet in between."""
+        """Double the interval if the last change was recent; halve it for each quiet period since then."""
         now = anyio.current_time()
         quiet, self._told_at = now - self._told_at, now
         if quiet < QUIET_LULLS * self._lull:
@@ -262,11 +262,11 @@ class _Round:
 
 
 _Tells = dict[str, str]
-"""Names of lists, and of what tells of them."""
+"""Names of lists, and their keys in a subscription."""
 
 
 def _tells(greeting: ServerIntroduction) -> _Tells:
-    """Return the lists whose changes a server says it tells, and how a subscription names these."""
+    """Return the lists with declared change notifications, and their keys in a subscription."""
     said = {
         "tools": greeting.tells,
         "resources": greeting.tells_resources,

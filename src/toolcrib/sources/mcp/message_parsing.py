@@ -1,4 +1,4 @@
-"""What a message of a server means, whichever way it came: an answer, a question to us, or progress."""
+"""Interprets messages of a server, whatever the transport: responses, server requests, progress."""
 
 from typing import Any, cast
 
@@ -19,13 +19,13 @@ _REPLIES: dict[str, JsonObject] = {
 
 
 def params_of(fields: JsonObject) -> JsonObject:
-    """The parameters of a message; none where they are not an object."""
+    """Return the parameters of a message; empty if they are not an object."""
     params = fields.get("params")
     return cast("JsonObject", params) if type(params) is dict else {}
 
 
 def outcome(fields: JsonObject) -> JsonObject | ServerError | None:
-    """What an answer says: its result, or the fault it is; None where the message is no answer."""
+    """Return the result or the error of a response; None if the message is not a response."""
     error = fields.get("error")
     if error is not None:
         return refusal(error)
@@ -38,7 +38,7 @@ def outcome(fields: JsonObject) -> JsonObject | ServerError | None:
 
 
 def refusal(error: Json) -> ServerError:
-    """The fault that the error of an answer is."""
+    """Convert the `error` member of a response to an exception."""
     if type(error) is not dict:
         return InvalidResponse("the error of the answer is not an object")
     fields = cast("JsonObject", error)
@@ -50,7 +50,7 @@ def refusal(error: Json) -> ServerError:
 
 
 def reply(id: Json, method: str) -> bytes | None:
-    """Our answer to a request of the server, encoded; None where its id is none that can be answered."""
+    """Serialize our own reply to a request of the server; None if its id is not valid."""
     if not (type(id) is int or (type(id) is str and len(id) <= _LONGEST)):
         return None
     if method in _REPLIES:
@@ -59,7 +59,7 @@ def reply(id: Json, method: str) -> bytes | None:
 
 
 def progress(params: JsonObject) -> Progress:
-    """How far a request has come."""
+    """Convert the parameters of a progress notification."""
     message = params.get("message")
     return Progress(
         done=_number(params.get("progress")),

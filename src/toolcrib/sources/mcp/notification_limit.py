@@ -1,4 +1,4 @@
-"""Bounds what a server says unasked: so much a second, the rest dropped and counted, then it is cut off."""
+"""Rate limit for unsolicited messages: excess is dropped and counted; a flood closes the connection."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -6,15 +6,15 @@ from time import monotonic
 import anyio
 
 MAX_PER_SECOND = 1_000
-"""How many messages that answer no request are passed on in a second; a long one counts as several."""
+"""Maximum messages per second that answer no request; a large one counts as several."""
 MESSAGES_PER_CALL = 16
-"""How many messages beyond that each call allows: a busy server reports progress and logs for every one."""
+"""Additional messages that each call allows: a busy server reports progress and logs for every one."""
 BYTES_PER_MESSAGE = 4 << 10
-"""So many bytes count as one more message."""
+"""Bytes of a message that count as one more message."""
 FLOOD_SECONDS = 5
-"""After so many seconds in a row with more than that, the connection is closed."""
+"""Consecutive seconds above the limit after which the connection is closed."""
 THROTTLE_PAUSE = 0.05
-"""How long a server that says more is not listened to after each piece, in seconds."""
+"""Seconds without reading after each chunk from a server above the limit (backpressure)."""
 FLOODED = f"for {FLOOD_SECONDS} s it sent more than {MAX_PER_SECOND:,} messages a second that answer nothing"
 
 KEPT = frozenset(
@@ -27,13 +27,13 @@ KEPT = frozenset(
         "notifications/tools/list_changed",
     }
 )
-"""Never dropped: they say that something has changed, and any number of them leads to one new list."""
+"""Never dropped: without them our state is stale. Handling is cheap, as list changes are debounced."""
 
 _WINDOW = 1.0
 
 
 class NotificationLimit:
-    """The limit of one connection. `cut` closes it, and is told why."""
+    """The limit of one connection. `cut` closes it, with the reason."""
 
     __slots__ = ("_allowance", "_clock", "_cut", "_ends", "_floods", "_seen", "dropped", "flooded")
 
@@ -42,28 +42,28 @@ class NotificationLimit:
         self._seen = self._floods = self._allowance = 0
         self._ends = clock() + _WINDOW
         self.dropped = 0
-        """How many messages were not passed on."""
+        """Number of messages that were dropped."""
         self.flooded = False
-        """Whether the connection was closed for it."""
+        """Whether the connection was closed because of a flood."""
 
     @property
     def over(self) -> bool:
-        """Whether more came in this second than is passed on."""
+        """Whether the limit of this second is exceeded."""
         return self._seen > MAX_PER_SECOND
 
     def allow_for_call(self) -> None:
-        """Allow what a server says about a call that is being made; not saved up beyond a second's worth."""
+        """Add the allowance of a call in progress; at most one second's limit accumulates."""
         self._allowance = min(self._allowance + MESSAGES_PER_CALL, MAX_PER_SECOND)
 
     def admit(self, method: str, size: int) -> bool:
-        """Count a message that answers nothing; whether it is to be passed on."""
+        """Count a message that answers no request; return whether to pass it on."""
         if self._is_within(1 + size // BYTES_PER_MESSAGE) or method in KEPT:
             return True
         self.dropped += 1
         return False
 
     def charge(self, pieces: int, size: int = 0) -> None:
-        """Count what is no message, such as comments and blank lines: so many pieces, of so many bytes."""
+        """Count input that is no message, such as comments and blank lines: its pieces and its bytes."""
         self._is_within(pieces + size // BYTES_PER_MESSAGE)
 
     def _is_within(self, cost: int) -> bool:
@@ -77,13 +77,13 @@ class NotificationLimit:
         return self._seen <= MAX_PER_SECOND
 
     def pause(self) -> float:
-        """Return how long not to listen to the server now, in seconds."""
+        """Return how long to pause reading from the server now, in seconds."""
         if not self.over or self.flooded:
             return 0.0
         return min(THROTTLE_PAUSE, max(self._ends - self._clock(), 0.0))
 
     async def throttle(self) -> None:
-        """Wait for as long as the server is not listened to."""
+        """Sleep while reading is paused."""
         if self.over:
             await anyio.sleep(self.pause())
 

@@ -1,4 +1,4 @@
-"""One connection to a legacy server for a caller that can be asked: from the wish for it to its end."""
+"""A dedicated connection to a legacy server for one interactive caller, from its request to its end."""
 
 from contextlib import suppress
 from math import inf
@@ -13,22 +13,22 @@ from toolcrib.sources.mcp.errors import ServerError
 from toolcrib.sources.mcp.handshake import ServerIntroduction
 
 Key = tuple[str, bytes]
-"""Whose it is, and what that one can be asked."""
+"""The owner's id, and the caller's serialized client capabilities."""
 
 
 class OwnerConnection:
-    """One connection, from the wish for it to its end."""
+    """The state of one dedicated connection, from before it opens to its end."""
 
     def __init__(self, key: Key, caller: Caller) -> None:
         self.key, self.caller = key, caller
         self.users = 0
         self.alone = False
-        """Whether its one user wants it to itself."""
+        """Whether its only user requires exclusive use."""
         self.free_since = 0.0
         self.scope = anyio.CancelScope()
-        """All of it; its deadline is that of the start at first, and of being idle later."""
+        """Cancel scope of its task; the deadline is the start timeout first, and the idle timeout later."""
         self.settled = anyio.Event()
-        """Set when it is open, or will never be."""
+        """Set when it is open, or has failed to open."""
         self.connection: Connection | None = None
         self.over = self.retired = False
         self.why = "it is being stopped"
@@ -36,37 +36,37 @@ class OwnerConnection:
         self._level: str | None = None
 
     def opened(self, connection: Connection, greeting: ServerIntroduction, idle: float) -> None:
-        """Take note that it can be used."""
+        """Mark it as open; the idle timeout runs if it has no user."""
         self.connection, self._logs = connection, greeting.logs
         self.scope.deadline = inf if self.users else anyio.current_time() + idle
         self.settled.set()
 
     @property
     def closing(self) -> bool:
-        """Whether nobody can use it any more."""
+        """Whether no further call can use it."""
         return self.over or self.retired or self.scope.cancel_called
 
     def retire(self) -> None:
-        """End it with the call that uses it, or at once where there is none: its owner is gone."""
+        """Close it after the calls that use it, or at once if there are none: its owner has disconnected."""
         self.retired = True
         if not self.users:
             self.scope.cancel()
 
     def takes(self, key: Key, *, alone: bool) -> bool:
-        """Whether a call of this owner can use it now."""
+        """Return whether a call with this key can use it now."""
         if self.key != key or self.closing:
             return False
         return not self.users or not (alone or self.alone)
 
     def enter(self, *, alone: bool) -> None:
-        """Begin to use it."""
+        """Add a user, and stop the idle timeout."""
         self.users += 1
         self.alone = alone
         if self.connection is not None:
             self.scope.deadline = inf
 
     def leave(self, idle: float) -> None:
-        """Stop using it; where nobody else does, it ends after so many idle seconds."""
+        """Remove a user; without any other, the connection closes after `idle` seconds."""
         self.users -= 1
         if self.users:
             return
@@ -77,7 +77,7 @@ class OwnerConnection:
             self.scope.deadline = self.free_since + idle
 
     async def tune(self, level: str | None) -> None:
-        """Have the server send log messages from a level on; it is asked once, and may refuse."""
+        """Set the minimum level of the server's log messages, once per change; a refusal is ignored."""
         if self.connection is None or not self._logs or level in (None, self._level) or level not in LEVELS:
             return
         self._level = level

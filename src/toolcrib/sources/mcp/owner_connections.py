@@ -1,4 +1,4 @@
-"""Connections to a legacy server for callers that can be asked: opened on demand, each for one owner."""
+"""Pool of dedicated connections to a legacy server, opened on demand: each serves one interactive caller."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -25,7 +25,7 @@ _SHORTLY = 1.0
 
 
 class OwnerConnections:
-    """All such connections of one run of a server. Their tasks are `jobs`, and end with these.
+    """The dedicated connections of one run of a server. They run as `jobs`, and end with them.
 
     `shared` counts them together with those of other servers.
     """
@@ -46,16 +46,16 @@ class OwnerConnections:
     async def taken(
         self, channel: Channel, capabilities: JsonObject, within: float, *, caller: Caller
     ) -> AsyncGenerator[Connection]:
-        """Have a connection for one call; refuse it where there is none in time.
+        """Lease a connection for one call; refuse the call if none is available in time.
 
-        The caller may own many sessions, and all of them together have one share.
+        A caller may own many sessions; all of them together have one quota.
         """
         until = anyio.current_time() + within
         lane = await self._entered(channel, capabilities, caller, until)
         try:
             yield self._open_one(lane)
         except anyio.get_cancelled_exc_class():
-            # The server may yet ask something, which would be put to whoever has the connection next.
+            # The server may still send a request for this call; the connection's next user would receive it.
             if lane.alone:
                 lane.scope.cancel()
             raise
@@ -64,11 +64,11 @@ class OwnerConnections:
 
     @property
     def dropped(self) -> int:
-        """How many messages of the server were not passed on, in all connections there ever were."""
+        """Number of server messages that were dropped, on all connections of this run."""
         return self._dropped + sum(dropped(lane.connection) for lane in self._lanes)
 
     def release(self, owner: str) -> None:
-        """End the connections of an owner that is gone: at once, or with the call that uses one."""
+        """Close the connections of an owner that has disconnected: at once, or after their calls."""
         for lane in self._lanes:
             if lane.key[0] == owner:
                 lane.retire()
@@ -105,7 +105,7 @@ class OwnerConnections:
     async def _given(
         self, key: Key, caller: Caller, capabilities: JsonObject, *, alone: bool
     ) -> OwnerConnection:
-        """Find a lane or open one, as soon as there may be another; it is entered already."""
+        """Find a free connection or open one, waiting for capacity; the call already counts as its user."""
         while True:
             lane = self._found(key, alone=alone)
             if lane is None and not any(each.used_up_by(caller) for each in self._quotas):
@@ -138,7 +138,7 @@ class OwnerConnections:
         return lane
 
     async def _keep(self, lane: OwnerConnection, capabilities: JsonObject) -> None:
-        """Open a lane and keep it until it is lost or idle; what goes wrong costs its calls alone."""
+        """Run a connection until it is lost or idle; an error fails only the calls that use it."""
         limit = self._settings.start_timeout
         try:
             with lane.scope:
@@ -184,4 +184,4 @@ class OwnerConnections:
 
 
 def _unheard(_method: str, _params: JsonObject) -> None:
-    """Do nothing: what a server says to all its clients is heard on the connection that watches it."""
+    """Do nothing: the watched connection receives the notifications for all clients, too."""

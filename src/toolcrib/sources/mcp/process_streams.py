@@ -1,4 +1,4 @@
-"""Our ends of a server's standard streams, read in callbacks of the event loop: no task can be lost."""
+"""Asyncio protocols for a server's standard streams: event loop callbacks read them, without a task."""
 
 import asyncio
 from collections import deque
@@ -13,16 +13,16 @@ from toolcrib.sources.mcp.lines import EndlessLine, LineSplitter, OverlongLine
 from toolcrib.sources.mcp.stderr import StderrTail
 
 _SLICE = 256
-"""How many messages are taken before others get their turn: about a millisecond."""
+"""Messages handled in one callback, before others run: about a millisecond."""
 _REST_SHARE = 3
-"""A server that says too much is not listened to for so many times as long as it took to listen to it."""
+"""Pause of reading above the rate limit, in multiples of the time that the last slice took."""
 _ERRORS_AT_ONCE = 1 << 20
 _ERRORS_PAUSE = 0.25
-"""So long a server that writes nothing but errors is not listened to: it shall not fill our time."""
+"""Seconds without reading after `_ERRORS_AT_ONCE` bytes of standard error, which bounds the CPU time."""
 
 
 class ProcessInput(asyncio.BaseProtocol):
-    """Where we write. Says when there is no room because the server does not read."""
+    """The write end of the standard input. `full` is backpressure: the server does not read."""
 
     def __init__(self, lost: Callable[[], None]) -> None:
         self._lost = lost
@@ -48,28 +48,28 @@ class ProcessInput(asyncio.BaseProtocol):
         self._room.set()
 
     async def room(self) -> None:
-        """Wait until there is room, or no point in waiting."""
+        """Wait until the buffer accepts data again, or waiting has no purpose any more."""
         while self.full:
             await self._room.wait()
 
     @property
     def unread(self) -> int:
-        """How many bytes wait for the server."""
+        """Number of bytes buffered for the server."""
         return self._transport.get_write_buffer_size() if self._transport else 0
 
     def write(self, data: bytes) -> None:
-        """Write without waiting; raise Unsent where the server no longer reads."""
+        """Write without blocking; raise NotSent if the standard input is closed."""
         if self._transport is None or self._transport.is_closing():
             raise NotSent("its standard input is closed")
         self._transport.write(data)
 
     def give_up(self) -> None:
-        """Let nobody wait for room any more."""
+        """Release all that wait for the buffer, now and later."""
         self._given_up = True
         self.resume_writing()
 
     def close(self) -> None:
-        """Close it once what was written is read."""
+        """Close it after the buffered data is written."""
         if self._transport is not None:
             self._transport.close()
 
@@ -77,14 +77,14 @@ class ProcessInput(asyncio.BaseProtocol):
         """Close it now; return when it is closed."""
         if self._transport is None or self._closed.is_set():
             return
-        # asyncio stumbles over a second closing while the first is under way.
+        # asyncio fails if a transport is closed again while its first close is in progress.
         if self.unread or not self._transport.is_closing():
             self._transport.abort()
         await self._closed.wait()
 
 
 class _Reading(asyncio.Protocol):
-    """A stream we read, which can be told to pause."""
+    """A stream that is read, with pause and resume."""
 
     def __init__(self) -> None:
         self._transport: asyncio.ReadTransport | None = None
@@ -115,7 +115,7 @@ class _Reading(asyncio.Protocol):
 
 
 class ProcessOutput(_Reading):
-    """Where messages come from. A flood of them is taken in slices, and makes the server wait."""
+    """Reads messages from the standard output. A flood is handled in slices, with backpressure."""
 
     def __init__(
         self,
@@ -128,12 +128,12 @@ class ProcessOutput(_Reading):
         super().__init__()
         self._take, self._ended, self._endless = take, ended, endless
         self._throttle, self._charge = throttle, charge
-        """How long not to listen now, in seconds; and who is told how many lines were empty."""
+        """Returns the seconds to pause reading now; and receives the number of empty lines."""
         self._resting = False
         self._lines = LineSplitter()
         self._waiting: deque[bytes | OverlongLine] = deque()
         self.ended = False
-        """Whether all there ever was is taken."""
+        """Whether the stream has ended and all of its messages are handled."""
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -167,7 +167,7 @@ class ProcessOutput(_Reading):
         for _ in range(min(_SLICE, len(self._waiting))):
             self._take(self._waiting.popleft())
         if seconds := self._throttle():
-            # What each message leads to may take long, too: most of the time is for others.
+            # The consequences of a message may be slow, too: most of the time is for other tasks.
             self._rest(max(seconds, _REST_SHARE * (perf_counter() - begun)))
             return
         self.pause(paused=bool(self._waiting))
@@ -188,7 +188,7 @@ class ProcessOutput(_Reading):
 
 
 class ProcessErrors(_Reading):
-    """The standard error, of which only the tail counts."""
+    """Reads the standard error, of which only the tail is stored."""
 
     def __init__(self, tail: StderrTail) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a server may ask a caller: within what the caller declared, and what the operator lets through."""
+"""Server requests relayed to callers: limited by the caller's capabilities and the operator's settings."""
 
 from collections.abc import Collection, Mapping
 from typing import Literal, cast
@@ -8,14 +8,14 @@ from toolcrib.model import JsonObject
 Relay = Literal["elicitation", "sampling", "roots"]
 
 RELAYS: tuple[Relay, ...] = ("elicitation", "sampling", "roots")
-"""Everything a caller can be asked."""
+"""Every client capability that can be relayed."""
 ASKED_BY: dict[str, Relay] = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
 LARGEST_QUESTION = 1 << 20
-"""The most bytes of one question."""
+"""Maximum bytes of one server request."""
 METHOD_NOT_FOUND, INVALID_PARAMS, NO_ANSWER = -32601, -32602, -32000
 
 _NOTHING: JsonObject = {}
@@ -23,7 +23,7 @@ _TOOLS = frozenset({"tools", "toolChoice"})
 
 
 def relayed(declared: JsonObject, relay: Collection[str]) -> JsonObject:
-    """What of a caller's capabilities a server gets to know, as the caller declared it."""
+    """Return the caller's capabilities that a server may know, as the caller declared them."""
     if not declared or not relay:
         return _NOTHING
     return {
@@ -32,7 +32,7 @@ def relayed(declared: JsonObject, relay: Collection[str]) -> JsonObject:
 
 
 def unfit(method: str, params: JsonObject, capabilities: JsonObject) -> tuple[int, str] | None:
-    """Why a question may not be put to a caller with these capabilities: code and message of the refusal."""
+    """Return the error (code, message) if a server request exceeds the capabilities; None if it fits."""
     capability = ASKED_BY.get(method)
     declared = capabilities.get(capability) if capability is not None else None
     if not isinstance(declared, Mapping):
@@ -46,7 +46,7 @@ def unfit(method: str, params: JsonObject, capabilities: JsonObject) -> tuple[in
 
 def _unfit_form(params: JsonObject, declared: JsonObject) -> tuple[int, str] | None:
     mode = params.get("mode", "form")
-    # One that says nothing of modes is from before there were any, and takes forms.
+    # A client without modes predates them, and supports forms.
     if mode in ("form", "url") and (mode in declared or (mode == "form" and "url" not in declared)):
         return None
     return INVALID_PARAMS, f"this client does not say that it takes questions of mode {str(mode)[:40]!r}"

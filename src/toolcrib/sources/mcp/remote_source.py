@@ -1,4 +1,4 @@
-"""One MCP server on the web as a source: it is no process of ours, so it is probed and reconnected to."""
+"""An MCP server at a URL as a source: not a process of the gateway, so it is probed and reconnected."""
 
 from toolcrib.egress.probe import Probe
 from toolcrib.egress.response import NoConnection
@@ -10,11 +10,11 @@ from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 
 _AWAY_STATUSES = frozenset({502, 503, 504})
-"""What a proxy answers while the server behind it is away."""
+"""Statuses of a proxy with an unavailable backend."""
 
 
 class RemoteMcpSource(McpSource):
-    """A source whose server has a URL. `probe` finds out whether it accepts connections."""
+    """A source for a server at a URL. `probe` tests whether it accepts connections."""
 
     def __init__(
         self, settings: McpSettings, dial: Dial, probe: Probe, connections: ConnectionQuota | None = None
@@ -23,14 +23,14 @@ class RemoteMcpSource(McpSource):
         self._probe = probe
 
     async def reach(self, within: float) -> None:
-        """Raise ServerUnreachable unless the server accepts a connection in so many seconds."""
+        """Raise ServerUnreachable unless the server accepts a connection within this many seconds."""
         try:
             await self._probe.connect(within)
         except NoConnection as error:
             raise ServerUnreachable(f"the server cannot be reached: {error}") from error
 
     def _error(self, error: Exception, message: str) -> ConnectionError:
-        # A proxy accepts connections for a server that is away, and hangs up or says so.
+        # A proxy accepts connections for an unavailable server, then closes them or returns such a status.
         away = isinstance(error, ConnectionLost) or (
             isinstance(error, HttpStatusError) and error.status in _AWAY_STATUSES
         )

@@ -1,4 +1,4 @@
-"""What a caller hears of its request before the answer: progress, log messages, and questions."""
+"""Callbacks of a request in flight: progress, log messages and server requests for its caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,25 +7,25 @@ from typing import Any, cast
 from toolcrib.model import Channel, Json, JsonObject, Progress, Report
 
 News = Progress | JsonObject
-"""How far a request has come, or a log message: the parameters of `notifications/message`."""
+"""Progress, or a log message: the parameters of `notifications/message`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestCallbacks:
-    """The way to one caller. Progress goes to `report`, all else through the `channel`."""
+    """Callbacks to one caller: progress to `report`, everything else to the `channel`."""
 
     report: Report | None = None
     channel: Channel | None = None
     redact: Callable[[str], str] = str
-    """Takes the operator's secrets out: what a server logs was meant for its operator."""
+    """Redacts the operator's secrets: a server's log messages are meant for its operator."""
 
     @property
     def owner(self) -> str | None:
-        """Whose calls may hear each other's messages; None where nobody else's may."""
+        """Owner of the calls that may receive each other's log messages; None if this call shares none."""
         return None if self.channel is None or self.channel.alone else self.channel.owner
 
     async def hear(self, news: News) -> None:
-        """Pass something on, where there is a way for it."""
+        """Deliver progress or a log message, if there is a callback for it."""
         if isinstance(news, Progress):
             if self.report is not None:
                 said = news.message
@@ -35,7 +35,7 @@ class RequestCallbacks:
 
 
 def redacted(value: Json, redact: Callable[[str], str]) -> Json:
-    """Return a value without secrets in any of its texts; it nests no deeper than a message may."""
+    """Return a value with all strings redacted; its depth is bounded, as a message's is."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):

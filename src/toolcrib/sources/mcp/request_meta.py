@@ -1,4 +1,4 @@
-"""What travels in `_meta`, beside parameters and results: some goes on, some belongs to one connection."""
+"""Filters `_meta` of parameters and results: some keys are forwarded, others belong to one connection."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -7,17 +7,17 @@ from toolcrib.hints import HintsError, read
 from toolcrib.model import Hints, Json, JsonObject
 
 RESERVED = "io.modelcontextprotocol/"
-"""How the protocol's own keys begin."""
+"""Prefix of the protocol's own keys."""
 
 OURS = "toolcrib/"
-"""How the keys begin under which a gateway speaks of an answer itself."""
+"""Prefix of the keys by which a gateway describes a result."""
 
 HINTS = f"{OURS}agentHints"
-"""Where a server may put hints for the agent, as we do."""
+"""Key of a server's hints for the agent; the gateway uses the same one."""
 
 
 def hinted(meta: Json) -> Hints | None:
-    """Hints a server gives along with a result; those that break a rule are as good as none."""
+    """Return the hints that come with a server's result; None if they are missing or invalid."""
     said: Json = cast("JsonObject", meta).get(HINTS) if isinstance(meta, Mapping) else None
     if not isinstance(said, Mapping):
         return None
@@ -28,7 +28,7 @@ def hinted(meta: Json) -> Hints | None:
 
 
 def passed(meta: Json) -> dict[str, Any]:
-    """What was added for whoever is at the other end; what is said to us, as the protocol demands, is not."""
+    """Return the keys for the other end, without those that the protocol defines for one connection."""
     if not meta or not isinstance(meta, Mapping):
         return {}
     said = cast("JsonObject", meta)
@@ -38,12 +38,12 @@ def passed(meta: Json) -> dict[str, Any]:
 
 
 def answered(meta: Json) -> dict[str, Any]:
-    """What a server added to an answer; that it failed, or was kept, is for us to say."""
+    """Return the keys that a server added to a result, without those that only this gateway may set."""
     return {key: value for key, value in passed(meta).items() if not key.startswith(OURS)}
 
 
 def carried(fields: JsonObject) -> JsonObject:
-    """Parameters or a result as they go on to another connection."""
+    """Return parameters or a result for forwarding over another connection."""
     if "_meta" not in fields:
         return fields
     kept = passed(fields["_meta"])

@@ -1,4 +1,4 @@
-"""Requests and answers over one stream: any number at once, each answer led to the one who waits for it."""
+"""Multiplexes requests over one stream: any number in flight, each response matched to its request by id."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,16 +24,16 @@ from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.server_messages import LARGEST_LOG, NOBODYS, Answer, MessageRouter
 
 Send = Callable[[bytes], None]
-"""Takes one message, without a newline. Must not wait; raises Unsent where nothing can be sent."""
+"""Writes one message, without a newline. Must not block; raises NotSent if nothing can be sent."""
 
 _LISTEN = "subscriptions/listen"
 
 
 class RequestMultiplexer:
-    """One conversation with a server. Used from any task of one event loop; knows nothing of the transport.
+    """The JSON-RPC exchange of one connection, whatever the transport. Any task of one event loop may use it.
 
-    `reply` sends what may be left out where the server does not read: our own answers to its requests, and
-    word of requests nobody waits for any more. It is `send` unless given. `answer` sends those of callers.
+    `reply` sends what may be dropped if the server does not read: our own replies to its requests, and
+    cancellations. It defaults to `send`. `answer` sends the replies of callers.
     """
 
     def __init__(
@@ -48,21 +48,21 @@ class RequestMultiplexer:
         self._send, self._heard = send, heard
         self._limit = NotificationLimit(self._flooded) if limit is None else limit
         self._reply = reply or send
-        # Futures, not anyio events: one is all that a call costs here.
+        # Futures, not anyio events: a call costs no more than one future here.
         self._pending: dict[int, asyncio.Future[JsonObject]] = {}
         self._hearings = MessageRouter(self._say, answer)
         self._standing: set[int] = set()
         self._last = 0
         self._ended: ServerError | None = None
         self.unclaimed = 0
-        """How many answers and reports came for which nobody waits: wrong ids, and answers too late."""
+        """Number of responses and progress notifications without a pending request: wrong ids, late ones."""
 
     def relay(self, capabilities: JsonObject) -> None:
-        """Put what the server asks to whoever has a call under way, within these capabilities."""
+        """Relay the server's requests to a caller with a call in flight, within these capabilities."""
         self._hearings.relay(capabilities)
 
     async def request(self, method: str, params: bytes, *, ear: RequestCallbacks | None = None) -> JsonObject:
-        """Send a request and return its result; raise what `faults` lists."""
+        """Send a request and return its result; raise a ServerError."""
         if self._ended is not None:
             raise NotSent(str(self._ended))
         self._last = number = self._last + 1
@@ -94,7 +94,7 @@ class RequestMultiplexer:
         self._send(encode_notification(method, params))
 
     def feed(self, data: bytes) -> None:
-        """Take one message of the server; raise Garbled where it is none, and no request could be told."""
+        """Handle one message; raise InvalidResponse if it is invalid and matches no pending request."""
         try:
             value = parse(data)
             if type(value) is list:
@@ -108,11 +108,11 @@ class RequestMultiplexer:
                 raise
 
     def spoil(self, id: int, fault: ServerError) -> bool:
-        """End one request with a fault; whether somebody waited for it."""
+        """Fail one request; return whether it was pending."""
         return self._settle(id, fault)
 
     def close(self, fault: ServerError) -> None:
-        """End the conversation: all who wait get this fault, and nothing is sent any more."""
+        """End the exchange: pending requests fail with this error, new ones are refused."""
         if self._ended is None:
             self._ended = fault
         self._hearings.shut()
@@ -120,7 +120,7 @@ class RequestMultiplexer:
             self._settle(number, fault)
 
     def _take_each(self, messages: list[Any], size: int) -> None:
-        """Take a list of messages, which one revision allows; a bad one does not spoil the others."""
+        """Handle a batch (revision 2025-03-26); an invalid message does not affect the others."""
         each_size = size // max(1, len(messages))
         for message in messages:
             try:
@@ -144,7 +144,7 @@ class RequestMultiplexer:
     def _unasked(self, method: str, fields: dict[str, Any], size: int) -> None:
         admitted = self._limit.admit(method, size)
         if "id" in fields:
-            # Asked, a server waits for the answer; it is told no where there are too many.
+            # Never dropped, as the server waits for the reply; excess requests get an error.
             if self._ended is None:
                 self._hearings.ask(fields, size)
         elif admitted:
@@ -158,7 +158,7 @@ class RequestMultiplexer:
         if found is None:
             raise InvalidResponse("the message is neither a request nor an answer")
         number = fields.get("id")
-        # True and 1.0 would find the request number 1.
+        # True and 1.0 would match request 1.
         if type(number) is not int or not self._settle(number, found):
             self.unclaimed += 1
             self._limit.admit("", size)
@@ -188,7 +188,7 @@ class RequestMultiplexer:
             self._heard(method, params)
 
     def _strangers(self) -> int:
-        """How many requests run on whose behalf nobody listens; a subscription is nobody's call."""
+        """Return the number of pending requests without callbacks; subscriptions belong to no call."""
         self._standing &= self._pending.keys()
         return len(self._pending) - len(self._hearings.open) - len(self._standing)
 
@@ -202,9 +202,9 @@ class RequestMultiplexer:
             self._hearings.close(id)
 
     def _abandon(self, id: int, method: str, answer: "asyncio.Future[JsonObject]") -> None:
-        """Forget a request whose caller is gone, and tell the server unless it has answered."""
+        """Drop a request that its caller no longer awaits; cancel it at the server unless it has answered."""
         if answer.done() and not answer.cancelled():
-            answer.exception()  # seen, or asyncio complains that nobody did
+            answer.exception()  # retrieved: asyncio logs every exception that is never retrieved
         if self._pending.pop(id, None) is None or self._ended is not None:
             return
         answer.cancel()
@@ -213,6 +213,6 @@ class RequestMultiplexer:
             self._say(encode_notification("notifications/cancelled", params))
 
     def _say(self, data: bytes) -> bool:
-        with suppress(NotSent):  # a courtesy: without a way to the server there is nobody to be polite to
+        with suppress(NotSent):  # best-effort: without a connection there is no receiver
             self._reply(data)
         return True

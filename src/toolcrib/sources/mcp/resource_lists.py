@@ -1,4 +1,4 @@
-"""What a server has besides tools, as of its last lists; what goes wrong with these costs no tool."""
+"""A server's resources, templates and prompts as last listed; a failure here does not affect its tools."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ _MOST_REASONS = 3
 
 
 class ResourceLists:
-    """The lists of one server that is connected; `before` is what it had when it was last."""
+    """The lists of one connected server; `before` holds those of the previous run."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ResourceLists:
         self._seals: dict[str, bytes] = {}
         self._said: dict[str, str] = {}
         self._left_out: dict[str, int] = {}
-        # Where the operator says which tools are served, nothing else is unless it is named like one.
+        # An operator's list of tools is an allowlist, also for the pseudo-tools of resources and prompts.
         reads, prompting = (not settings.tools or door in settings.tools for door in (READ, GET))
         reads, prompting = reads and greeting.has_resources, prompting and greeting.has_prompts
         known = before or SourceResources()
@@ -54,12 +54,12 @@ class ResourceLists:
         )
 
     def there(self, parts: Collection[Part] = PARTS) -> tuple[Part, ...]:
-        """Return those parts that the server says it has."""
+        """Return those parts that the server declares and the operator serves."""
         has = {"resources": self.materials.has_resources, "prompts": self.materials.has_prompts}
         return tuple(part for part in PARTS if part in parts and has[part])
 
     async def refresh(self, parts: Collection[Part]) -> tuple[Part, ...]:
-        """List some parts again; return those of which something could not be listed."""
+        """List parts again; return those with a list that failed."""
         failed: list[Part] = []
         for part in self.there(parts):
             listed = [await self._list(kind) for kind in _LISTS[part]]
@@ -100,13 +100,13 @@ class ResourceLists:
         return passed_on(fit, self._settings.gateway, self._greeting.gateway)
 
     def _say(self, kind: ListKind, said: str) -> None:
-        """Tell the operator, but not at every list again."""
+        """Log a message for the operator, once until it changes."""
         if self._said.get(kind.key) != said:
             self._said[kind.key] = said
             log.warning("%s %s", self._settings.id, said)
 
     def details(self) -> Mapping[str, Any]:
-        """Say what operators should know; nothing of a server that has nothing but tools."""
+        """Return the counts for operators; empty for a server with tools only."""
         held, left_out = self.materials, sum(self._left_out.values())
         counts = {
             **(

@@ -1,4 +1,4 @@
-"""Judges each resource, template and prompt a server lists: taken, mended where it must be or left out."""
+"""Validates each resource, template and prompt that a server lists: accepted, repaired or left out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -18,21 +18,21 @@ _ROLES = frozenset({"user", "assistant"})
 
 
 class _Unfit(Exception):
-    """What cannot be offered; the message says why."""
+    """An entry that cannot be offered; the message is the reason."""
 
 
 def resources(raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
-    """Return the resources that are fit, and what is wrong with the others."""
+    """Return the valid resources, and the reasons why the others are not."""
     return _judged(raw, "uri", _address)
 
 
 def templates(raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
-    """Return the templates that are fit, and what is wrong with the others."""
+    """Return the valid templates, and the reasons why the others are not."""
     return _judged(raw, "uriTemplate", _address)
 
 
 def prompts(source: str, raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
-    """Return the prompts of a source that are fit, and what is wrong with the others."""
+    """Return the valid prompts of a source, and the reasons why the others are not."""
 
     def name(given: str) -> None:
         try:
@@ -85,7 +85,7 @@ def _address(uri: str) -> None:
 
 
 def _mended(raw: JsonObject, key: str, given: str) -> JsonObject:
-    """Leave out what is not as the protocol has it: one wrong field can cost a client the whole list."""
+    """Drop members that violate the protocol: one invalid member can make a client reject the whole list."""
     kept = _fit(raw, _FIELDS)
     name = raw.get("name")
     if key != "name":
@@ -149,7 +149,7 @@ def _is_arguments(value: Json) -> bool:
 
 
 def _entries(value: Json) -> Iterable[JsonObject]:
-    """The objects in a list; something without any field in place of what is none."""
+    """Return the objects of a list; an empty object replaces anything else, and so fails the check."""
     entries = cast("list[Any]", value) if type(value) is list else [None]
     return [cast("JsonObject", each) if type(each) is dict else {} for each in entries]
 
@@ -166,4 +166,4 @@ _FIELDS: _Fields = {
     "arguments": _is_arguments,
     "_meta": _is_object,
 }
-"""What must be so to be passed on; a field that is not named here is."""
+"""Checks that a member must pass to be forwarded; members without a check always are."""

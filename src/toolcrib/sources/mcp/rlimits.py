@@ -1,4 +1,4 @@
-"""Limits that the system enforces on the process of a server, and on each process that it starts."""
+"""Resource limits (setrlimit) that the system enforces on a server's process and those it starts."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ _RESOURCES = {
     "processes": ("RLIMIT_NPROC", 1),
     "file_size_mb": ("RLIMIT_FSIZE", _MIB),
 }
-"""What the system calls each limit, and how many of its units are one of ours."""
+"""The system's name of each limit, and the factor from our unit to the system's."""
 _SIGNALS = {"cpu_seconds": "SIGXCPU", "file_size_mb": "SIGXFSZ"}
-"""Signals that are sent for one limit alone."""
+"""Signals with one limit as their only cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """The limits of one server; None leaves what the gateway itself is limited to."""
+    """The limits of one server; None inherits the gateway's own limit."""
 
     memory_mb: int | None = None
     cpu_seconds: int | None = None
@@ -34,14 +34,14 @@ class ProcessLimits:
         return {name: value for name, value in found.items() if value is not None}
 
     def encoded(self, open_files: int = 0) -> str:
-        """Return what the guard is told: `number=soft/hard`, separated by commas.
+        """Serialize the limits for the guard: `number=soft/hard`, separated by commas.
 
-        `open_files` is the soft limit where none is set; 0 leaves the gateway's own.
+        `open_files` is the soft limit if none is set; 0 inherits the gateway's own.
         """
         given = self.given()
         if not (given or open_files):
             return ""
-        import resource  # not on every system
+        import resource  # does not exist on every system
 
         parts: list[str] = []
         if open_files and self.open_files is None:
@@ -49,12 +49,12 @@ class ProcessLimits:
             parts.append(f"{resource.RLIMIT_NOFILE}={open_files}/{hard}")
         for name, value in given.items():
             number, soft = getattr(resource, _RESOURCES[name][0]), value * _RESOURCES[name][1]
-            # At the hard limit of CPU time comes SIGKILL, which does not say why; SIGXCPU before it does.
+            # The hard CPU limit sends SIGKILL, which has many causes; SIGXCPU, sent before it, has only one.
             parts.append(f"{number}={soft}/{soft + (name == 'cpu_seconds')}")
         return ",".join(parts)
 
     def ended_by(self, status: int) -> str:
-        """Return what a process's end may have to do with its limits; nothing where it has none."""
+        """Return a text on how a process's end may relate to its limits; empty if it has none."""
         given = self.given()
         for name, sent in _SIGNALS.items():
             if name in given and status == -getattr(signal, sent, 0):
@@ -68,7 +68,7 @@ NO_LIMITS = ProcessLimits()
 
 
 def unenforced(name: str) -> str:
-    """Return why this system does not enforce a limit, and what to do; nothing where it does."""
+    """Return why this system does not enforce a limit, and what to do; empty if it does."""
     if sys.platform == "win32" or (name == "memory_mb" and sys.platform != "linux"):
         return f"is not enforced on this system ({sys.platform}); leave it out"
     if name == "processes" and os.geteuid() == 0:

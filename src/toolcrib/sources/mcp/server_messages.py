@@ -1,4 +1,4 @@
-"""Leads what a server says of its own accord to the request it belongs to, and its questions to a caller."""
+"""Routes server-initiated messages (progress, logs, requests) to the in-flight request they belong to."""
 
 import asyncio
 from collections import deque
@@ -23,15 +23,15 @@ from toolcrib.sources.mcp.request_callbacks import News, RequestCallbacks
 from toolcrib.sources.mcp.request_meta import carried
 
 MOST_NEWS = 64
-"""How much is kept for a caller that is slow to take it; the newest counts."""
+"""Maximum notifications queued per request; the oldest are dropped if the caller is slow."""
 LARGEST_LOG = 64 << 10
-"""The most bytes of a log message that is passed on."""
+"""Maximum bytes of a log message that is delivered to a caller."""
 MOST_QUESTIONS = 16
-"""How many questions may wait for one caller; together they may have as many bytes as the largest of all."""
+"""Maximum server requests queued per call; together they have at most LARGEST_QUESTION bytes."""
 LINGER = 2.0
-"""How long an answer may be held up by a question that outlasts it, in seconds."""
+"""Maximum seconds by which a server request that outlives the call delays the call's response."""
 AFTERWARDS = 60.0
-"""How long a server may still say something of a call that is over, in seconds: nobody else shall hear it."""
+"""Seconds after a call in which its late log messages may arrive: no other owner may receive them."""
 NOBODYS = frozenset(
     {
         "initialize",
@@ -45,18 +45,18 @@ NOBODYS = frozenset(
         "prompts/list",
     }
 )
-"""What we ask for ourselves, so that nothing a server says of it is anybody's."""
+"""Methods that the gateway requests for itself: messages about them belong to no caller."""
 LASTING = "roots/list"
-"""What a server asks for all the calls to come, so that the end of one is not the end of it."""
+"""A server request on behalf of all later calls, so the end of one call does not end it."""
 
 Say = Callable[[bytes], bool]
-"""Says something that may be left out; whether it was said. Must not wait."""
+"""Sends a best-effort message; returns whether it was sent. Must not block."""
 Answer = Callable[[bytes], Awaitable[None]]
-"""Delivers a caller's answer; raises a fault where that cannot be done."""
+"""Delivers a caller's reply; raises a ServerError if that is impossible."""
 
 
 class PendingQuestion:
-    """One that was not answered yet, and whose it is to answer."""
+    """A server request without a reply, and the call that answers it."""
 
     __slots__ = ("id", "method", "params", "scope", "size", "whose")
 
@@ -64,11 +64,11 @@ class PendingQuestion:
         self.id, self.method, self.params, self.size = id, method, params, size
         self.whose: RequestMessages | None = None
         self.scope: anyio.CancelScope | None = None
-        """While it is being put."""
+        """Set while the caller handles it."""
 
 
 class RequestMessages:
-    """What has come for one request, passed on in the task of its caller: a slow one slows only itself."""
+    """The messages for one request, delivered in its caller's task: a slow caller delays only itself."""
 
     def __init__(self, ear: RequestCallbacks, hearings: "MessageRouter") -> None:
         self.ear = ear
@@ -81,13 +81,13 @@ class RequestMessages:
         self._over = False
 
     def add(self, news: News) -> None:
-        """Keep something to be passed on."""
+        """Queue a notification."""
         if not self._over:
             self._news.append(news)
             self._stir()
 
     def ask(self, question: PendingQuestion) -> bool:
-        """Keep a question to be put; whether there was room."""
+        """Queue a server request; return whether the queue accepted it."""
         if self._over or not _has_room(self.questions, question):
             return False
         question.whose = self
@@ -96,7 +96,7 @@ class RequestMessages:
         return True
 
     async def listen(self, answer: "asyncio.Future[JsonObject]") -> JsonObject:
-        """Pass on what comes until the answer is there and this is closed; return the answer."""
+        """Deliver messages until the response has arrived and the queues are empty; return the response."""
         try:
             while self._news or self.questions or not answer.done():
                 if self._news:
@@ -111,7 +111,7 @@ class RequestMessages:
             self._hearings.refuse(self)
 
     async def flush(self) -> None:
-        """Pass on what has come so far."""
+        """Deliver the queued notifications."""
         while self._news:
             await self.ear.hear(self._news.popleft())
 
@@ -134,7 +134,7 @@ class RequestMessages:
             return encode_error(question.id, refusal.code, str(refusal))
 
     def close(self) -> None:
-        """Let the caller go: after its answer, no news can hold it up."""
+        """Accept no more messages; a reply that is being delivered delays the caller by LINGER at most."""
         self._over = True
         if self._delivering is not None:
             self._delivering.deadline = anyio.current_time() + LINGER
@@ -146,33 +146,33 @@ class RequestMessages:
 
 
 class MessageRouter:
-    """All who listen on one connection. Nobody is asked anything on one that does not relay."""
+    """The in-flight requests of one connection. Server requests are relayed to callers only after `relay`."""
 
     def __init__(self, say: Say, answer: Answer) -> None:
         self._say, self._answer = say, answer
         self._relayed: JsonObject | None = None
         self._shut = False
         self.unheard = False
-        """Set where a caller's request is made on whose behalf nobody listens."""
+        """Set when a caller's request is sent that receives no routed messages."""
         self._last, self._last_at, self._others_at = "", -inf, -inf
-        """Whose request began or ended last and when; and when the last of anybody else did."""
+        """Owner of the request that began or ended last, and when; when the last of any other owner did."""
         self.open: dict[int, RequestMessages] = {}
-        """By the number of the request."""
+        """By request id."""
         self._waiting: dict[int | str, PendingQuestion] = {}
         self._held: list[PendingQuestion] | None = []
-        """Asked right after the greeting, before the first request that could take it; None from then on."""
+        """Server requests between the handshake and the first request that can take them; None afterwards."""
 
     @property
     def relays(self) -> bool:
-        """Whether callers are asked what the server asks."""
+        """Whether server requests are relayed to callers."""
         return self._relayed is not None
 
     def relay(self, capabilities: JsonObject) -> None:
-        """Put to callers, from now on, what can be asked of those with these capabilities."""
+        """Relay server requests from now on, within these client capabilities."""
         self._relayed = capabilities
 
     def begin(self, number: int, ear: RequestCallbacks) -> RequestMessages:
-        """Listen on behalf of a request; what was asked before the first of them is asked now."""
+        """Register a request; server requests that arrived before the first one are queued for it."""
         hearing = self.open[number] = RequestMessages(ear, self)
         self._note(hearing)
         for question in self._held or ():
@@ -181,7 +181,7 @@ class MessageRouter:
         return hearing
 
     def close(self, number: int) -> None:
-        """Listen no longer: the answer is there, or nobody waits for it."""
+        """Unregister a request: its response has arrived, or its caller no longer waits."""
         hearing = self.open.pop(number, None)
         if hearing is not None:
             hearing.close()
@@ -189,11 +189,11 @@ class MessageRouter:
             self.refuse(hearing, lasting=not self._shut)
 
     def shut(self) -> None:
-        """Take note that the connection is gone, and nothing can be asked or answered any more."""
+        """Mark the connection as lost: no server request can be relayed or answered any more."""
         self._shut = True
 
     def refuse(self, hearing: RequestMessages, *, lasting: bool = False) -> None:
-        """Tell the server that nobody answers what was asked in a call; but what lasts may last a little."""
+        """Reject the open server requests of a call; if `lasting`, `roots/list` gets LINGER seconds more."""
         for question in [each for each in self._waiting.values() if each.whose is hearing]:
             if lasting and question.method == LASTING:
                 if question.scope is not None:
@@ -203,13 +203,13 @@ class MessageRouter:
             self._refuse(question, NO_ANSWER, "the call this was asked in is over")
 
     def of(self, number: object) -> RequestMessages | None:
-        """Return who listens on behalf of a request."""
+        """Return the messages of the in-flight request with this id."""
         return self.open.get(number) if type(number) is int else None
 
     def log(self, params: JsonObject, strangers: int) -> bool:
-        """Take a message that names no request; only where it can be nobody else's. Whether it was taken.
+        """Deliver a log message, which names no request, if only one owner can be meant; return if it was.
 
-        `strangers` is how many requests run on whose behalf nobody listens.
+        The second argument is the number of requests in flight without callbacks.
         """
         newest = self._newest()
         if newest is None or strangers or self._was_anothers(newest):
@@ -230,7 +230,7 @@ class MessageRouter:
         self._last_at = now
 
     def _was_anothers(self, hearing: RequestMessages) -> bool:
-        """Whether the connection was somebody else's a moment ago, of whose call a message may be."""
+        """Return whether another owner used the connection recently: the message may be about its call."""
         if self.unheard:
             self.unheard = False
             self._note(None)
@@ -239,7 +239,7 @@ class MessageRouter:
         return anyio.current_time() - other < AFTERWARDS
 
     def ask(self, fields: JsonObject, size: int, whose: RequestMessages | None = None) -> bool:
-        """Take a question of the server; False where it has no id to answer by, or nothing can be said."""
+        """Handle a server request; return False if its id is unusable or no reply can be sent."""
         name, method = fields["id"], fields["method"]
         stock = reply(name, method)
         if stock is None or name in self._waiting:
@@ -258,21 +258,21 @@ class MessageRouter:
         return True
 
     def withdraw(self, params: JsonObject) -> None:
-        """Take note that the server does not want to know any more."""
+        """Drop a request that the server has cancelled."""
         name = params.get("requestId")
         question = self._waiting.pop(name, None) if isinstance(name, int | str) else None
         if question is not None:
             self._drop(question)
 
     def settled(self, question: PendingQuestion) -> bool:
-        """Take note that a question has its answer; whether the server still waits for it."""
+        """Mark a server request as answered; return whether the server still waits for the reply."""
         if self._waiting.get(question.id) is not question:
             return False
         del self._waiting[question.id]
         return True
 
     async def deliver(self, said: bytes) -> None:
-        """Give the server an answer. One it does not want is its own affair; one it never got is ours."""
+        """Send a reply to the server. Ignore its refusal; raise ConnectionLost if the reply was not sent."""
         try:
             await self._answer(said)
         except (JsonRpcError, HttpStatusError):
@@ -281,12 +281,12 @@ class MessageRouter:
             raise ConnectionLost(str(fault)) from fault
 
     def _drop(self, question: PendingQuestion) -> None:
-        """Ask it no longer, or not at all."""
+        """Cancel a server request that the caller handles, or remove it from its queue."""
         if question.scope is not None:
             question.scope.cancel()
             return
         queue = question.whose.questions if question.whose is not None else self._held or []
-        with suppress(ValueError):  # its turn is over already
+        with suppress(ValueError):  # it has left the queue already
             queue.remove(question)
 
     def _newest(self) -> RequestMessages | None:

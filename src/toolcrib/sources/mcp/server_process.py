@@ -1,4 +1,4 @@
-"""A server's process as the gateway has it: found, started under its guard, and ended for sure."""
+"""A server's process: finds the program, starts it under its guard, and terminates it reliably."""
 
 import asyncio
 import logging
@@ -36,18 +36,18 @@ _INHERITED = (
 )
 
 STOP_STEPS = (b"", b"t", b"k")
-"""What the guard is sent to end a server: nothing yet, its input is closed; SIGTERM; SIGKILL."""
+"""Sent to the guard to end a server: nothing at first (its input is closed), then SIGTERM, then SIGKILL."""
 
 log = logging.getLogger("toolcrib.sources.mcp")
 
 
 def environment(configured: Mapping[str, str]) -> dict[str, str]:
-    """All that a server sees of our environment, and what the config gives it: no secrets by accident."""
+    """Return the server's environment: an allowlist of ours and the configured variables; no secret leaks."""
     return {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(configured)
 
 
 def find(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> str:
-    """Return the path of a command's program; raise Unsent, which says what to do, where there is none."""
+    """Return the path of a command's program; raise NotSent with advice if there is none."""
     if sys.platform == "win32":
         raise NotSent("servers over stdio need a POSIX system; reach this one over HTTP")
     if not command:
@@ -73,7 +73,7 @@ def _at(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Our ends of the server's standard streams."""
+    """The gateway's ends of the server's standard streams."""
 
     stdin: PipeEnd
     stdout: PipeEnd
@@ -85,7 +85,7 @@ class Streams:
 
 
 class Process:
-    """One server and its guard, already starting. `ended` is told once why the server runs no more."""
+    """A server and its guard, already starting. `ended` is called once, with the reason for its end."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Process:
         self._child, self._control = child, control
         self.streams = streams
         self.pid: int | None = None
-        """The server's own."""
+        """The pid of the server, not of the guard."""
         self._failure: int | None = None
         self._status: int | None = None
         self._left: int | None = None
@@ -110,7 +110,7 @@ class Process:
         asyncio.get_running_loop().add_reader(control, self._listen)
 
     async def started(self) -> None:
-        """Wait until the server runs; raise Unsent where it will not."""
+        """Wait until the server runs; raise NotSent if it does not start."""
         await self._settled.wait()
         if self._failure is not None:
             why = os.strerror(self._failure) + self._limits.ended_by(self._failure)
@@ -119,9 +119,9 @@ class Process:
             raise NotSent("it could not be started: its guard did not come up")
 
     async def stop(self, patience: float) -> None:
-        """End the server, first politely: its standard input is closed by now. Leaves nothing behind."""
+        """End the server and all its descendants: gracefully first, as its input is closed by now."""
         for word in STOP_STEPS:
-            with suppress(OSError):  # a guard that is gone needs no word
+            with suppress(OSError):  # the guard has exited already
                 self._control.send(word)
             with anyio.move_on_after(patience):
                 await self._gone.wait()
@@ -130,9 +130,9 @@ class Process:
             log.warning("process %s does not end, not even when killed; it is left to the system", self.pid)
             self._kill_group()
         self._let_go()
-        # It has exited, as its end of the socket is closed; where it has not, it must not hold us up.
+        # The guard has exited, as its end of the socket is closed; if it has not, it must not block us.
         self._child.kill()
-        while self._child.poll() is None:  # noqa: ASYNC110 - not worth a watcher: it dies as we look
+        while self._child.poll() is None:  # noqa: ASYNC110 - not worth a watcher: it exits at once
             await anyio.sleep(0.001)
 
     def _listen(self) -> None:
@@ -165,7 +165,7 @@ class Process:
     def _guard_gone(self) -> None:
         self._let_go()
         if self._left is None:
-            # Nobody but us is left to end what the server started; itself, Linux has killed.
+            # The guard was killed, so we end what the server started; Linux has killed the server itself.
             self._kill_group()
         if self.pid is not None and self._status is None:
             self._ended("it was killed together with its guard")
@@ -197,7 +197,7 @@ def launch(
     ended: Callable[[str], None],
     limits: ProcessLimits = NO_LIMITS,
 ) -> Process:
-    """Start a server under a guard of its own; raise Unsent where the system does not let us."""
+    """Start a server under its own guard; raise NotSent if the system does not permit it."""
     _check_limits(limits)
     with ExitStack() as ours, ExitStack() as theirs:
         try:
@@ -210,7 +210,7 @@ def launch(
             told = limits.encoded(original_soft_limit())
             ways = (str(far.fileno()), str(grace), env.get("LC_CTYPE", ""), told)
             child = subprocess.Popen(
-                # By its path: isolated from the environment and from whatever is installed, it starts fast.
+                # Run by path: isolated from the environment and the installed packages, it starts fast.
                 (sys.executable, "-I", "-S", guard.__file__, *ways, program, *command),
                 stdin=stdin.fileno(),
                 stdout=stdout.fileno(),
@@ -228,14 +228,14 @@ def launch(
 
 
 def _check_limits(limits: ProcessLimits) -> None:
-    """Refuse limits that would not hold: who set one relies on it."""
+    """Refuse limits that the system does not enforce: the operator relies on them."""
     for name in limits.given():
         if why := unenforced(name):
             raise NotSent(f"its limit {name} {why}")
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[PipeEnd, PipeEnd]:
-    """Make a pipe whose ends are closed with these two."""
+    """Open a pipe; each exit stack closes one end."""
     out, into = open_pipe()
     reader.callback(out.close)
     writer.callback(into.close)

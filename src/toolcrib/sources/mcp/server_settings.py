@@ -1,4 +1,4 @@
-"""What one MCP server is set to: its limits, and which of its tools are served, under which terms."""
+"""Settings of one MCP server: its limits, which of its tools are served, and how."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _OF_PROGRAMS: frozenset[Relay] = frozenset({"elicitation", "sampling"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """What the operator says of one tool; what is not said stays as the server has it."""
+    """Operator's settings of one tool; None leaves the server's value."""
 
     expose_as: str | None = None
     description: str | None = None
@@ -26,36 +26,36 @@ class ToolSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSettings:
-    """One server. Times are seconds."""
+    """Settings of one server. Times are in seconds."""
 
     id: str
     transport: Transport = "stdio"
     start_timeout: float = 30.0
-    """From the start to the list of tools; every later list of them is bounded by it as well."""
+    """From the start to the list of tools; it bounds every later list, too."""
     timeout: float = 10.0
-    """What one call may take, where its tool says nothing else."""
+    """Timeout of one call, unless its tool has its own."""
     poll: float | None = None
-    """How often to ask for the list. None or 0: every minute, where the server cannot tell of changes."""
+    """Poll interval of the lists. None or 0: every minute, for lists without change notifications."""
     slow: Slow | None = None
     tools: Mapping[str, ToolSettings] = field(default_factory=dict[str, ToolSettings])
-    """By the name the server gives them. Empty: all are served. Otherwise: only these are."""
+    """By the server's own names. Empty: all tools are served. Otherwise an allowlist."""
     relay: frozenset[Relay] | None = None
-    """What the server may ask callers. None: all of it, but a program may not ask for their roots.
+    """Server requests that are relayed to callers. None: all, but no roots for a program (stdio).
 
-    A program may take roots for permission to use what is there, and it is on our machine, not the caller's.
+    A program may use roots as permission for local paths, but it runs on our machine, not on the caller's.
     """
     most_lanes: int = 8
-    """How many connections there may be for callers that can be asked, besides the one all others share."""
+    """Maximum dedicated connections for interactive callers, besides the one that all others share."""
     lane_idle: float = 24.0
-    """How long such a connection is kept without a call: with the three steps of ending a program, 30 s."""
+    """Idle timeout of such a connection: with the three steps of ending a program, 30 s."""
     gateway: str = ""
-    """The id of our own gateway, by which it is known where a server, or a tool of one, leads back to it."""
+    """Id of our own gateway: detects a server, or a tool of one, that leads back to it."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of what the server said before it goes to the log or to a caller as an error."""
+    """Redacts secrets in server messages before they reach the log or, as an error, a caller."""
 
     @property
     def relays(self) -> frozenset[Relay]:
-        """What the server may ask callers, whether that was said or not."""
+        """The server requests that are relayed, with the default applied."""
         if self.relay is not None:
             return self.relay
         return _OF_PROGRAMS if self.transport == "stdio" else frozenset(RELAYS)

@@ -1,4 +1,4 @@
-"""One MCP server as a source: connected, greeted, listed and watched in one task, called from any."""
+"""One MCP server as a source: one task connects, negotiates, lists and watches; any task may call."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -29,13 +29,13 @@ from toolcrib.sources.mcp.tool_validation import offer
 
 _WORDS = 200
 _SHARE = 0.8
-"""What part of a call's time may pass until it has a connection; what is left is for saying so."""
+"""Share of a call's timeout for getting a connection; the rest is for reporting that there is none."""
 _LEAST = "debug"
 _NOTHING: JsonObject = {}
 
 
 class McpSource:
-    """A source whose tools are those of one MCP server. `dial` is a transport's way to it."""
+    """A source for the tools of one MCP server. `dial` opens a connection over its transport."""
 
     mortal = True
     family: Family = "mcp"
@@ -53,20 +53,20 @@ class McpSource:
         self._connection: Connection | None = None
         self._doing = ""
         self.is_own_gateway = False
-        """Whether the server that answered last is this gateway itself."""
+        """Whether the server of the last handshake is this gateway itself."""
         self._dropped = 0
-        """How many messages were not passed on over connections that have ended."""
+        """Number of messages dropped on connections that have ended."""
         self._talking = False
 
     def offer_of(self, raw: Sequence[Json]) -> Offer:
-        """Judge definitions that were remembered, as if the server had just listed them."""
+        """Validate stored definitions, as if the server had just listed them."""
         return offer(self._settings, raw)
 
     async def run(self, link: SourceLink) -> None:
-        """Connect, greet, list, then watch the server until it is lost."""
+        """Connect, negotiate, list, then watch the server until it is lost."""
         limit = self._settings.start_timeout
         self._watch, self._doing = ServerWatch(self._settings), "start"
-        # One scope for all, which has no end once the server is up: what `dial` opens must close inside.
+        # One scope for all, without a deadline once the server is up: what `dial` opens must close inside.
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as start:
             try:
                 await self._connected(link, start)
@@ -96,7 +96,7 @@ class McpSource:
     async def _kept(
         self, life: ConnectedServer, link: SourceLink, jobs: ConnectionTasks, start: anyio.CancelScope
     ) -> None:
-        """List what the server has, then watch it until it is lost."""
+        """List the tools, then watch the server until it is lost."""
         lanes = self._lanes = OwnerConnections(self._settings, self._dial, jobs, self._copies)
         try:
             await life.refresh()
@@ -110,12 +110,12 @@ class McpSource:
             self._life = self._lanes = None
 
     def _all_dropped(self) -> int:
-        """How many messages were not passed on since this source was made."""
+        """Return the number of messages dropped since this source was created."""
         now = dropped(self._connection) if self._talking else 0
         return self._dropped + now + (0 if self._lanes is None else self._lanes.dropped)
 
     def _plain(self, error: Exception) -> Exception:
-        """Find the one error inside, and say it so that it may be shown."""
+        """Unwrap exception groups to one error, with a message that is redacted and may be shown."""
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
         if isinstance(error, ServerError | ConnectionError):
@@ -123,18 +123,18 @@ class McpSource:
         return error
 
     def _error(self, error: Exception, message: str) -> ConnectionError:
-        """Return what a run fails with."""
+        """Return the exception that a run fails with."""
         return ServerMisbehaved(message) if isinstance(error, ServerMisbehaved) else ConnectionError(message)
 
     def _last_words(self) -> str:
-        """What a program wrote last, which often says why it ended; its transport has taken secrets out."""
+        """Return a program's last line of stderr, often the reason why it ended; its transport redacts it."""
         if self._connection is None or self._doing == "start":
             return ""
         tail = self._connection.details().get("stderr_tail", ())
         return f" (it wrote last: {tail[-1].strip()[:_WORDS]})" if tail else ""
 
     async def call(self, call: Call) -> Result:
-        """Send the call over the warm connection, or over one of its caller's own."""
+        """Send the call over the shared connection, or over a dedicated one of its caller."""
         life, lanes = self._life, self._lanes
         if life is None or lanes is None:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
@@ -145,7 +145,7 @@ class McpSource:
         if channel is None:
             return await self._sent(life.connection, ready, call)
         known = relayed(channel.capabilities, self._relays)
-        # Without an owner nobody is there to be asked before the answer.
+        # Without an owner, no caller can reply to a server request before the response.
         if ready.era == "modern" or not known or not channel.owner:
             return await self._sent(life.connection, ready, call, known)
         within = tool.timeout or self.timeout
@@ -161,7 +161,7 @@ class McpSource:
         if channel is not None or call.report is not None:
             ear = RequestCallbacks(call.report, channel, self._settings.redact)
         if channel is not None and ready.era == "modern":
-            # A client with a session that names no level leaves it to the server, and this one wants a name.
+            # A session client without a level leaves it to the server; a modern server needs one to log.
             said = introduction(known, channel.level or (None if channel.alone else _LEAST))
         params = ready.params(call, said)
         headers = mirrored(ready.mirrors, call.arguments) if ready.mirrors else None
@@ -181,7 +181,7 @@ class McpSource:
         return read(answer, tool, None if channel is None else known)
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
-        """Tell of these resources and no others; return what the server will not tell."""
+        """Subscribe to exactly these resources; return an error for each that the server refuses."""
         life = self._life
         if life is None:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
@@ -191,12 +191,12 @@ class McpSource:
             raise self._plain(fault) from fault
 
     def release(self, owner: str) -> None:
-        """Close the connections of an owner that is gone."""
+        """Close the dedicated connections of an owner that has disconnected."""
         if self._lanes is not None:
             self._lanes.release(owner)
 
     async def check(self) -> None:
-        """Ask the server for its tools, and offer what it lists now."""
+        """Probe the server, then list its tools and offer them."""
         life = self._life
         if life is None:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
@@ -210,7 +210,7 @@ class McpSource:
         await self._refreshed(life)
 
     async def _refreshed(self, life: ConnectedServer) -> None:
-        """List all tools again, so that whoever tests a server sees what is served from then on."""
+        """List all tools again, so that a test of the server shows what is served from then on."""
         limit = self._settings.start_timeout
         try:
             with anyio.fail_after(limit):
@@ -221,7 +221,7 @@ class McpSource:
             raise TimeoutError(f"{self.id} did not list its tools within {limit:g} s") from None
 
     def details(self) -> Mapping[str, Any]:
-        """Say how the server is reached, what it said of itself, and what its process left behind."""
+        """Return the status fields for operators: transport, server info, connection and process."""
         lost = self._all_dropped()
         return {
             "transport": self._settings.transport,

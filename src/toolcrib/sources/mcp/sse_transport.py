@@ -1,4 +1,4 @@
-"""HTTP+SSE, the transport of 2024-11-05: one long stream of events to hear by, and POSTs to speak by."""
+"""HTTP+SSE (revision 2024-11-05): one event stream for incoming messages, POSTs for outgoing ones."""
 
 import logging
 from collections.abc import AsyncGenerator, Mapping
@@ -42,15 +42,15 @@ from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
 log = logging.getLogger(__name__)
 
 POST_SECONDS = 300.0
-"""How long a server may take to accept a message; nothing else ends what it never accepts."""
+"""Timeout of a POST in seconds; nothing else ends one that the server never accepts."""
 
 _MOST_MESSAGES = 256
-"""How many messages may wait to be accepted."""
+"""Maximum POSTs in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SseTransport:
-    """A server behind the URL of its event stream. `headers` are the operator's, sent with everything."""
+    """A server at the URL of its event stream. `headers` are the operator's, sent with every request."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -58,7 +58,7 @@ class SseTransport:
 
     @asynccontextmanager
     async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
-        """Open the stream and wait until it says where to post."""
+        """Open the event stream and wait for its `endpoint` event."""
         url = URL(self.url)
         async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
             response = await send(opened, "GET", url, {"Accept": STREAM})
@@ -84,14 +84,14 @@ class _Connection:
         )
         self._events, self._slices = EventStreamParser(), BodySlices(response)
         self._waiting: list[ServerSentEvent] = []
-        """Events that came together with the address, before anybody was there to take them."""
+        """Events that arrived together with the endpoint, before `run` handles them."""
         self._post_url = URL()
         self._garbled = 0
         self._why = ""
         self._gone = anyio.Event()
 
     async def begin(self, url: URL) -> None:
-        """Read up to the event that gives the address to post to."""
+        """Read up to the `endpoint` event, which gives the URL to post to."""
         while data := await self._slices.next():
             events = self._events.feed(data)
             for at, event in enumerate(events):
@@ -106,7 +106,7 @@ class _Connection:
         raise InvalidResponse("the server ended its event stream before it said where to post to")
 
     async def run(self) -> None:
-        """Take messages until the stream ends, and every request that still waits with it."""
+        """Handle messages until the stream ends; pending requests fail with it."""
         try:
             self._take(self._waiting)
             while not self._why and (data := await self._slices.next()):
@@ -125,13 +125,13 @@ class _Connection:
             self._response.close()
 
     def lose(self, fault: ServerError) -> None:
-        """Be gone for good: whoever waits gets the fault."""
+        """Mark the connection as lost for good; pending requests fail with this error."""
         self._why = self._why or str(fault)
         self._exchange.close(fault)
         self._gone.set()
 
     def speak(self, era: Era, revision: str) -> None:
-        """Nothing changes: this transport is older than eras and says nothing outside the body."""
+        """Do nothing: this transport predates the eras, and sends no headers about them."""
 
     def relay(self, capabilities: JsonObject) -> None:
         self._exchange.relay(capabilities)
@@ -188,7 +188,7 @@ class _Connection:
             await self._post(data)
 
     async def _deliver(self, data: bytes) -> None:
-        """Post a message; where that fails, whoever waits for its answer is told."""
+        """Post a message; if that fails, so does its pending request."""
         fault: ServerError = ConnectionLost(
             f"the server did not accept the request within {POST_SECONDS:g} s"
         )
@@ -221,7 +221,7 @@ def _check(response: Response) -> None:
 
 
 def _endpoint(url: URL, data: bytes) -> URL:
-    """The address to post to: anywhere at the server itself, and nowhere else."""
+    """Return the URL to post to, which must have the origin of the event stream."""
     try:
         given = url.join(URL(data.decode("ascii")))
         same = given.origin() == url.origin() and given.raw_user is None and given.raw_password is None

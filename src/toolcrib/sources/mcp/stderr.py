@@ -1,4 +1,4 @@
-"""What a server says beside the protocol: its last lines for the status page, a few a second for the log."""
+"""The standard error of a server: its last lines for the status page, a limited rate of lines for the log."""
 
 import asyncio
 import logging
@@ -9,14 +9,14 @@ from time import monotonic
 
 LINES = 50
 LONGEST = 1024
-"""How much of a line is shown."""
+"""Maximum characters of a line that are shown."""
 
 BURST = 50
 RATE = 20.0
-"""Lines per second in the log, once a burst is used up."""
+"""Lines per second in the log, once a burst is used up (token bucket)."""
 
 _KEPT = 4 * LONGEST
-"""How much of a line is kept: more than is shown, so that no secret is cut in two before it is redacted."""
+"""Maximum bytes of a line that are stored: more than is shown, so that redaction sees each secret whole."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -27,14 +27,14 @@ Redact = Callable[[str], str]
 
 
 def shown(line: bytes, redact: Redact) -> str:
-    """A line as people may see it: text, without control characters and secrets, and not too long."""
+    """Return a line for display: text without control characters and secrets, truncated."""
     text = line[:_KEPT].decode("utf-8", "replace")
     clean = redact(_CONTROLS.sub("", _COLOURS.sub("", text)))
     return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"
 
 
 class RateLimitedLog:
-    """A log for lines nobody asked for: some of them, then a count of those left out."""
+    """Logs unsolicited lines at a limited rate, and then the number of those omitted."""
 
     def __init__(
         self, message: str, redact: Redact, server: str, clock: Callable[[], float] = monotonic
@@ -46,7 +46,7 @@ class RateLimitedLog:
         self._note: asyncio.TimerHandle | None = None
 
     def write(self, lines: list[bytes], unseen: int = 0) -> None:
-        """Log as many lines as there is room for; `unseen` ones are only counted."""
+        """Log as many lines as the token bucket allows; `unseen` ones are only counted."""
         now = self._clock()
         self._left = min(float(BURST), self._left + (now - self._at) * RATE)
         self._at = now
@@ -60,7 +60,7 @@ class RateLimitedLog:
         self._omit(len(lines) - len(told) + unseen)
 
     def close(self) -> None:
-        """Say how many were left out so far."""
+        """Log the number of lines omitted so far."""
         if self._note is not None:
             self._note.cancel()
             self._note = None
@@ -78,7 +78,7 @@ class RateLimitedLog:
 
 
 class StderrTail:
-    """The standard error of a server: takes chunks, keeps the last lines."""
+    """Splits the standard error of a server into lines, and stores the last ones."""
 
     def __init__(self, redact: Redact, server: str, clock: Callable[[], float] = monotonic) -> None:
         self._redact = redact
@@ -87,7 +87,7 @@ class StderrTail:
         self._log = RateLimitedLog("%s wrote to its standard error: %s", redact, server, clock)
 
     def feed(self, chunk: bytes) -> None:
-        """Take what the server wrote."""
+        """Handle a chunk of the standard error."""
         *ends, rest = chunk.split(b"\n")
         if not ends:
             self._begun += rest[: _KEPT - len(self._begun)]
@@ -95,19 +95,19 @@ class StderrTail:
         ends[0] = self._begun + ends[0]
         self._begun = rest[:_KEPT]
         unseen = max(0, len(ends) - BURST - LINES)
-        if unseen:  # nobody will see what stands between
+        if unseen:  # the lines in between are neither logged nor stored
             ends = ends[:BURST] + ends[-LINES:]
         self._keep([line[:_KEPT] for line in ends if line.strip()], unseen)
 
     def close(self) -> None:
-        """The stream has ended: what was begun counts as a line."""
+        """Handle the end of the stream: an incomplete line counts as a line."""
         if self._begun.strip():
             self._keep([self._begun])
         self._begun = b""
         self._log.close()
 
     def lines(self) -> list[str]:
-        """The last lines, fit to be shown."""
+        """Return the last lines, for display."""
         return [shown(line, self._redact) for line in self._last]
 
     def _keep(self, lines: list[bytes], unseen: int = 0) -> None:

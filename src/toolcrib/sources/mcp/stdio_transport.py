@@ -1,4 +1,4 @@
-"""MCP over the standard streams of a process of our own: one line a message, read as it comes."""
+"""MCP over the standard streams of a child process: one JSON-RPC message per line."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -25,11 +25,11 @@ from toolcrib.sources.mcp.server_process import Process, environment, find, laun
 from toolcrib.sources.mcp.stderr import RateLimitedLog, Redact, StderrTail
 
 MOST_UNREAD = 1 << 20
-"""How many bytes may wait for a server that does not read, before we stop being polite to it."""
+"""Bytes buffered for a server that does not read, above which best-effort messages are dropped."""
 
 _LAST_WORDS, _MOST_WORDS = 0.1, 50
-"""How long it must be silent, once there is one sign of the end, before we give up on the others (the status,
-answers in the pipe); and how often that may be put off by what it still says."""
+"""Seconds of silence after a first sign of the end (an exit, a closed stream) until the connection is closed
+without the other signs (the status, responses in the pipe); and how often further output may extend that."""
 
 
 def _as_is(text: str) -> str:
@@ -55,27 +55,27 @@ def _launch_lock() -> anyio.Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioTransport:
-    """How to start a server and talk to it; `dial` does. Every dial starts a process of its own."""
+    """Starts a server and connects to its standard streams; every `dial` starts its own process."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: Path | None = None
     redact: Redact = _as_is
-    """Takes the secrets out of what the server writes to its standard error."""
+    """Redacts the secrets in the server's standard error."""
     server: str = ""
-    """What the log calls it; its program's name where nothing is given."""
+    """Name in the log; its program's name if empty."""
     limits: ProcessLimits = NO_LIMITS
     patience: float = 2.0
-    """How long each step of ending it may take: closing its input, asking it to end, killing it. Seconds."""
+    """Timeout in seconds of each step of ending it: closing its input, SIGTERM, SIGKILL."""
 
     @asynccontextmanager
     async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
-        """Start the server; leaving the block ends it and everything it started."""
+        """Start the server; leaving the context ends it and all its descendants."""
         env = environment(self.env)
         program = find(self.command, env, self.cwd)
         connection = _Connection(heard, redact=self.redact, server=self.server or Path(program).name)
         async with _launch_lock():
-            # Others run between two starts; after a start, a cancellation here would lose the process.
+            # Other tasks run between two starts; a cancellation after the start would leak the process.
             await anyio.lowlevel.checkpoint()
             process = launch(
                 program,
@@ -95,7 +95,7 @@ class StdioTransport:
 
 
 class _Connection:
-    """One running server. Reading happens in callbacks of the event loop: no task, and none to lose."""
+    """One running server. Callbacks of the event loop read its streams: there is no reader task."""
 
     def __init__(self, heard: Heard, *, redact: Redact, server: str) -> None:
         self._limit = limit = NotificationLimit(self._end)
@@ -118,7 +118,7 @@ class _Connection:
         self._spoke = False
 
     def speak(self, era: Era, revision: str) -> None:
-        """Nothing to do: on this transport both eras are spoken in the messages alone."""
+        """Do nothing: on this transport, the era only shows in the messages."""
 
     def relay(self, capabilities: JsonObject) -> None:
         self._exchange.relay(capabilities)
@@ -166,7 +166,7 @@ class _Connection:
 
     async def open(self, process: Process) -> None:
         loop, streams = asyncio.get_running_loop(), process.streams
-        # Takes no time, and a loop that is interrupted here leaves open whose a file is.
+        # Shielded, as it takes no time: a cancellation here would leave it open who closes a descriptor.
         with anyio.CancelScope(shield=True):
             await loop.connect_write_pipe(lambda: self._input, streams.stdin.give_to(loop))
             await loop.connect_read_pipe(lambda: self._output, streams.stdout.give_to(loop))
@@ -184,7 +184,7 @@ class _Connection:
         self._stray_log.close()
 
     def exited(self, why: str) -> None:
-        """Take note that the process has ended."""
+        """Handle the end of the process."""
         self._exit = why
         self._ending(why)
 
@@ -235,7 +235,7 @@ class _Connection:
         self._end(f"it wrote more than {ENDLESS >> 20} MiB without an end of line")
 
     def _ending(self, why: str) -> None:
-        """Take note of one sign of the end. The last answers may still be on their way, or the status."""
+        """Handle one sign of the end. The last responses, or the status, may still arrive."""
         self._sign = self._sign or why
         if self._exit and self._output.ended:
             self._end(self._exit)

@@ -1,4 +1,4 @@
-"""The resources a server tells us of: asked for one by one in the older era, by one stream in the modern."""
+"""Resource subscriptions: legacy servers get one request per resource, modern ones one stream."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
@@ -13,31 +13,31 @@ from toolcrib.sources.mcp.envelope import listen
 from toolcrib.sources.mcp.errors import JsonRpcError, ServerError
 
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""How long to wait before a stream that broke is opened again, in seconds."""
+"""Delay in seconds before a broken stream is opened again: the initial one, and the backoff's maximum."""
 
 _UNFIT = -32602
 _SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 Faults = Mapping[str, ServerError]
-"""By resource: why the server does not tell of it."""
+"""By resource: the error of a subscription that the server refuses."""
 
 
 class _Way(Protocol):
     async def change(self, uris: frozenset[str]) -> Faults:
-        """Have the server tell of these and no others."""
+        """Subscribe to exactly these resources."""
         ...
 
     async def run(self) -> None:
-        """Do what must be done meanwhile."""
+        """Run the background work, until cancelled."""
         ...
 
     def agreed(self, params: JsonObject) -> None:
-        """Hear what the server will tell."""
+        """Handle the server's acknowledgement."""
         ...
 
 
 class ServerSubscriptions:
-    """What one server tells us of while it is connected. `updated` hears what may have changed unseen."""
+    """The subscriptions of one connection. `updated` is called for a resource that may have changed."""
 
     def __init__(self, connection: Connection, era: Era, updated: Callable[[str], None]) -> None:
         self._updated = updated
@@ -46,7 +46,7 @@ class ServerSubscriptions:
         self._now: frozenset[str] = frozenset()
 
     async def add(self, uri: str) -> None:
-        """Have one more told; return when the server has agreed."""
+        """Add one subscription; return when the server has acknowledged it."""
         async with self._lock:
             if uri in self._now:
                 return
@@ -56,7 +56,7 @@ class ServerSubscriptions:
             self._now |= {uri}
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ServerError]:
-        """Have these told and no others; what is told again after a while may have changed meanwhile."""
+        """Subscribe to exactly these resources; new ones are reported, as they may have changed before."""
         async with self._lock:
             faults = await self._way.change(uris)
             again = uris - self._now - faults.keys()
@@ -66,27 +66,27 @@ class ServerSubscriptions:
         return faults
 
     async def run(self) -> None:
-        """Keep hearing, until cancelled."""
+        """Run the subscriptions, until cancelled."""
         await self._way.run()
 
     def heard(self, params: JsonObject) -> None:
-        """Pass on that something has changed."""
+        """Forward a notification that a resource has changed."""
         uri = params.get("uri")
         if isinstance(uri, str) and self._now:
             self._updated(uri)
 
     def agreed(self, params: JsonObject) -> None:
-        """Hear what a server says it will tell."""
+        """Handle the server's acknowledgement of a stream."""
         self._way.agreed(params)
 
     def _missed(self) -> None:
-        """Nobody knows what was told while nobody heard."""
+        """Report every resource as changed: notifications may have been lost between two streams."""
         for uri in sorted(self._now):
             self._updated(uri)
 
 
 class _OneByOne:
-    """A request for each resource, answered each."""
+    """Legacy era: one request per resource, each with its own response."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -105,18 +105,18 @@ class _OneByOne:
             try:
                 await self._connection.request(_UNSUBSCRIBE, orjson.dumps({"uri": uri}))
             except JsonRpcError:
-                continue  # what it tells all the same, nobody hears
+                continue  # it may still send notifications, which have no subscriber
         return faults
 
     async def run(self) -> None:
         await anyio.sleep_forever()
 
     def agreed(self, params: JsonObject) -> None:
-        """Every request has its own answer, so there is nothing to hear."""
+        """Do nothing: every request has its own response."""
 
 
 class _OneStream:
-    """A stream for all resources; to change what it tells, another is opened before it is closed."""
+    """Modern era: one stream for all resources; a change opens a new stream before it closes the old one."""
 
     def __init__(self, connection: Connection, missed: Callable[[], None]) -> None:
         self._connection, self._missed = connection, missed
@@ -127,7 +127,7 @@ class _OneStream:
         self._honoured: frozenset[str] = frozenset()
         self._refusal: JsonRpcError | None = None
         self._due = 0
-        """How often the server has still to agree: once for every stream, however often it says so."""
+        """Number of acknowledgements still expected: one per stream; repeated ones are ignored."""
 
     async def change(self, uris: frozenset[str]) -> Faults:
         if uris == self._uris:
@@ -142,12 +142,12 @@ class _OneStream:
         return dict.fromkeys(uris - self._honoured, JsonRpcError(_UNFIT, "the server does not tell of it"))
 
     async def _opened(self, uris: frozenset[str], stream: anyio.CancelScope) -> JsonRpcError | None:
-        """Open a stream; return when the server has agreed to it, or with what it says otherwise."""
+        """Open a stream; return None once the server acknowledges it, or the server's error."""
         self._settled, self._refusal = anyio.Event(), None
         cast("TaskGroup", self._tasks).start_soon(self._keep, uris, stream)
         try:
             await self._settled.wait()
-        except BaseException:  # whoever wanted it is gone, so the stream there was goes on
+        except BaseException:  # the caller has left, so the previous stream stays
             stream.cancel()
             raise
         return self._refusal
@@ -169,7 +169,7 @@ class _OneStream:
         self._settled.set()
 
     async def _keep(self, uris: frozenset[str], stream: anyio.CancelScope) -> None:
-        """Hold the stream open, until another takes its place."""
+        """Hold the stream open, with reconnects, until another one replaces it."""
         params, pause = listen({"resourceSubscriptions": sorted(uris)}), PAUSE
         with stream:
             while True:

@@ -1,4 +1,4 @@
-"""Judges each tool a server lists on its own: taken, repaired where that is safe, or withheld."""
+"""Validates each tool that a server lists on its own: accepted, repaired if that is safe, or withheld."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -17,10 +17,10 @@ from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 
 LARGEST_DEFINITION = 64 << 10
 LONGEST_TEXT = 4 << 10
-"""The most bytes of a description or a title."""
+"""Maximum bytes of a description or a title."""
 
 _UNSAID = "1.0.0"
-"""The version of tools whose server does not say its own."""
+"""Version of tools if the server declares none."""
 _PLAIN = ToolSettings()
 
 
@@ -32,9 +32,9 @@ def offer(
     modern: bool = False,
     gateway: str = "",
 ) -> Offer:
-    """Make an offer of what a server lists.
+    """Validate what a server lists, and return it as an offer.
 
-    `version`: the server's own; `modern`: the era it speaks; `gateway`: its id, where it is one.
+    `version`: the server's own; `modern`: whether it uses the modern era; `gateway`: its id, if it is one.
     """
     judge = _Judge(settings, version or _UNSAID, modern=modern, gateway=gateway)
     for place, definition in enumerate(raw, 1):
@@ -48,11 +48,11 @@ def offer(
 
 
 class _Unfit(Exception):
-    """A tool that cannot be offered; the message says why."""
+    """A tool that cannot be offered; the message is the reason."""
 
 
 class _Judge:
-    """What became of a server's list so far."""
+    """The results for a server's list so far."""
 
     def __init__(self, settings: McpSettings, version: str, *, modern: bool, gateway: str) -> None:
         self._settings, self._version, self._modern = settings, version, modern
@@ -63,7 +63,7 @@ class _Judge:
         self.definitions: dict[str, JsonObject] = {}
 
     def take(self, place: int, raw: Json) -> None:
-        """Judge one more. One that has no usable name is called by its place in the list."""
+        """Validate one more definition. Without a usable name, its position in the list identifies it."""
         source, allowed = self._settings.id, self._settings.tools
         name = f"{source}:{place}"
         try:
@@ -170,7 +170,7 @@ def _is_icon(value: Json) -> bool:
 
 
 def _object(value: Json, what: str, repairs: list[str]) -> JsonObject | None:
-    """What must be an object is left out where it is none. Many servers write null for what is not there."""
+    """Return an object; anything else is left out. Many servers send null for a missing member."""
     if value is None or isinstance(value, Mapping):
         return cast("JsonObject | None", value)
     repairs.append(f"its {what} was left out: it was not an object")
