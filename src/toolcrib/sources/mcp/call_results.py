@@ -30,7 +30,9 @@ LARGEST_STATE = 64 << 10
 """Maximum characters of the `requestState` that a server sends with its input requests."""
 
 _LARGEST_DATA = 16 << 10
+"""Maximum bytes of the `data` of an error; larger data is dropped."""
 _LONGEST_NAME = 256
+"""Maximum characters of the name of an input request."""
 _PROTOCOLS = frozenset({"resultType", "ttlMs", "cacheScope"})
 """Protocol fields of a result. They address the client, so they are no part of a raw result's data."""
 _BLANK = Result()

@@ -13,7 +13,9 @@ from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError
 from toolcrib.sources.mcp.handshake import ServerIntroduction
 
 MOST_PAGES = 100
+"""Maximum pages of one list."""
 MOST_LISTED = 2_000
+"""Maximum entries of one list; further ones are left out."""
 LARGEST_LIST = 4 << 20
 """Maximum bytes of all pages of a list together."""
 

@@ -35,8 +35,10 @@ def _envelope(capabilities: JsonObject) -> dict[str, Any]:
 
 DISCOVER = orjson.dumps({"_meta": _envelope(_EVERYTHING)})
 NOTHING = b"{}"
+"""Serialized parameters of a message without any."""
 
 _LARGEST_KEPT = 1 << 10
+"""Maximum bytes of client capabilities for which the serialized `_meta` members are cached."""
 _NOBODY = orjson.dumps(_envelope({}))[1:-1]
 """Serialized `_meta` members for a caller without client capabilities."""
 _KEYS = {"resources/read": "uri", "prompts/get": "name"}

@@ -7,9 +7,11 @@ from toolcrib.sources.mcp.errors import ResponseTooLarge
 from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
 
 _LONGEST_ID = 512
+"""Maximum characters of an event id; a longer one is ignored."""
 _MOST_FIELDS = 8
 """Lines of an event other than data (type, id, a comment); each one beyond them counts as idle."""
 _SHORTEST_PAUSE, _LONGEST_RETRY = 0.1, 30.0
+"""Bounds of the reconnection delay that a server may set, in seconds."""
 _END = (b"\n", b"\r")
 _BOM = b"\xef\xbb\xbf"
 

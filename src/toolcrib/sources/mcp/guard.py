@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     """prctl(2): the system call by which a process on Linux sets its own attributes."""
 
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
+"""PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that the guard ignores; the server starts with their default actions."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
+"""Seconds between two rounds of SIGKILL: doubled each time, within these bounds."""
 _OUT_OF_MEMORY = b"12"
 """ENOMEM, formatted ahead of time: there may be no memory left to do it."""
 

@@ -36,17 +36,22 @@ CONNECT_SECONDS = 3.0
 """Connect timeout in seconds, from the DNS lookup to the end of the TLS handshake."""
 
 ERROR_BYTES = 64 << 10
-"""Maximum bytes of an error body that are read."""
+"""Maximum bytes of an error body; the text of a larger one is ignored."""
 
 JSON, STREAM = "application/json", "text/event-stream"
 
 _SLICE = 4 << 10
+"""Bytes of one slice of a body."""
 _LONGEST_KEPT = 512
+"""Maximum characters of a name for which the headers are cached."""
 
 _OURS = {"Accept": f"{JSON}, {STREAM}", "Accept-Encoding": "identity"}
 _FIXED = frozenset({"accept", "accept-encoding", "content-encoding", "content-length", "transfer-encoding"})
+"""Headers that the operator's configuration cannot set."""
 _SESSIONLESS = re.compile(rb"session|not initialized", re.IGNORECASE)
+"""Matches an error body about an unknown session: each server words it in its own way."""
 _SESSION_CODES = frozenset({-32000, -32001, -32600})
+"""JSON-RPC error codes by which servers report an unknown session."""
 _STATUS = {
     401: "the server wants credentials, or does not accept those it got; check its headers in the config",
     403: "the server does not allow this with the credentials it got; check its headers in the config",

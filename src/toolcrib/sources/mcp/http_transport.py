@@ -47,10 +47,14 @@ COURTESY_SECONDS = 2.0
 """Timeout in seconds of best-effort exchanges: cancellations, our own replies, the end of a session."""
 
 _PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 30.0, 5.0
+"""Reconnection delay in seconds, initial and maximum; a stream open for longer than the third resets it."""
 _MOST_RESUMES = 5
+"""Maximum attempts in a row to resume a response without a new event."""
 _HEADERS_SINCE = "2025-06-18"
+"""The first legacy revision with the MCP-Protocol-Version header."""
 _SESSION = "Mcp-Session-Id"
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
+"""Visible ASCII, as the protocol requires, and at most 1,024 characters."""
 _PASSING = frozenset({408, 409, 425, 429})
 """Statuses that refuse a stream temporarily; 409 means that our previous stream is still open there."""
 

@@ -37,6 +37,7 @@ PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Retry delay in seconds: the initial one, and the maximum of the exponential backoff."""
 
 _STEADY = 10.0
+"""Seconds after which a subscription counts as stable: its end resets the backoff."""
 _TOOLS_CHANGED = "notifications/tools/list_changed"
 _PART_CHANGED: dict[str, Part] = {f"notifications/{part}/list_changed": part for part in PARTS}
 _UPDATED = "notifications/resources/updated"

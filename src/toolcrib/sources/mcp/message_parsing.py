@@ -10,12 +10,15 @@ PROGRESS, MESSAGE, CANCELLED = "notifications/progress", "notifications/message"
 
 _NOT_FOUND = -32601
 _LONGEST = 256
+"""Maximum characters of a string id, and of a method in our error message."""
 _LONGEST_REASON = 2_000
+"""Maximum characters of an error or progress message."""
 _REPLIES: dict[str, JsonObject] = {
     "ping": {},
     "roots/list": {"roots": []},
     "elicitation/create": {"action": "decline"},
 }
+"""Our own replies to server requests that are not relayed; any other method is not found."""
 
 
 def params_of(fields: JsonObject) -> JsonObject:

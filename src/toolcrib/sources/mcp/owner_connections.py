@@ -22,6 +22,7 @@ from toolcrib.sources.mcp.server_settings import McpSettings
 log = logging.getLogger(__name__)
 
 _SHORTLY = 1.0
+"""Retry-After in seconds if no connection is available."""
 
 
 class OwnerConnections:

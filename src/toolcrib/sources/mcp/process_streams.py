@@ -17,6 +17,7 @@ _SLICE = 256
 _REST_SHARE = 3
 """Pause of reading above the rate limit, in multiples of the time that the last slice took."""
 _ERRORS_AT_ONCE = 1 << 20
+"""Bytes of standard error that are read before a pause."""
 _ERRORS_PAUSE = 0.25
 """Seconds without reading after `_ERRORS_AT_ONCE` bytes of standard error, which bounds the CPU time."""
 

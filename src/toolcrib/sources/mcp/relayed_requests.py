@@ -14,9 +14,11 @@ ASKED_BY: dict[str, Relay] = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+"""Client capability that each server request requires."""
 LARGEST_QUESTION = 1 << 20
 """Maximum bytes of one server request."""
 METHOD_NOT_FOUND, INVALID_PARAMS, NO_ANSWER = -32601, -32602, -32000
+"""JSON-RPC error codes of refused server requests."""
 
 _NOTHING: JsonObject = {}
 _TOOLS = frozenset({"tools", "toolChoice"})

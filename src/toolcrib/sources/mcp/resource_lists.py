@@ -23,6 +23,7 @@ PARTS: tuple[Part, ...] = ("resources", "prompts")
 
 _LISTS: Mapping[Part, tuple[ListKind, ...]] = {"resources": (RESOURCES, TEMPLATES), "prompts": (PROMPTS,)}
 _MOST_REASONS = 3
+"""Maximum reasons in one log message."""
 
 
 class ResourceLists:

@@ -12,7 +12,9 @@ from toolcrib.sources.mcp.sanitize import visible
 from toolcrib.sources.mcp.tool_validation import LARGEST_DEFINITION, LONGEST_TEXT
 
 LONGEST_URI = 2_048
+"""Maximum characters of a URI or a URI template."""
 LONGEST_NAME = 256
+"""Maximum bytes of a resource's name; a longer one is cut."""
 
 _ROLES = frozenset({"user", "assistant"})
 

@@ -34,6 +34,7 @@ _INHERITED = (
     "TZ",
     "TMPDIR",
 )
+"""Variables of the gateway's environment that a server inherits."""
 
 STOP_STEPS = (b"", b"t", b"k")
 """Sent to the guard to end a server: nothing at first (its input is closed), then SIGTERM, then SIGKILL."""

@@ -28,9 +28,11 @@ from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.tool_validation import offer
 
 _WORDS = 200
+"""Maximum characters of a stderr line in an error message."""
 _SHARE = 0.8
 """Share of a call's timeout for getting a connection; the rest is for reporting that there is none."""
 _LEAST = "debug"
+"""Log level for session clients that set none: the lowest, so every message is sent."""
 _NOTHING: JsonObject = {}
 
 

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from time import monotonic
 
 LINES = 50
+"""Number of last lines that are stored."""
 LONGEST = 1024
 """Maximum characters of a line that are shown."""
 
 BURST = 50
+"""Maximum lines in the log at once."""
 RATE = 20.0
 """Lines per second in the log, once a burst is used up (token bucket)."""
 

@@ -16,6 +16,7 @@ PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Delay in seconds before a broken stream is opened again: the initial one, and the backoff's maximum."""
 
 _UNFIT = -32602
+"""JSON-RPC code for invalid parameters."""
 _SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 Faults = Mapping[str, ServerError]

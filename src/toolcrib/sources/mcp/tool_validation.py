@@ -16,6 +16,7 @@ from toolcrib.sources.mcp.sanitize import visible
 from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 
 LARGEST_DEFINITION = 64 << 10
+"""Maximum bytes of one definition."""
 LONGEST_TEXT = 4 << 10
 """Maximum bytes of a description or a title."""
 
