@@ -1,4 +1,4 @@
-"""Document in, running gateway out: the step order, and the one place that knows all the others."""
+"""Composition root: builds a running gateway from a config document, and defines the step order."""
 
 from toolcrib.runtime.runtime import Runtime, build
 from toolcrib.runtime.step_order import order

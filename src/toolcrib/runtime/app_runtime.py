@@ -1,4 +1,4 @@
-"""Puts together what mini-apps need: where they are reached, who is here, what they offer."""
+"""Composes the runtime of mini-apps: address rules, HTTP client, user sessions and the app source."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from toolcrib.sources.apps import AppSource
 
 @dataclass(frozen=True, kw_only=True)
 class AppRuntime:
-    """Everything of apps that runs."""
+    """The running parts that serve mini-apps."""
 
     rules: AddressRules
     people: UserCache
@@ -27,7 +27,7 @@ class AppRuntime:
     source: AppSource
 
     async def reread(self) -> None:
-        """Read the apps again; one that another process has removed, moved or given another key is let go."""
+        """Refresh the apps; close the connections of each that was removed, moved or given another key."""
         before = self._places()
         await self.source.refresh()
         now = self._places()
@@ -41,7 +41,7 @@ class AppRuntime:
 
 @asynccontextmanager
 async def make_app_runtime(document: Document, store: Store) -> AsyncGenerator[AppRuntime]:
-    """Make the room, and let go of its connections when the block ends."""
+    """Build the app runtime; close its HTTP connections when the block ends."""
     rules = rules_of(document)
     post = JsonPoster(rules)
     apps = document.apps
@@ -67,7 +67,7 @@ async def make_app_runtime(document: Document, store: Store) -> AsyncGenerator[A
 
 
 def settings_of(document: Document) -> AppTimeouts:
-    """Return how patient the gateway is with apps."""
+    """Return the timeouts and limits of app sessions, converted to seconds."""
     apps = document.apps
     return AppTimeouts(
         activation=apps.activation_ms / 1000,
@@ -80,7 +80,7 @@ def settings_of(document: Document) -> AppTimeouts:
 
 
 class ToolEvents:
-    """A sink that tells a user's device how the calls made for that user have ended, and notes their use."""
+    """A sink that pushes an event to the user's device when one of the user's calls ends, and records use."""
 
     name = "device"
     dropped = 0
@@ -89,7 +89,7 @@ class ToolEvents:
         self._sessions, self._use = sessions, use
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        """Tell of those whose user's device listens."""
+        """Record session use, and push an event for each call of a user with a connected event stream."""
         for entry in batch:
             user = entry.caller.user
             if user is None:
@@ -100,7 +100,7 @@ class ToolEvents:
                 self._sessions.tell(user, UserEvent("tool", _ended(entry)))
 
     async def flush(self) -> None:
-        """Nothing of this is written down."""
+        """Do nothing: these events are not persisted."""
 
 
 def _ended(entry: CallEntry) -> JsonObject:
@@ -112,7 +112,7 @@ def _ended(entry: CallEntry) -> JsonObject:
 def rereading(
     mark: Callable[[], Awaitable[str]], refresh: Callable[[], Awaitable[None]]
 ) -> Callable[[], Awaitable[None]]:
-    """Return what reads all apps again where any has changed since it was last called."""
+    """Return a poller that calls `refresh` if the change mark differs from the one of its last run."""
     last = ""
 
     async def reread() -> None:

@@ -1,4 +1,4 @@
-"""Makes the catalog, with the name claims and definitions that the store has kept."""
+"""Builds the catalog from the name claims and tool definitions in the store."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ from toolcrib.runtime.store_sync import StoreWriter
 
 
 def watch_definition_changes(catalog: Catalog, journal: CallRecorder) -> None:
-    """Show among the metrics how often a definition was another than the one seen before it."""
+    """Export a counter of tool definitions that differ from the ones seen before."""
     what = "Definitions of tools that were another than the one seen before."
     journal.watch("definition_changes_total", "counter", what, catalog.definition_changes.total)
 
 
 async def make_catalog(document: Document, order: Sequence[str], store: Store, tasks: TaskGroup) -> Catalog:
-    """Make the catalog of sources in this order; what it learns is stored in the background."""
+    """Build the catalog with sources in this order; new claims and definitions are written behind."""
     claims: StoreWriter[str] = StoreWriter("name claims", store.claims.put, store.claims.drop)
     definitions: StoreWriter[StoredDefinition] = StoreWriter(
         "definitions",

@@ -1,4 +1,4 @@
-"""Watches the config file and reloads when it has changed."""
+"""Watches the config file by polling `stat`, and reloads it after a change."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -11,14 +11,14 @@ from toolcrib.errors import ToolcribError
 log = logging.getLogger(__name__)
 
 EVERY = 0.5
-"""Seconds between two looks. One `stat` costs microseconds, so a library that watches would gain nothing."""
+"""Polling interval in seconds. A `stat` takes microseconds, so a file-watching library would gain nothing."""
 
 Mark = tuple[int, int, int] | None
 
 
 async def watch(path: Path, reload: Callable[[], Awaitable[object]]) -> None:
-    """Reload when the file has changed and rests, until cancelled; a refused file is logged and kept out."""
-    served, seen = None, _mark(path)  # it may have changed since it was read, so the first look counts
+    """Reload after each change, debounced by one interval, until cancelled; a rejected file is logged."""
+    served, seen = None, _mark(path)  # None: reload at first, it may have changed since it was loaded
     while True:
         await anyio.sleep(EVERY)
         last, seen = seen, _mark(path)
@@ -28,17 +28,17 @@ async def watch(path: Path, reload: Callable[[], Awaitable[object]]) -> None:
         try:
             await reload()
         except ToolcribError as error:
-            log.error("%s was changed, but %s", path, error)  # noqa: TRY400 - the trace would tell nothing more
-        except Exception:  # boundary: a reload that fails as nobody foresaw must not end the gateway
+            log.error("%s was changed, but %s", path, error)  # noqa: TRY400 - the traceback adds nothing
+        except Exception:  # boundary: an unexpected failure of a reload must not stop the gateway
             log.exception("%s was changed, but the reload failed unexpectedly", path)
 
 
 def _mark(path: Path) -> Mark:
-    """What tells one state of a file from another; editors replace files as often as they write them."""
+    """Return a fingerprint of the file; it has the inode, since many editors replace a file on saving."""
     try:
         found = path.stat()
     except OSError:
         return None
     if not found.st_size:
-        return None  # being written: many programs empty a file first
+        return None  # being written: many programs truncate a file first
     return found.st_mtime_ns, found.st_size, found.st_ino

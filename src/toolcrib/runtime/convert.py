@@ -1,4 +1,4 @@
-"""From the config's spelling to the values of the house, such as seconds for milliseconds."""
+"""Converts config sections to runtime settings, such as milliseconds to seconds."""
 
 from collections.abc import Callable
 from dataclasses import asdict, fields
@@ -18,19 +18,19 @@ from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
 from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
 
 _MOST_LANES = {"stdio": 8, "http": 32, "sse": 32}
-"""How many connections a server has for callers that can be asked; for a program each is a process."""
+"""Default connection limit per server for callers that support elicitation; over stdio each is a process."""
 
 
 def rules_of(document: Document) -> AddressRules:
-    """Return how addresses that are given at run time are judged."""
+    """Return the rules that check addresses given at run time."""
     named = document.allow_private
-    # Until givers were recorded, loopback was allowed to every key of a gateway that listened there.
+    # Before givers were recorded, a gateway bound to loopback allowed loopback addresses to every key.
     before = tuple(map(str, LOOPBACK)) if named is None and loopback(document.server.host) else named
     return AddressRules.of(named or (), before or ())
 
 
 def quota_of(document: Document) -> ReplayQuota:
-    """Return how much may be stored for calls with an idempotency key."""
+    """Return the storage quota for results of calls with an idempotency key."""
     most = document.idempotency
     return ReplayQuota(
         keys_per_principal=most.keys_per_principal,
@@ -41,17 +41,17 @@ def quota_of(document: Document) -> ReplayQuota:
 
 
 def contexts_of(document: Document) -> dict[str, Context]:
-    """Return the contexts as the policy reads them."""
+    """Return the contexts as policy objects."""
     return {name: _context(each) for name, each in document.contexts.items()}
 
 
 def overrides_of(document: Document) -> Overrides:
-    """Return the overrides as the catalog applies them."""
+    """Return the tool overrides as catalog objects."""
     return Overrides({name: _override(each) for name, each in document.overrides.items()})
 
 
 def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:
-    """Return how a server is kept alive."""
+    """Return the restart, lazy start and idle stop settings of a server."""
     restart = server.restart
     return Upkeep(
         restart=restart.enabled,
@@ -64,7 +64,7 @@ def upkeep_of(server: McpServer, grace_ms: int) -> Upkeep:
 
 
 def settings_of(id: str, server: McpServer, redact: Callable[[str], str], gateway: str = "") -> McpSettings:
-    """Return how a server's tools are treated."""
+    """Return the settings of a server's source and of its tools."""
     return McpSettings(
         id=id,
         transport=server.transport,
@@ -82,7 +82,7 @@ def settings_of(id: str, server: McpServer, redact: Callable[[str], str], gatewa
 
 
 def limits_of(server: McpServer) -> ProcessLimits:
-    """Return what the system holds a server's processes to."""
+    """Return the resource limits (rlimits) of a server's processes."""
     return NO_LIMITS if server.limits is None else ProcessLimits(**asdict(server.limits))
 
 
@@ -98,7 +98,7 @@ def _tool(tool: McpTool, defaults: Defaults) -> ToolSettings:
 
 
 def _slow(*sections: McpTool | Defaults) -> Slow | None:
-    """When to say something, and what: each by the first that tells."""
+    """Return the slow-response threshold and message, each from the first section that sets it."""
     thresholds = (_seconds(each.slow_response_threshold_ms) for each in sections)
     threshold = next((each for each in thresholds if each is not None), None)
     if threshold is None:
@@ -128,7 +128,7 @@ def _context(section: ContextSection) -> Context:
 
 
 def _override(section: OverrideSection) -> ToolOverride:
-    """From the config's spelling to the catalog's: milliseconds become seconds."""
+    """Convert an override section: fields are renamed, and milliseconds become seconds."""
     said = {each.name: getattr(section, each.name) for each in fields(section)}
     milliseconds = (("timeout_ms", "timeout"), ("slow_response_threshold_ms", "slow_threshold"))
     for old, new in milliseconds:

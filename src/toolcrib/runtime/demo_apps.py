@@ -1,4 +1,4 @@
-"""Starts the apps of the demonstration, and has them installed for its user."""
+"""Starts the demo apps and installs them for the demo user."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from toolcrib.runtime.app_runtime import AppRuntime
 
 @dataclass(frozen=True, kw_only=True)
 class DemoApps:
-    """What its apps are put into."""
+    """The parts of the runtime in which the demo apps are registered."""
 
     room: AppRuntime
     store: Store
@@ -20,8 +20,8 @@ class DemoApps:
     tasks: TaskGroup
 
     async def start(self) -> None:
-        """Serve the apps on this machine for as long as the gateway runs."""
-        # Late, because nobody but a demonstration needs the apps, nor what serves them.
+        """Serve the demo apps on this machine while the gateway runs, and install them for the demo user."""
+        # Lazy import: only the demo needs these apps and their server.
         from toolcrib.demo.apps import DEMO_USER, serve_demo_apps
 
         await self.tasks.start(serve_demo_apps, self._registering(DEMO_USER))

@@ -1,4 +1,4 @@
-"""What callers may spend and what is said to them meanwhile: put together from the contexts."""
+"""Energy budgets: builds the meter, the policy rule and the step that charges calls, from the config."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -14,7 +14,7 @@ from toolcrib.steps.spend import Spend
 
 @dataclass(frozen=True)
 class EnergyBudget:
-    """Energy as it is counted, asked about and taken."""
+    """The energy meter, the policy rule that reads it, and the contexts that bound it."""
 
     contexts: Contexts
     meter: EnergyMeter
@@ -22,17 +22,17 @@ class EnergyBudget:
 
     @classmethod
     def of(cls, document: Document, contexts: Contexts, shared: Shared) -> Self:
-        """Make it as the config says."""
+        """Build it from the `energy` section of the config."""
         said = document.energy
         meter = EnergyMeter(shared, EnergyAllowance(start=said.start, recover=said.recover_per_s))
         return cls(contexts, meter, EnergyRule(contexts, meter.level, said.default_cost))
 
     def spend(self) -> Spend:
-        """Return the step that takes what a call costs."""
+        """Return the step that charges the cost of a call."""
         return Spend(self.rule.counts, self.rule.cost, self.meter.take)
 
     def silent(self, call: Call) -> bool:
-        """Whether nobody says that a call takes a while: by the context, else by who does the talking."""
+        """Whether slow-response messages are off: by the context, else if the provider owns the audio."""
         context = self.contexts.contexts.get(call.caller.context)
         if context is not None and context.slow_response is not None:
             return not context.slow_response

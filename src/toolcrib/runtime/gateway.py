@@ -1,4 +1,4 @@
-"""Makes the callers' entry: the policy, and the gateway over it, the steps and the supervisor."""
+"""Builds the policy, and the gateway on top of the policy, the steps and the supervisor."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,11 @@ log = logging.getLogger(__name__)
 
 
 async def own_id(store: Store, env: Mapping[str, str]) -> str:
-    """Return the id of this gateway; refuse to run where it was started, in the end, by itself."""
+    """Return the id of this gateway; raise Refused if the gateways that started it form a cycle.
+
+    The environment holds the ids of all gateways above this one. A chain longer than MAX_GATEWAYS is
+    refused as well.
+    """
     try:
         own = await store.gateway_id()
     except ToolcribError as error:
@@ -48,7 +52,7 @@ async def own_id(store: Store, env: Mapping[str, str]) -> str:
 
 
 def make_policy(document: Document, contexts: Contexts, budget: EnergyBudget) -> Policy:
-    """Make the rules that decide who may see and use a tool, in the order they are asked."""
+    """Build the policy: the rules that decide who may see and use a tool, in evaluation order."""
     hardware = HardwareRule(phone_microphone=document.apps.phone_microphone)
     permissions = PermissionsRule(deny=document.auth.default == "deny")
     return Policy(
@@ -78,7 +82,7 @@ def make_gateway(
     slots: ProcessSlots,
     id: str,
 ) -> Gateway:
-    """Make the gateway; calls of tools that administer it are audited where they are refused."""
+    """Build the gateway; calls of admin tools that are denied or fail early are audited."""
 
     def chain(tool: Tool) -> Handler:
         return admin.audited(tool, compose(steps, tool, supervisor.handler(tool)))

@@ -1,4 +1,4 @@
-"""Makes what knows callers by their credentials, and keeps its keys in line with the store."""
+"""Builds the authentication of callers, and synchronizes its key ring with the store."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,13 +25,13 @@ from toolcrib.runtime.store_sync import store_key_use
 log = logging.getLogger(__name__)
 
 MAX_KEYS_AT_ONCE = 500
-"""Keys that are read and applied in one go; others get their turn before the next."""
+"""Batch size: keys read and applied at once. The event loop runs other tasks between two batches."""
 PURGE_SECONDS = 3600.0
 _DAY_SECONDS = 86_400.0
 
 
 class KeyReader:
-    """Reads from the store which keys have changed since it last did, and applies that to the key ring."""
+    """Reads key changes from the store incrementally, and applies them to the key ring."""
 
     def __init__(self, ring: KeyRing, keys: StoredKeys) -> None:
         self._ring, self._keys = ring, keys
@@ -39,14 +39,14 @@ class KeyReader:
         self._reading = anyio.Lock()
 
     async def read(self) -> None:
-        """Apply every change that was committed before this began."""
+        """Apply every change that was committed before this call."""
         async with self._reading:
             while not await self._apply_next():
                 pass
             self._ring.checked()
 
     async def _apply_next(self) -> bool:
-        """Apply the next changes; whether these were the last."""
+        """Apply the next batch of changes; return whether it was the last."""
         found = await self._keys.changes(self._position, MAX_KEYS_AT_ONCE)
         if found.newest < self._position.change:
             await self._start_over()
@@ -57,7 +57,7 @@ class KeyReader:
         return len(found.records) + len(found.purged) < MAX_KEYS_AT_ONCE
 
     async def _start_over(self) -> None:
-        """Read everything, since the store is another one or an older copy, and forget what it has not."""
+        """Read all keys, since the store was replaced or restored; remove those that it does not have."""
         log.warning("the store has fewer changes of keys than were read from it; all keys are read again")
         position, missing = KeyPosition(), set(self._ring.names)
         while True:
@@ -80,7 +80,7 @@ async def make_identity(
     redactor: Redactor,
     tasks: TaskGroup,
 ) -> tuple[Identity, Callable[[], Awaitable[None]]]:
-    """Make the identity with all keys there are; return it, and what reads the changes of keys."""
+    """Build the identity with all stored keys; return it and the callback that reads key changes."""
     auth = document.auth
     ring = KeyRing(now=store.clock.latest, deny=auth.default == "deny")
     admin = admin_key(auth.admin_key, home(env), new_key)
@@ -102,10 +102,10 @@ async def make_identity(
 
 
 async def purge_keys(store: Store, days: float, every: float = PURGE_SECONDS) -> None:
-    """Forget keys that were revoked or expired so many days ago, until cancelled.
+    """Delete keys that were revoked or have expired more than `days` days ago, until cancelled.
 
-    It cannot be undone, so only time that has passed for certain counts, and a wall clock that is
-    wrong at the start can be noticed before the first time.
+    Deletion cannot be undone, so only time that has certainly passed counts. The first run waits one
+    interval, so that an operator can notice a wall clock that is wrong at startup.
     """
     while True:
         await anyio.sleep(every)

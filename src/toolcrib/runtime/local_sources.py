@@ -1,4 +1,4 @@
-"""The sources of this process: the operator's own functions, and what comes with Toolcrib."""
+"""In-process sources: the operator's functions and the tools that ship with Toolcrib."""
 
 import logging
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def ids(sources: Sequence[Source]) -> tuple[str, ...]:
 
 
 def own_sources(document: Document, tools: Sequence[AnyTool]) -> tuple[Source, ...]:
-    """Return the operator's own functions: config order decides who owns a name, and theirs go first."""
+    """Return the operator's functions. They precede all other sources, so they win name conflicts."""
     folder = document.source.parent.resolve() if document.source is not None else Path.cwd()
     share = document.limits.share
     given = (Functions("tools", tools, share=share),) if tools else ()
@@ -32,7 +32,7 @@ def own_sources(document: Document, tools: Sequence[AnyTool]) -> tuple[Source, .
 
 
 def our_sources(document: Document, folder: Path, *, demo: bool) -> tuple[Source, ...]:
-    """Return what comes with Toolcrib, after everything the operator brings."""
+    """Return the sources that ship with Toolcrib; they come after all sources of the operator."""
     search = document.search
     local = local_tools(SearchSettings(search.url, search.timeout_ms / 1000) if search.url else None)
     ours = Functions("local", local.tools, close=local.aclose)
@@ -40,7 +40,7 @@ def our_sources(document: Document, folder: Path, *, demo: bool) -> tuple[Source
 
 
 def _demonstration(folder: Path) -> tuple[Source, ...]:
-    """Return what `--demo` adds; its flashcards are kept in this folder, once somebody uses them."""
+    """Return the sources that `--demo` adds; the flashcards create a database in this folder on first use."""
     tools = Functions("demo", load_module("toolcrib.demo.tools"))
     if find_spec("fsrs") is None:
         log.warning("the demonstration leaves its flashcards out: install toolcrib[demo] to have them")

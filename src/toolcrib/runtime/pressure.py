@@ -1,4 +1,4 @@
-"""What the gateway does about memory and connections: its limits from the config, its numbers as metrics."""
+"""Memory and connection limits: load shedding from the config, and the gauges and counters it exports."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
 
 MAX_BODIES_SHARE = 0.125
-"""The part of the memory limit that unfinished request bodies may take."""
+"""Fraction of the memory limit that unfinished request bodies may take."""
 
 
 def memory_watch(house: "Runtime") -> MemoryWatch:
-    """Make what refuses work near the limit of memory; the kept answers go first."""
+    """Build the load shedder for high memory; the result cache is dropped before work is refused."""
     shared = house.console.shared
     relieve = shared.drop_results if isinstance(shared, MemoryShared) else None
     return MemoryWatch(memory_limit(house.document.limits.memory_mb), relieve=relieve)
@@ -29,9 +29,9 @@ def memory_watch(house: "Runtime") -> MemoryWatch:
 def make_intake(
     limits: LimitsSection, clients: ClientAddresses, memory: MemoryWatch, large_results: LargeResults
 ) -> ConnectionLimits:
-    """Make what divides connections and unfinished bodies among principals.
+    """Build the limits that share connections and unfinished bodies among principals.
 
-    What may be held for clients is no more than a part of the memory limit, whatever else is configured.
+    Buffers for clients never exceed a fixed fraction of the memory limit, whatever the config allows.
     """
     most = sys.maxsize if memory.limit is None else memory.limit
     intake = ConnectionLimits(
@@ -48,7 +48,7 @@ def make_intake(
 
 
 def watch_intake(journal: CallRecorder, intake: ConnectionLimits) -> None:
-    """Show what the HTTP server counts among the metrics."""
+    """Export the gauges and counters of the HTTP server."""
     watch, memory = journal.watch, intake.memory
     what = "Trailer fields of requests, which are ignored."
     watch("http_trailer_fields_dropped_total", "counter", what, lambda: intake.trailers_dropped)

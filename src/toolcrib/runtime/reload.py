@@ -1,4 +1,4 @@
-"""Brings a running gateway in line with its config: the difference is planned, then applied."""
+"""Hot reload: computes the difference between the config in force and the new one, and applies it."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ from toolcrib.supervisor import Supervisor
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 5.0
-"""How long a reload waits for servers it has started, so that its answer says what became of them."""
+"""Seconds a reload waits for the servers it has started, so that its result reports their state."""
 
 _LIVE = frozenset({"contexts", "overrides", "pins", "allow_private"})
 _TRIES = 3
@@ -47,14 +47,14 @@ def _ignore(plan: ReloadPlan) -> None:
 
 @dataclass(kw_only=True)
 class Reloader:
-    """Owns the config in force. One reload at a time; a faulty config changes nothing."""
+    """Owns the config in force. Reloads are serialized by a lock; an invalid config changes nothing."""
 
     first: Document
-    """As the gateway was given it, before what was changed at run time."""
+    """The document the gateway was started with, without the run-time overlay."""
     document: Document
     env: Mapping[str, str]
     own: tuple[tuple[str, ...], tuple[str, ...]]
-    """The ids of the sources that are no servers: those that go before them in order, and those after."""
+    """The ids of the sources that are not servers: those ordered before the servers, and those after."""
     catalog: Catalog
     contexts: Contexts
     gateway: Gateway
@@ -63,31 +63,31 @@ class Reloader:
     store: Store
     redactor: Redactor
     rules: AddressRules
-    """How the addresses of apps are judged, kept in line with the config."""
+    """The rules that check app addresses; a reload updates them in place."""
     copies: ConnectionQuota = field(init=False)
-    """The copies of programs for callers that can be asked, of all servers together."""
+    """Quota of extra stdio processes for callers that support elicitation, over all servers."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
 
     def __post_init__(self) -> None:
-        """Divide the copies among principals, as all that is shared."""
+        """Create the process quota, which is shared among principals like all other limits."""
         self.copies = ConnectionQuota(self.document.mcp.max_copies, self.document.limits.share)
 
     @property
     def enabled(self) -> bool:
-        """Whether MCP servers are used at all."""
+        """Whether MCP servers are enabled."""
         return self.document.mcp.enabled
 
     @property
     def pins(self) -> Mapping[str, str]:
-        """The hashes that are approved, by tool, whoever approved them."""
+        """The approved definition hashes by tool name, from file and overlay."""
         return self.document.pins
 
     def servers(self) -> Mapping[str, ServerEntry]:
-        """Every server the config in force names, by id."""
+        """Every server of the config in force, by id."""
         return entries(self.document)
 
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know of the config in force."""
+        """The warnings about the config in force: its own, barred servers, and refused addresses."""
         barred = (
             f"mcp.servers.{name}: {entry.barred}" for name, entry in self.servers().items() if entry.barred
         )
@@ -95,16 +95,16 @@ class Reloader:
         return (*(str(each) for each in self.document.warnings), *barred, *addresses)
 
     async def start(self) -> None:
-        """Add every server of the config; none is waited for."""
+        """Add every server of the config, without waiting for any of them to start."""
         known = await self.store.definitions.all()
         self._run(wanted(self.document).values(), self.supervisor.add, known)
 
     async def reload(
         self, *, dry_run: bool = False, applied: Callable[[ReloadPlan], None] = _ignore
     ) -> ReloadPlan:
-        """Read file and overlay again and apply the difference; a faulty config is refused whole.
+        """Read file and overlay again and apply the difference; an invalid config is rejected as a whole.
 
-        `applied` is told once the change is in force; what is waited for then is servers that start.
+        `applied` is called once the change is in force; after that only starting servers are awaited.
         """
         async with self._lock:
             _, overlay = await self.store.overlay.load()
@@ -119,7 +119,10 @@ class Reloader:
     async def amend(
         self, change: Callable[[JsonObject], JsonObject], applied: Callable[[ReloadPlan], None] = _ignore
     ) -> ReloadPlan:
-        """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
+        """Change the overlay and apply it; a change with an invalid result is not stored.
+
+        The store compares versions (optimistic concurrency), so a conflicting change is retried a few times.
+        """
         async with self._lock:
             for _ in range(_TRIES):
                 version, overlay = await self.store.overlay.load()
@@ -134,7 +137,7 @@ class Reloader:
 
     async def _read(self, overlay: JsonObject) -> Document:
         try:
-            # In a thread: a large file takes a while, and calls go on meanwhile.
+            # In a thread: parsing a large file would block the event loop.
             read = await to_thread.run_sync(
                 partial(again, self.first, env=self.env, overlay=overlay, in_force=self.document)
             )
@@ -144,22 +147,22 @@ class Reloader:
         return placed(read, self.first)
 
     def _refuse_taken(self, document: Document) -> None:
-        """Refuse a server in the place of a module that the file no longer names, but that still runs."""
+        """Reject a server with the id of a module that the file no longer names but that still runs."""
         taken = [name for name in document.mcp.servers if name in (*self.own[0], *self.own[1])]
         said = "is the id of a module under functions until the gateway is started again"
         if taken:
             raise ConfigError([ConfigFault(message=said, where=("mcp", "servers", name)) for name in taken])
 
     async def _saved(self, document: Document, overlay: JsonObject, version: int) -> ReloadPlan | None:
-        """Store a change and make it; None where somebody else has stored one first."""
+        """Store the overlay if its version is unchanged, and apply it; None on a version conflict."""
         known = await self.store.definitions.all()
-        # Whoever asked may leave: what is stored is in force, too.
+        # Shielded: the client may disconnect, but a stored change must also be applied.
         with anyio.CancelScope(shield=True):
             saved = await self.store.overlay.save(overlay, expected=version)
             return None if saved is None else self._apply(document, known)
 
     def _refuse_barred(self, document: Document, overlay: JsonObject) -> None:
-        """Refuse to add what may not run; one that was there before is not this change's business."""
+        """Raise Refused if the change adds a barred server; servers that the overlay had before pass."""
         before = overlay.get("mcp", {}).get("servers", {})
         for name, entry in entries(document).items():
             if entry.barred and name not in before:
@@ -168,7 +171,7 @@ class Reloader:
                 raise Refused("PERMISSION_DENIED", message, path=f"mcp.servers.{name}.{part}")
 
     def _dead(self) -> frozenset[str]:
-        """Name the servers that only an operator starts again."""
+        """Return the ids of stopped servers, which only an operator restarts."""
         return frozenset(state.id for state in self.supervisor.states() if state.state == "stopped")
 
     def _plan(self, document: Document, dead: frozenset[str] = frozenset()) -> ReloadPlan:
@@ -188,9 +191,9 @@ class Reloader:
         )
 
     def _different(self, document: Document) -> list[str]:
-        """Name the sections that say something else than what is in force."""
+        """Return the names of the sections that differ from those in force."""
         now = {each.name: self.document if each.name in _LIVE else self.first for each in fields(Sections)}
-        # As they are written: what is in force may also come from the command line.
+        # Raw values are compared: the value in force may also come from the command line.
         names = {name for name, each in now.items() if document.raw.get(name) != each.raw.get(name)}
         before, after = pin_modes(self.document), pin_modes(document)
         if any(before[name] != after[name] for name in before.keys() & after.keys()):
@@ -200,7 +203,7 @@ class Reloader:
     def _apply(
         self, document: Document, known: Sequence[StoredDefinition], dead: frozenset[str] = frozenset()
     ) -> ReloadPlan:
-        """Make the difference, all of it at once: nothing in here waits, so nothing can be left half done."""
+        """Apply the difference atomically: without an `await`, cancellation cannot leave it half applied."""
         plan, servers = self._plan(document, dead), wanted(document)
         self.redactor.learn(*document.secret_texts)
         self.document = document
@@ -217,13 +220,13 @@ class Reloader:
         return plan
 
     async def _settled(self, plan: ReloadPlan) -> ReloadPlan:
-        """Wait a little for the servers that were started."""
+        """Wait up to SETTLE_SECONDS for the servers that were started; add the calls still in flight."""
         await self.supervisor.settled(SETTLE_SECONDS, (*plan.added, *plan.changed))
         waiting = self.supervisor.retiring()
         return replace(plan, deferred={name: calls for name, calls in waiting.items() if calls})
 
     def _adopt(self, document: Document) -> None:
-        """Take over what is not a server: order of names, overrides, pins, contexts."""
+        """Apply all that is not a server: source order, overrides, pins, contexts and address rules."""
         before, after = self.own
         self.catalog.arrange((*before, *document.mcp.servers, *after), document.added)
         self.catalog.override(overrides_of(document))
@@ -242,12 +245,12 @@ class Reloader:
 
 
 def placed(document: Document, first: Document) -> Document:
-    """Keep what was settled before anything ran: the address may be the command line's."""
+    """Return the document with the server, store and auth sections of the first; they need a restart."""
     return replace(document, server=first.server, store=first.store, auth=first.auth)
 
 
 def pin_modes(document: Document) -> dict[str, Mode]:
-    """Return what each server's changed definitions lead to."""
+    """Return the pin mode of each server: how a changed tool definition is handled."""
     servers = document.mcp.servers.items()
     return {name: pin_mode(server, added=name in document.added) for name, server in servers}
 

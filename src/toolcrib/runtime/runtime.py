@@ -1,4 +1,4 @@
-"""Puts a gateway together from its document and runs it."""
+"""Composition root: builds a gateway from its document and runs it."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -59,33 +59,33 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """A running gateway: its two doors, who may come in, and the document it was built from."""
+    """A running gateway: its interfaces for callers and operators, authentication, sessions, and document."""
 
     document: Document
     gateway: Gateway
     conversations: MultiRoundCalls
-    """The way to the gateway for callers that have no stream of their own to be asked on."""
+    """Multi-round calls, for clients without a stream on which the gateway can send an elicitation."""
     console: Admin
     identity: Identity
     failed_logins: FailedLogins
     sessions: UserSessions
-    """Users who are here, and their apps: where these connect to."""
+    """The active users and the sessions of their apps."""
     large_results: LargeResults
-    """What reserves memory for large results, once a server gives it a limit."""
+    """Reserves memory for large results, as soon as an HTTP server attaches a memory limit."""
     demonstration: DemoApps | None = None
 
     async def listens(self, address: str) -> None:
-        """Take note of where others reach the gateway: apps connect back there."""
+        """Set the address of the gateway, to which apps connect back; start the demo apps, if any."""
         self.sessions.address = address
         if self.demonstration is not None:
             await self.demonstration.start()
 
     def secret(self, purpose: str) -> bytes:
-        """Return a key for a purpose, the same on every replica and after a restart."""
+        """Return a secret derived for a purpose; it is equal on every replica and after a restart."""
         return self.identity.secret(purpose)
 
     async def settled(self, within: float) -> bool:
-        """Wait until every source has come up or failed to; whether all have, in so many seconds."""
+        """Wait up to `within` seconds until every source is up, idle or failed; return whether all are."""
         return await self.console.supervisor.settled(within)
 
 
@@ -101,8 +101,8 @@ async def build(
 ) -> AsyncGenerator[Runtime, None]:
     """Build a gateway from its document and run it until the block ends.
 
-    `tools` are served beside those the document names, `demo` adds the demonstration's, and every call is
-    written to `journal_to`, where there is one. MCP servers are started, and not waited for.
+    `tools` are served in addition to those the document names. `demo` adds the demo tools and apps. Every
+    call is written to `journal_to`, if given. MCP servers are started but not awaited.
     """
     async with AsyncExitStack() as stack:
         store, shared = await open_store_of(document, env), open_shared(document.shared)
@@ -134,7 +134,7 @@ async def build(
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """What the house is put together from."""
+    """The dependencies from which the runtime is assembled."""
 
     first: Document
     document: Document
@@ -163,7 +163,7 @@ class _Parts:
         return AdminTools(self.audit)
 
     async def assemble(self, sinks: Sequence[Sink]) -> Runtime:
-        """Put everything in its place and start what runs."""
+        """Wire all components together and start the background tasks."""
         document, limits, store = self.document, self.document.limits, self.store
         catalog, breaker, sequences = await self._catalog(), Breaker(), Sequences()
         supervisor = Supervisor(catalog, reconnected=breaker.forget)

@@ -1,4 +1,4 @@
-"""From the config's MCP servers to sources: which may run, how each is reached, what it offered before."""
+"""Builds sources from the MCP servers of the config: which may run, their transports, their last offers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ NO_STDIO = "a server added while running starts no program unless the config say
 
 @dataclass(frozen=True, kw_only=True)
 class WantedServer:
-    """A server that should run, and all its connection depends on: one that stays equal is not touched."""
+    """A server that should run, with all that its connection depends on; a reload skips one that is equal."""
 
     id: str
     section: McpServer
@@ -37,17 +37,18 @@ class WantedServer:
 
     @property
     def upkeep(self) -> Upkeep:
-        """How it is kept alive."""
+        """The restart, lazy start and idle stop settings of the server."""
         return upkeep_of(self.section, self.grace_ms)
 
     def source(
         self, redact: Redact, copies: ConnectionQuota | None = None, gateways: tuple[str, ...] = ("",)
     ) -> "McpSource":
-        """Make the source; nothing is started or connected yet. `copies` are those of all programs.
+        """Build the source without starting or connecting it.
 
-        `gateways` are the ids of those that have started this one, and last its own.
+        `copies` is the process quota of all stdio servers. `gateways` are the ids of the gateways that
+        started this one, ending with its own id.
         """
-        # Late, because a gateway without servers does without all of it.
+        # Lazy import: a gateway without MCP servers does not need the MCP client.
         from toolcrib.sources.mcp.source import McpSource
 
         settings = settings_of(self.id, self.section, redact, gateways[-1])
@@ -61,7 +62,7 @@ class WantedServer:
 
         section = self.section
         cwd = None if section.cwd is None else self.folder / section.cwd
-        # By which a gateway that is started by its own server knows it.
+        # The variable lets a gateway detect that its own server has started it (a cycle).
         command, env = section.command, {**section.env, GATEWAYS_VARIABLE: ",".join(gateways)}
         limits = limits_of(self.section)
         return StdioTransport(
@@ -69,7 +70,7 @@ class WantedServer:
         ).dial
 
     def _remote(self, settings: "McpSettings", connections: ConnectionQuota) -> "McpSource":
-        # Late, because loading the HTTP client takes a while and most servers are programs.
+        # Lazy import: loading the HTTP client is slow, and most servers use stdio.
         from yarl import URL
 
         from toolcrib.egress.probe import Probe
@@ -86,7 +87,7 @@ class WantedServer:
 
 
 def entries(document: Document) -> dict[str, ServerEntry]:
-    """Return every server the config names, and which of them may not run and why."""
+    """Return an entry for every server of the config, with the reason for those that are barred."""
     return {
         name: ServerEntry(
             id=name,
@@ -101,10 +102,10 @@ def entries(document: Document) -> dict[str, ServerEntry]:
 
 
 def pin_mode(server: McpServer, *, added: bool) -> Mode:
-    """Return what a changed definition leads to: as the config says, else by who can change the server.
+    """Return how a changed definition is handled: as configured, else by who is able to change the server.
 
-    A program of the config file is as it was installed until the operator has it otherwise. What is behind an
-    address, or was added by whoever may add servers, can be exchanged by others.
+    A stdio server of the config file changes only when the operator changes it, so `notify` is enough. Others
+    can replace a remote server, or one that was added at run time, so these are `strict`.
     """
     if server.pin is not None:
         return server.pin
@@ -112,7 +113,7 @@ def pin_mode(server: McpServer, *, added: bool) -> Mode:
 
 
 def wanted(document: Document) -> dict[str, WantedServer]:
-    """Return the servers that should run, in config order."""
+    """Return the servers that should run (enabled and not barred), in config order."""
     if not document.mcp.enabled:
         return {}
     folder = document.source.parent.resolve() if document.source is not None else Path.cwd()
@@ -131,13 +132,13 @@ def wanted(document: Document) -> dict[str, WantedServer]:
 
 
 def _effective(document: Document, server: McpServer) -> McpServer:
-    """Return a server's settings as they hold for its process; what a pin does is the catalog's business."""
+    """Return the settings that affect a server's process; without `pin`, which the catalog handles."""
     limits = document.mcp.limits if server.limits is None else server.limits
     return replace(server, pin=None, limits=limits if server.transport == "stdio" else None)
 
 
 def remembered(source: "McpSource", known: Sequence[StoredDefinition]) -> Offer | None:
-    """Return what a server offered when it was last seen."""
+    """Return the last known offer of a server, from its stored definitions; None if there are none."""
     mine: list[Mapping[str, object]] = [
         each.definition for each in known if each.definition and each.name.partition(":")[0] == source.id
     ]
@@ -145,7 +146,7 @@ def remembered(source: "McpSource", known: Sequence[StoredDefinition]) -> Offer 
 
 
 def address_remarks(document: Document) -> Iterator[tuple[str, str]]:
-    """Name the added servers that run and whose address would be refused if it were given now, and why."""
+    """Yield each added server that runs although its address is or would now be refused, with the reason."""
     rules = rules_of(document)
     for name, entry in entries(document).items():
         if entry.added and entry.transport != "stdio" and not entry.barred:

@@ -1,4 +1,4 @@
-"""The step order: what every call passes between the door and its source."""
+"""The step order: the middleware chain that every call passes between the gateway and its source."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -28,7 +28,7 @@ from toolcrib.supervisor import Supervisor
 
 
 def forget_gone(steps: Sequence[Step], snapshot: Snapshot) -> None:
-    """Drop what steps keep for sources that offer nothing any more: names of servers may never come again."""
+    """Drop the per-source state of steps for sources without tools, so that it cannot grow without bound."""
     there = {tool.source for tool in snapshot.tools.values()}
     for step in steps:
         if isinstance(step, Breaker | Retry | Bulkhead):
@@ -49,7 +49,7 @@ def order(
     large_results: ResultMemory | None = None,
     wants: Callable[[Origin], bool] | None = None,
 ) -> tuple[Step, ...]:
-    """Return the steps every call passes, outermost first; the way out is the same list read upwards."""
+    """Return the steps every call passes, outermost first; a result passes them in reverse order."""
     limits = document.limits
     return (
         Record(journal, wants, journal.running, journal.begun),

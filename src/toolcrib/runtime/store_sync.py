@@ -1,4 +1,4 @@
-"""What looks after the store in the background: keys are read in, claims and definitions written out."""
+"""Background sync with the store: polls for changes, and writes claims, definitions and key use behind."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 _POLL = 2.0
 _LAST_WRITE = 3.0
-"""How long a slow store may hold up the end of the process, in seconds."""
+"""Timeout of one write in seconds; it bounds how long a slow store delays shutdown."""
 
 
 async def forget_replays(replays: BoundedReplays, every: float = 60.0) -> None:
-    """Count what is kept for keys, and drop it once its time is over, until cancelled."""
+    """Count the results stored for idempotency keys and delete the expired ones, until cancelled."""
     while True:
         try:
             await replays.tidy()
@@ -30,9 +30,9 @@ async def forget_replays(replays: BoundedReplays, every: float = 60.0) -> None:
 
 
 async def store_key_use(ring: KeyRing, keys: StoredKeys, every: float = 60.0) -> None:
-    """Store when keys were last used, once a minute, until cancelled; then what is left.
+    """Store when keys were last used, once a minute, until cancelled; then flush the rest.
 
-    What headers have turned out to be is forgotten each time, so that a key in use is noted every minute.
+    Each run clears the cache of authenticated headers, so that a key in use is recorded every minute.
     """
     try:
         while True:
@@ -55,19 +55,19 @@ async def _store_key_use(ring: KeyRing, keys: StoredKeys) -> None:
 
 
 class StoreWatch:
-    """Looks again when another process may have changed something: at once if told, else within seconds."""
+    """Detects changes by other processes: calls `look` on a change signal, and every 2 seconds otherwise."""
 
     def __init__(self, what: str, look: Callable[[], Awaitable[None]]) -> None:
         self._what, self._look = what, look
         self._told = anyio.Event()
 
     def hear(self, change: ChangeSignal) -> None:
-        """Be told of a change."""
+        """Wake the watch: a change signal has arrived."""
         del change
         self._told.set()
 
     async def run(self) -> None:
-        """Watch until cancelled; while the store does not answer, what is known so far holds."""
+        """Watch until cancelled; while the store is unavailable, the last known state stays in use."""
         failing = False
         while True:
             with anyio.move_on_after(_POLL):
@@ -83,7 +83,7 @@ class StoreWatch:
 
 
 class StoreWriter(Generic[T]):
-    """Writes what has changed to the store, by name, off the path of whoever changed it."""
+    """Write-behind buffer: stores changes by name in the background, off the path of the caller."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class StoreWriter(Generic[T]):
         self._stale: set[str] = set()
 
     def note(self, fresh: Mapping[str, T], stale: Collection[str]) -> None:
-        """Remember what to write."""
+        """Buffer entries to write and names to delete; a later change of a name replaces an earlier one."""
         self._stale.update(stale)
         for name in stale:
             self._fresh.pop(name, None)
@@ -106,7 +106,7 @@ class StoreWriter(Generic[T]):
         self._event.set()
 
     async def run(self) -> None:
-        """Write, once there is something, until cancelled; then what is left."""
+        """Write whenever changes are buffered, until cancelled; then flush the rest."""
         while True:
             try:
                 await self._event.wait()

@@ -1,4 +1,4 @@
-"""Where spans go: where the file says, else where the environment says in OpenTelemetry's own variables."""
+"""Builds the OpenTelemetry exporter from the config, else from the `OTEL_*` environment variables."""
 
 import logging
 from collections.abc import AsyncGenerator, Mapping
@@ -18,7 +18,7 @@ _PROTOCOL = "http/protobuf"
 async def exporting(
     document: Document, env: Mapping[str, str], redactor: Redactor
 ) -> AsyncGenerator[Spans | None, None]:
-    """Export spans until the block ends, and then what is left of them; None where nobody asks for any."""
+    """Export spans until the block ends, then flush the rest; None if tracing is not configured."""
     spans = spans_of(document, env, redactor)
     try:
         yield spans
@@ -28,7 +28,7 @@ async def exporting(
 
 
 def spans_of(document: Document, env: Mapping[str, str], redactor: Redactor) -> Spans | None:
-    """Return the sink that exports spans; None where nobody asks for any."""
+    """Return the sink that exports spans; None if tracing is disabled, unconfigured or not installed."""
     settings = document.traces
     if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
@@ -47,7 +47,7 @@ def spans_of(document: Document, env: Mapping[str, str], redactor: Redactor) -> 
 
 
 def sampling_of(sample: float | None, env: Mapping[str, str]) -> Sampling:
-    """Return which calls become spans; without a word of the file, as OTEL_TRACES_SAMPLER says."""
+    """Return the sampling ratio: from the config, else from OTEL_TRACES_SAMPLER."""
     sampler = env.get("OTEL_TRACES_SAMPLER", "").strip().lower()
     follow = sampler not in ("always_on", "always_off", "traceidratio")
     if sample is not None:
@@ -74,7 +74,7 @@ def _by_environment(env: Mapping[str, str]) -> str | None:
 
 
 def _whole(endpoint: str) -> str:
-    """Return a collector's address with the usual path, where it has none of its own."""
+    """Return the collector's URL, with the default path `/v1/traces` if it has none."""
     parts = urlsplit(endpoint)
     return endpoint if parts.path.strip("/") else parts._replace(path=_PATH).geturl()
 
