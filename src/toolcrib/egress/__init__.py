@@ -1,6 +1,6 @@
-"""Where the gateway may connect to: addresses given by others are judged after lookup, right before use.
+"""Outbound connections with SSRF protection: addresses are checked after DNS resolution, before connect.
 
-`client` makes requests over connections that obey an Egress.
+`client` sends requests over connections that an Egress allows.
 """
 
 from toolcrib.egress.egress import UNNAMEABLE, Egress, can_be_looked_up

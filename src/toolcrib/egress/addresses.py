@@ -1,7 +1,7 @@
-"""Which internet addresses are public, private, or nobody's business to connect to; our own tables.
+"""Classifies IP addresses as public, private or forbidden, by its own tables.
 
 The standard library's `is_private` and `is_global` differ between versions of Python and let through
-addresses that carry another one inside (NAT64, 6to4), so nothing here depends on them.
+addresses that embed another one (NAT64, 6to4), so nothing here depends on them.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _FORBIDDEN = {
     "a link-local or metadata address": (
         "169.254.0.0/16",
         "fe80::/10",
-        # Where clouds answer with credentials, outside the link-local range.
+        # Metadata services of clouds, which return credentials, outside the link-local range.
         "100.100.100.200/32",
         "168.63.129.16/32",
         "192.0.0.192/32",
@@ -54,11 +54,11 @@ FORBIDDEN = tuple((ip_network(text), what) for what, texts in _FORBIDDEN.items()
 PRIVATE = tuple(ip_network(text) for text in _PRIVATE)
 LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 UNICAST = IPv6Network("2000::/3")
-"""All of IPv6 that is handed out; whatever else is not private is not for us."""
+"""The allocated global unicast range of IPv6; any other address that is not private is refused."""
 
 
 def fault(text: str, allowed: Iterable[Network]) -> str | None:
-    """Say why an address may not be connected to, or None where it may; `allowed` are private networks."""
+    """Return why an address is refused, or None if it is allowed; `allowed` are private networks."""
     try:
         address = _inside(ip_address(text))
     except ValueError:
@@ -76,7 +76,7 @@ def fault(text: str, allowed: Iterable[Network]) -> str | None:
 
 
 def private_network(text: str) -> Network | None:
-    """Return the private network that an address is in; None where it is public, forbidden, or no address."""
+    """Return the private network that contains an address; None if it is public, forbidden or invalid."""
     try:
         address = _inside(ip_address(text))
     except ValueError:
@@ -87,7 +87,7 @@ def private_network(text: str) -> Network | None:
 
 
 def _inside(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one only wraps (`::ffff:127.0.0.1`, `::127.0.0.1`), or the address."""
+    """Unwrap an IPv4-mapped or IPv4-compatible IPv6 address (`::ffff:127.0.0.1`, `::127.0.0.1`)."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -1,6 +1,6 @@
-"""A client for one server: warm connections to it alone, made only where an Egress lets them go.
+"""HTTP/1.1 client with a keep-alive connection pool for one origin; an Egress checks each connection.
 
-By hand, because an HTTP client for everything costs a call six times as much as this one.
+Written by hand, because a general HTTP client costs six times as much per call.
 """
 
 import asyncio
@@ -24,20 +24,23 @@ from toolcrib.egress.lookup import AddressBlocked, Look, judged, look_up
 from toolcrib.egress.response import ConnectionClosed, NoConnection, Response
 
 KEPT_SECONDS = 30.0
-"""How long an idle connection is kept for the next request."""
+"""Seconds after which an idle connection is closed; sweeps run at half this interval."""
 MOST_KEPT = 128
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _MOST_HEADS, _LONGEST_KEPT = 256, 1_024
-"""How many heads are kept, and the longest header of one: what is in it may come from anywhere."""
+"""Entries of the request head cache, and the longest header value in characters of a cached head.
+
+Header values may come from anywhere, so the size of an entry is bounded.
+"""
 _CLOSED = "the connection is closed"
 
 Items = tuple[tuple[str, str], ...]
 
 
 class Client:
-    """Sends to the server of a URL and to no other. How many requests run at once is bounded elsewhere."""
+    """Sends requests to the origin of a URL only. Concurrency is bounded by the callers."""
 
     def __init__(
         self,
@@ -66,26 +69,26 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection; whoever still waits for something hears of it."""
+        """Close every connection; pending requests raise ConnectionClosed."""
         self._closed = True
         self.hang_up()
-        # The timer would keep this client, and all it holds, for as long as connections may rest.
+        # The timer would reference this client, and all it holds, for up to the idle time of connections.
         if self._sweeping is not None:
             self._sweeping.cancel()
         with anyio.CancelScope(shield=True):
             await anyio.lowlevel.checkpoint()
 
     def hang_up(self) -> None:
-        """End every request there is; whoever waits for something hears of it."""
+        """Close every open connection; pending requests raise ConnectionClosed."""
         for wire in tuple(self._wires):
             wire.close(ConnectionClosed(_CLOSED))
 
     async def send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
     ) -> Response:
-        """Send a request and wait for the head of its answer, which must be read to its end, or closed.
+        """Send a request and wait for the head of the response, which must be read to its end or closed.
 
-        Raises NoConnection, HungUp, NotHttp, and ValueError for headers that HTTP does not allow.
+        Raises NoConnection, ConnectionClosed, NotHttp, and ValueError for headers that HTTP does not allow.
         """
         kept = not headers or max(map(len, headers.values())) <= _LONGEST_KEPT
         render = self._rendered if kept else self._render
@@ -94,10 +97,10 @@ class Client:
         wire = self._warm() or await self._connected()
         return await wire.send(data)
 
-    # Heads
+    # Request heads
 
-    def _render(self, method: str, url: URL, items: Items, bare: bool) -> bytes:  # noqa: FBT001 - it is a cache's key
-        """Spell the head of a request but for its last lines; those of one tool's calls are all the same."""
+    def _render(self, method: str, url: URL, items: Items, bare: bool) -> bytes:  # noqa: FBT001 - a cache key
+        """Serialize the request head but `Content-Length`; cached, as it is equal for all calls of a tool."""
         if url.origin() != self._origin:
             raise ValueError("this client is for another server")
         always = self._always if bare else _merged(self._always, self._content_type)
@@ -108,7 +111,7 @@ class Client:
         first = f"{method} {url.raw_path_qs} HTTP/1.1"
         return "\r\n".join((first, *(f"{name}: {value}" for name, value in headers.items()), "")).encode()
 
-    # Connections
+    # Connection pool
 
     def _warm(self) -> HttpConnection | None:
         while self._idle:
@@ -152,7 +155,7 @@ class Client:
         return wire
 
     def _rest(self, wire: HttpConnection) -> None:
-        """Keep a connection for the next request."""
+        """Return an idle connection to the pool; close it if the pool is full or closed."""
         if self._closed or len(self._idle) >= MOST_KEPT:
             wire.close(ConnectionClosed(_CLOSED))
             return
@@ -163,7 +166,7 @@ class Client:
             self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what nobody has used for long. The longest unused stand first."""
+        """Close connections past the idle timeout. The list is ordered from least to most recently used."""
         old = loop.time() - KEPT_SECONDS
         while self._idle and self._idle[0].since < old:
             self._idle.pop(0).close(ConnectionClosed(_CLOSED))
@@ -173,20 +176,20 @@ class Client:
 
 @lru_cache(maxsize=1)
 def trusted() -> ssl.SSLContext:
-    """Return what this machine trusts; it takes long to read, so it is read once, and where it is needed."""
+    """Return a TLS context with the system's CA certificates; cached, since loading them is slow."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 def _merged(headers: Mapping[str, str], over: Mapping[str, str]) -> dict[str, str]:
-    """Some headers with others over them; a name in any case is the same name."""
+    """Merge two sets of headers; `over` wins. Names are compared case-insensitively."""
     named = {name.lower() for name in over}
     return {name: value for name, value in headers.items() if name.lower() not in named} | dict(over)
 
 
 def _credentials(url: URL) -> dict[str, str]:
-    """A name and a password in a URL are sent as a header, as everywhere."""
+    """Return the Basic `Authorization` header for the credentials in a URL, if there are any."""
     if url.user is None and url.password is None:
         return {}
     pair = f"{url.user or ''}:{url.password or ''}".encode("latin-1", "replace")
@@ -194,7 +197,7 @@ def _credentials(url: URL) -> dict[str, str]:
 
 
 def why_no_connection(error: OSError) -> str:
-    """The system's own words alone: where we connected to is not for everybody who calls a tool."""
+    """Return the reason of a failed connection without the address, which callers of a tool must not see."""
     if isinstance(error, AddressBlocked):
         return str(error.strerror)
     if isinstance(error, ssl.SSLCertVerificationError):

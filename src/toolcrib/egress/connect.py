@@ -1,4 +1,4 @@
-"""Connects to the first of several places that answers, a little later to each, as none may answer at all."""
+"""Happy Eyeballs (RFC 8305): staggered parallel connects; the first success wins."""
 
 import asyncio
 import socket
@@ -10,11 +10,11 @@ import anyio
 from toolcrib.egress.lookup import ResolvedAddress
 
 HEAD_START = 0.25
-"""How long one place is waited for before the next one is tried beside it."""
+"""Connection Attempt Delay in seconds: the wait before the next address is tried in parallel."""
 
 
 async def dial(places: Sequence[ResolvedAddress]) -> socket.socket:
-    """Return a connected socket; raise the first place's error where none can be connected to."""
+    """Return a connected socket; if every attempt fails, raise the error of the attempt that failed first."""
     race = _Race()
     try:
         async with anyio.create_task_group() as tasks:
@@ -33,7 +33,7 @@ async def dial(places: Sequence[ResolvedAddress]) -> socket.socket:
 
 
 async def connect(opened: socket.socket, address: tuple[Any, ...]) -> None:
-    """Connect a socket to an address. anyio would look it up again, and take whatever it finds."""
+    """Connect a socket to an address. anyio would resolve it again and could reach an unchecked address."""
     await asyncio.get_running_loop().sock_connect(opened, address)
 
 
@@ -62,7 +62,7 @@ class _Race:
 
 
 def _mixed(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
-    """The families in turn, the first place's first: where one family leads nowhere, little time is lost."""
+    """Interleave the address families, so that a broken one (often IPv6) delays the connect only briefly."""
     first = [place for place in places if place.family == places[0].family]
     other = [place for place in places if place.family != places[0].family]
     mixed: list[ResolvedAddress] = []
@@ -73,7 +73,7 @@ def _mixed(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
 
 
 def _keep_alive(opened: socket.socket) -> None:
-    """Notice within a minute or so that the other side of a quiet stream has vanished."""
+    """Enable TCP keep-alive: a dead peer of an idle stream is detected within about a minute."""
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if (option := getattr(socket, name, None)) is not None:

@@ -1,4 +1,4 @@
-"""The rule for addresses the gateway connects to: the operator's own are free, those of others are judged."""
+"""Egress policy (SSRF protection): URLs of the operator are unrestricted, all others are checked."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,36 +11,36 @@ if TYPE_CHECKING:
     from yarl import URL
 
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
-"""What parsers of URLs disagree about."""
+"""Characters that URL parsers interpret differently, so that a check could be bypassed."""
 
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z", re.IGNORECASE)
 _QUAD = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})\Z")
 
 LONGEST_LABEL = 63
-"""Characters between two dots of a name, by the standard for names; looking up a longer one is an error."""
+"""Characters of a DNS label (RFC 1035); resolving a name with a longer one is an error."""
 UNNAMEABLE = f"its host has an empty part or one of more than {LONGEST_LABEL} characters between the dots"
 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What may be connected to. Not `guarded`: anything, as the operator's own file says so."""
+    """The addresses that may be connected to. If not `guarded`, any: the URL is from the operator's file."""
 
     allow_private: tuple[str, ...] = ()
-    """Private networks that may be reached all the same, such as `10.1.0.0/16`; never the forbidden ones."""
+    """Allowed private networks, such as `10.1.0.0/16`; forbidden networks cannot be allowed."""
     guarded: bool = True
     _networks: tuple[Network, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise ValueError where a network in `allow_private` is none."""
+        """Parse `allow_private`; raise ValueError for an invalid network."""
         object.__setattr__(self, "_networks", tuple(ip_network(text) for text in self.allow_private))
 
     def fault(self, address: str) -> str | None:
-        """Say why this address, already looked up, may not be connected to; None where it may."""
+        """Return why a resolved address is refused; None if it is allowed."""
         return fault(address, self._networks) if self.guarded else None
 
     def refusal(self, url: str) -> str | None:
-        """Say why a URL cannot be used, as far as that shows without a lookup; None where nothing does."""
-        # Late, because it takes a while to load, and most servers are programs.
+        """Return why a URL is refused, as far as that is known without DNS resolution; None if it is not."""
+        # Lazy import: it is slow to load, and most servers use stdio.
         from yarl import URL
 
         try:
@@ -73,12 +73,12 @@ class Egress:
 
 
 def can_be_looked_up(host: str) -> bool:
-    """Whether every label of a host, in ASCII, has a length that a lookup takes; one dot may end it."""
+    """Whether every label of a host, in ASCII, has a length valid for DNS; one trailing dot is allowed."""
     return all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
 
 
 def literal_address(url: str) -> str | None:
-    """Return the address that a URL names without a lookup; `localhost` is one, any other name is not."""
+    """Return the literal IP address of a URL (127.0.0.1 for `localhost`); None for any other host name."""
     from yarl import URL
 
     try:

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to a server: a request out, its answer in, again and again, within bounds."""
+"""One persistent HTTP/1.1 client connection: sequential requests, bounded response heads."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import httptools
 from toolcrib.egress.response import ConnectionClosed, NotHttp, Response
 
 HEAD_BYTES = 64 << 10
-"""The most bytes of a head, and of whatever else in an answer is no body."""
+"""Limit in bytes for the head of a response, and for all other bytes that are not body."""
 HEADERS = 256
 
 _STRANGE, _LARGE = "it is not HTTP", "its head is too large"
@@ -17,7 +17,7 @@ _EARLY = "the connection was closed"
 
 
 class HttpConnection(asyncio.Protocol):
-    """Used by one request at a time. `rest` is told when it can be used again, `gone` when it never can."""
+    """Serves one request at a time. Calls `rest` when it is reusable; the second callback runs on close."""
 
     def __init__(
         self, rest: Callable[["HttpConnection"], None], gone: Callable[["HttpConnection"], None]
@@ -26,23 +26,23 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._parser = httptools.HttpResponseParser(self)
         self._asked: asyncio.Future[Response] | None = None
-        """Set with the head of the answer."""
+        """Resolved with the head of the response; None while no request is in flight."""
         self._response: Response | None = None
         self._headers: dict[bytes, bytes] = {}
         self._count = self._size = self._spent = 0
-        """Headers, their bytes, and bytes since there was any head or body in them."""
+        """Number of headers, bytes of headers, and bytes received since the last progress in head or body."""
         self._moved = self._whole = self._keep = False
         self._paused = False
         self.since = 0.0
-        """When it was used last, for whoever keeps it."""
+        """Time of last use by the event loop's clock, set by the pool."""
 
     @property
     def closing(self) -> bool:
-        """Whether it cannot be used any more."""
+        """Whether the transport is closing, so that the connection cannot be used any more."""
         return self._transport.is_closing()
 
     async def send(self, data: bytes) -> Response:
-        """Send a request and wait for the head of its answer; one that is no longer waited for is closed."""
+        """Send a request and wait for the head of the response; cancellation closes the connection."""
         asked = self._asked = asyncio.get_running_loop().create_future()
         self._response, self._headers = None, {}
         self._count = self._size = self._spent = 0
@@ -50,36 +50,36 @@ class HttpConnection(asyncio.Protocol):
         try:
             return await asked
         except BaseException:
-            # Unless the answer is whole already: then somebody else may be using the connection.
+            # If the response is complete already, another request may be using the connection.
             if self._asked is asked:
                 self.close(ConnectionClosed(_EARLY))
             raise
 
     def close(self, trouble: Exception) -> None:
-        """Close it; whoever waits for something gets this."""
+        """Close the connection; a pending request or read raises this error."""
         self._transport.close()
         self._end(trouble)
 
     def pause(self) -> None:
-        """Take no more from the network for now."""
+        """Pause reading from the transport (backpressure)."""
         if not self._paused and not self._transport.is_closing():
             self._paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume reading from the transport."""
         if self._paused and not self._transport.is_closing():
             self._paused = False
             self._transport.resume_reading()
 
-    # What the event loop tells
+    # asyncio.Protocol callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         if self._asked is None:
-            # Nobody asked: whatever this is, the next answer could not be told from it.
+            # Unsolicited data: it could not be distinguished from the next response (desynchronization).
             self._transport.close()
             return
         self._moved = False
@@ -105,11 +105,11 @@ class HttpConnection(asyncio.Protocol):
         self._end(ConnectionClosed(_EARLY))
         self._gone(self)
 
-    # What the parser finds
+    # httptools parser callbacks
 
     def on_message_begin(self) -> None:
         if self._whole:
-            # More than was asked for: the connection cannot be trusted any further.
+            # A second response to one request: the connection must not be reused.
             self._keep = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -137,10 +137,10 @@ class HttpConnection(asyncio.Protocol):
         if self._response is not None and not self._whole:
             self._whole, self._keep = True, self._parser.should_keep_alive()
 
-    # The end of an answer
+    # End of a response
 
     def _finish(self) -> None:
-        """Be ready for the next request, or close where there cannot be one."""
+        """Complete the response; then release the connection for the next request, or close it."""
         response, self._response, self._asked = self._response, None, None
         self._whole = False
         if response is not None:
@@ -160,5 +160,5 @@ class HttpConnection(asyncio.Protocol):
             asked.set_exception(trouble)
 
     def _is_open_ended(self) -> bool:
-        """Whether the body is as long as the connection lasts."""
+        """Whether the body is delimited by the end of the connection."""
         return self._headers.keys().isdisjoint((b"content-length", b"transfer-encoding"))

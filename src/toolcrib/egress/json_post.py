@@ -1,4 +1,4 @@
-"""Posts to URLs that others have registered: warm connections per place, bounded answers, no redirects."""
+"""Posts JSON to URLs registered by others: a connection pool per origin, bounded responses, no redirects."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from toolcrib.egress.client import Client
 
 CONNECT_SECONDS = 3.0
-"""From looking the name up to the end of the TLS handshake."""
+"""Timeout in seconds from DNS resolution to the end of the TLS handshake."""
 ERROR_BYTES = 64 << 10
-"""How much of the body of anything but a success is read; the rest is left."""
+"""Bytes read of the body of an error response; the rest is discarded."""
 MOST_PLACES = 256
-"""To how many places connections are kept; places that are in use come on top."""
+"""Limit of pooled origins (least recently used are evicted); origins in use may exceed it."""
 
 _JSON = "application/json"
 _OURS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"toolcrib/{VERSION}"}
@@ -32,25 +32,25 @@ _CLOSED = "no more is sent"
 
 
 class UrlForbidden(NoConnection):
-    """The URL may not be used, by the rule for addresses. Nothing was sent, not even a first packet."""
+    """The egress policy refuses the URL. Nothing was sent, not even a SYN packet."""
 
 
 class PostResponseTooLarge(Exception):
-    """The request was sent, and its answer is over the limit; the rest of it was not read."""
+    """The request was sent, but its response exceeds the limit; the rest of it was not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostResponse:
-    """An answer, read whole; of anything but a success only the first bytes."""
+    """A response with its whole body; of an error response, only the first bytes."""
 
     status: int
     content_type: str
-    """Lower case, without parameters; empty where it is unsaid."""
+    """Lower case, without parameters; empty if there is no such header."""
     body: bytes
 
 
 class _Place:
-    """A server and its connections; `users` are the requests under way there."""
+    """An origin with its connection pool; `users` is the number of its requests in flight."""
 
     __slots__ = ("client", "users")
 
@@ -59,7 +59,7 @@ class _Place:
 
 
 class JsonPoster:
-    """Sends JSON, and takes no time of its own into account but that of connecting."""
+    """Posts JSON. It has a timeout for connecting only; callers set the timeout of the request."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class JsonPoster:
         self._rules, self._seconds, self._most, self._look = rules, connect_seconds, most_places, look
         self._judged = lru_cache(maxsize=_MOST_URLS)(self._judge)
         self._places: dict[tuple[str, str, Egress], _Place] = {}
-        """The one used longest ago stands first."""
+        """LRU order: the least recently used is first."""
         self._closed = False
 
     async def send(
@@ -84,11 +84,11 @@ class JsonPoster:
         most_bytes: int,
         giver: AddressGiver | None = "other",
     ) -> PostResponse:
-        """Post a body of JSON and read the answer; a redirect is an answer like any other.
+        """Post a JSON body and read the response; redirects are not followed.
 
-        The URL and each address it leads to are judged by who gave it.
-        Raises NoConnection (Forbidden where the rule for addresses is why) if nothing was sent, HungUp and
-        NotHttp if something was, TooLarge, and ValueError for headers that HTTP does not allow.
+        The rules for the giver of the URL apply to it and to each address it resolves to.
+        Raises NoConnection (UrlForbidden if the egress policy refuses) if nothing was sent, ConnectionClosed
+        or NotHttp if something was, PostResponseTooLarge, and ValueError for headers invalid in HTTP.
         """
         egress = self._rules.egress(giver)
         target = self._judged(url, egress)
@@ -105,13 +105,13 @@ class JsonPoster:
                 response.close()
 
     async def close(self) -> None:
-        """Close every connection; whoever still waits for something hears of it."""
+        """Close every connection; pending requests raise ConnectionClosed."""
         self._closed = True
         while self._places:
             await self._places.popitem()[1].client.close()
 
     def _judge(self, url: str, egress: Egress) -> "URL":
-        # Late, as in all of this: it takes a while to load, and many a gateway has no apps.
+        # Lazy imports throughout: loading is slow, and many gateways have no apps.
         from yarl import URL
 
         reason = egress.refusal(url)
@@ -121,8 +121,8 @@ class JsonPoster:
 
     @asynccontextmanager
     async def _client(self, url: "URL", egress: Egress) -> AsyncGenerator["Client"]:
-        # With its credentials, where the URL holds some: they are sent over all connections of a client.
-        # And by its rule: a connection that one giver may open must not serve another who may not.
+        # The key has the credentials of the URL, since a client sends them over all its connections. It has
+        # the egress too: a connection allowed for one giver must not serve another who may not open it.
         key = url.scheme, url.raw_authority, egress
         place = self._places.pop(key, None) or self._opened(url, egress)
         self._places[key] = place
@@ -149,7 +149,7 @@ class JsonPoster:
         return _Place(client)
 
     async def _make_room(self) -> None:
-        """Let go of the place that was used longest ago, where there are too many."""
+        """Evict the least recently used idle origin if there are too many."""
         if len(self._places) <= self._most:
             return
         for key, place in self._places.items():

@@ -1,4 +1,4 @@
-"""From a host to the addresses of it that may be connected to, whatever its name means by then."""
+"""DNS resolution with egress checks: resolved addresses are checked and used directly (no DNS rebinding)."""
 
 import asyncio
 import errno
@@ -14,53 +14,53 @@ from anyio.lowlevel import RunVar
 from toolcrib.egress.egress import Egress
 
 _MOST_LOOKUPS = 2
-"""Threads that look one name up, those for which nobody waits any more included."""
+"""Limit of concurrent lookup threads per name, abandoned lookups included."""
 _JOINED_SECONDS = 1.0
-"""How long others join a lookup; after that one more is begun, as the name server may be back."""
+"""Seconds in which callers join a running lookup; after that a second one starts: DNS may have recovered."""
 
 
 class ResolvedAddress(NamedTuple):
-    """One address of a host, as a socket takes it."""
+    """One resolved address of a host, as arguments for a socket."""
 
     family: int
     address: tuple[Any, ...]
 
     @property
     def shown(self) -> str:
-        """The address with its zone, which only link-local ones have and are nowhere without."""
+        """The address with its zone id, which link-local addresses need."""
         host, _, *more = self.address
         return f"{host}%{more[1]}" if more and more[1] else str(host)
 
 
 Look = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
-"""Finds the places of a name and a port. Raises OSError."""
+"""Resolves a name and a port to addresses. Raises OSError."""
 
 
 class AddressBlocked(OSError):
-    """The address may not be connected to. Nothing was sent, not even a first packet."""
+    """The egress policy refuses the address. Nothing was sent, not even a SYN packet."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(errno.EACCES, f"the address is refused: {reason}")
 
 
 class _Running(NamedTuple):
-    """One lookup in its thread: the loop's time at its start, and what it will have found."""
+    """One lookup in its thread: its start by the loop's clock, and the future of its result."""
 
     since: float
     found: "asyncio.Future[list[ResolvedAddress]]"
 
 
 class _Lookups:
-    """The lookups of one event loop that run; whoever wants the same name joins.
+    """Single flight for the lookups of one event loop: callers with the same name share one.
 
-    No thread can be ended: each lookup that is given up would leave one behind while the name server hangs.
+    A thread cannot be cancelled: each abandoned lookup would leak a thread while the name server hangs.
     """
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, int], list[_Running]] = {}
 
     def join(self, host: str, port: int) -> "asyncio.Future[list[ResolvedAddress]]":
-        """Return what the newest lookup of a name will have found; it is begun where there is none."""
+        """Return the future of the newest lookup of a name; start a lookup if there is none to join."""
         now, running = asyncio.get_running_loop().time(), self._running.get((host, port), [])
         if not running or (len(running) < _MOST_LOOKUPS and now - running[-1].since > _JOINED_SECONDS):
             self._begin(host, port, now)
@@ -69,18 +69,18 @@ class _Lookups:
     def _begin(self, host: str, port: int, now: float) -> None:
         loop = asyncio.get_running_loop()
         lookup = _Running(now, loop.create_future())
-        # Seen, or asyncio complains where all who waited have given up.
+        # Retrieves the exception: asyncio would log a warning if all waiters were cancelled.
         lookup.found.add_done_callback(lambda found: found.cancelled() or found.exception())
 
         def run() -> None:
             try:
                 found: list[ResolvedAddress] | Exception = _look(host, port, socket.AI_ADDRCONFIG)
-            except Exception as error:  # noqa: BLE001 - the boundary of a thread: whoever waits gets it
+            except Exception as error:  # noqa: BLE001 - boundary of a thread: the waiters get it
                 found = error
-            with suppress(RuntimeError):  # the loop was closed meanwhile
+            with suppress(RuntimeError):  # the event loop has been closed
                 loop.call_soon_threadsafe(self._end, (host, port), lookup, found)
 
-        # A daemon, for a name server that hangs shall not keep the process from ending.
+        # A daemon thread, so that a name server that hangs cannot block the exit of the process.
         Thread(target=run, name="name lookup", daemon=True).start()
         self._running.setdefault((host, port), []).append(lookup)
 
@@ -98,7 +98,7 @@ _LOOKUPS: RunVar[_Lookups] = RunVar("_LOOKUPS")
 
 
 async def look_up(host: str, port: int) -> Sequence[ResolvedAddress]:
-    """Look a name up in a thread, so that one that takes long keeps no other name waiting."""
+    """Resolve a name in a thread of its own, so that a slow lookup does not delay other names."""
     try:
         lookups = _LOOKUPS.get()
     except LookupError:
@@ -107,7 +107,7 @@ async def look_up(host: str, port: int) -> Sequence[ResolvedAddress]:
 
 
 async def judged(host: str, port: int, egress: Egress, look: Look) -> list[ResolvedAddress]:
-    """Return the places of a host that may be connected to; raise Blocked where there is none."""
+    """Resolve a host and return its allowed addresses; raise AddressBlocked if there are none."""
     found = _look(host, port, socket.AI_NUMERICHOST) if _is_address(host) else await look(host, port)
     reasons = [egress.fault(place.shown) for place in found]
     free = [place for place, reason in zip(found, reasons, strict=True) if reason is None]
@@ -120,7 +120,7 @@ def _look(host: str, port: int, flags: int) -> list[ResolvedAddress]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except UnicodeError as error:
-        # No OSError: a label that is empty or too long does not get as far as the system.
+        # Not an OSError: Python rejects a label that is empty or too long before the system call.
         raise socket.gaierror(socket.EAI_NONAME, "it is not a name") from error
     return [ResolvedAddress(family, address) for family, _, _, _, address in found]
 

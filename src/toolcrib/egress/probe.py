@@ -1,4 +1,4 @@
-"""Finds out whether a server accepts connections: one TCP handshake, no request."""
+"""TCP health probe: checks with one TCP handshake, without a request, that a server accepts connections."""
 
 import socket
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from toolcrib.egress.response import NoConnection
 
 
 class Probe:
-    """Connects to the server of a URL and closes the connection again."""
+    """Connects to the server of a URL and closes the connection at once."""
 
     def __init__(self, url: URL, egress: Egress, look: Look | None = None) -> None:
         self._host, self._port = url.raw_host or "", url.port or 0
         self._egress, self._look = egress, look or look_up
 
     async def connect(self, within: float) -> None:
-        """Raise NoConnection unless the server accepts a connection in so many seconds.
+        """Raise NoConnection unless the server accepts a connection within this many seconds.
 
         An address that the egress refuses raises nothing: a real request reports that with the reason.
         """
@@ -40,7 +40,7 @@ async def _connect(places: Sequence[ResolvedAddress]) -> None:
     if len(places) > 1:
         (await dial(places)).close()
         return
-    # One address needs no race, which costs more than the connection.
+    # One address needs no Happy Eyeballs, which costs more than the connect itself.
     with socket.socket(places[0].family, socket.SOCK_STREAM) as opened:
         opened.setblocking(False)
         await connect(opened, places[0].address)

@@ -1,45 +1,45 @@
-"""The answer to a request of ours: its head, and its body as it comes in, or the reason why it does not."""
+"""HTTP response with a streamed body and backpressure, and the errors of a request."""
 
 import asyncio
 from functools import lru_cache
 from typing import Protocol
 
 _MOST_HELD = 256 << 10
-"""How much of a body may wait to be read before no more is taken from the network."""
+"""High-water mark in bytes: reading from the transport pauses when more of a body is buffered."""
 _LONGEST = 20
-"""Digits of a length. Some may be zeros before it, without end, and Python refuses to read so many."""
+"""Digits parsed of a `Content-Length`; Python refuses to parse integers of thousands of digits."""
 
 
 class NoConnection(Exception):
-    """Nothing was sent, not even a part. The message says why, fit for whoever asked."""
+    """No connection was made, so nothing was sent. The message has the reason and is safe to show callers."""
 
 
 class ConnectionClosed(Exception):
-    """The request was sent, and the other side closed the connection before its answer was whole."""
+    """The request was sent, but the connection was closed before the response was complete."""
 
 
 class NotHttp(Exception):
-    """What came back is not HTTP, or breaks a bound."""
+    """The response is not valid HTTP, or exceeds a limit."""
 
 
 class ConnectionControl(Protocol):
-    """What an answer needs of its connection."""
+    """The flow control that a response needs of its connection."""
 
     def pause(self) -> None:
-        """Take no more from the network for now."""
+        """Pause reading from the transport (backpressure)."""
         ...
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume reading from the transport."""
         ...
 
     def close(self, trouble: Exception) -> None:
-        """Close it; whoever waits for something gets this."""
+        """Close the connection; a pending request or read raises this error."""
         ...
 
 
 class Headers:
-    """Headers by name, in any case; of several with one name the first."""
+    """Case-insensitive header lookup; of repeated headers, the first."""
 
     __slots__ = ("_raw",)
 
@@ -47,7 +47,7 @@ class Headers:
         self._raw = raw
 
     def get(self, name: str, default: str = "") -> str:
-        """Return the value of a header."""
+        """Return the value of a header, decoded as Latin-1."""
         value = self._raw.get(name.lower().encode())
         return default if value is None else value.decode("latin-1")
 
@@ -56,7 +56,7 @@ class Headers:
 
 
 class Response:
-    """Made when its head is complete. Whoever gets it reads it to its end, or closes it."""
+    """A response whose head is complete. The caller must read it to its end, or close it."""
 
     __slots__ = ("_done", "_held", "_parts", "_raw", "_reader", "_trouble", "_way", "status")
 
@@ -70,26 +70,26 @@ class Response:
 
     @property
     def headers(self) -> Headers:
-        """What its head says."""
+        """The headers of the response."""
         return Headers(self._raw)
 
     @property
     def content_type(self) -> str:
-        """What kind of body it says it has: lower case, without parameters; empty where that is unsaid."""
+        """The media type: lower case, without parameters; empty if there is no `Content-Type`."""
         return _kind(self._raw.get(b"content-type", b""))
 
     @property
     def content_length(self) -> int | None:
-        """How long it says its body is."""
+        """The declared length of the body; None if there is no valid `Content-Length`."""
         length = self._raw.get(b"content-length", b"")
         return int(length.lstrip(b"0")[:_LONGEST] or 0) if length.isdigit() else None
 
     def at_end(self) -> bool:
-        """Whether all of it has come, and been read."""
+        """Whether the whole body has been received and read."""
         return self._done and not self._parts
 
     async def read(self) -> bytes:
-        """Return what has come since the last time, or wait for more; nothing at the end."""
+        """Return all buffered data, or wait for more; empty bytes at the end of the body."""
         while not self._parts:
             if self._trouble is not None:
                 raise self._trouble
@@ -105,14 +105,14 @@ class Response:
         return data
 
     def close(self) -> None:
-        """Have no more of it: a connection on which some is still to come is closed."""
+        """Discard the rest of the body; the connection is closed if the body is incomplete."""
         if not self._done:
             self._way.close(ConnectionClosed("the answer was closed"))
 
-    # What comes in
+    # Called by the connection
 
     def take(self, part: bytes) -> None:
-        """Take in a part of the body."""
+        """Buffer a part of the body; pause the connection above the high-water mark."""
         self._parts.append(part)
         before, self._held = self._held, self._held + len(part)
         if before <= _MOST_HELD < self._held:
@@ -120,7 +120,7 @@ class Response:
         self._wake()
 
     def end(self, trouble: Exception | None = None) -> None:
-        """Take note that no more will come, and whether more should have."""
+        """Mark the body as ended; `trouble` is raised by `read` if it ended too early."""
         self._done, self._trouble = True, trouble
         self._wake()
 

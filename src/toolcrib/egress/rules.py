@@ -1,4 +1,4 @@
-"""Which networks a stored address may be in. That depends on who gave it, not on the bind address."""
+"""Egress rules for stored URLs: the allowed networks depend on who gave the URL, not on the bind address."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ _GIVEN_BEFORE = "was given before the gateway recorded who gives an address, and
 
 @dataclass(slots=True, kw_only=True)
 class AddressRules:
-    """One Egress for each kind of giver. Changes in place, so that a reload reaches everyone who holds it."""
+    """One Egress per kind of giver. Updated in place, so that a reload takes effect for every holder."""
 
     operator: Egress
-    """For the operator's own key: loopback, and what `allow_private` names."""
+    """For the admin key: loopback and the networks of `allow_private`."""
     other: Egress
-    """For every other key: what `allow_private` names."""
+    """For every other key: the networks of `allow_private`."""
     unrecorded: Egress
-    """For addresses stored before givers were recorded: what the rule of that time allowed."""
+    """For addresses stored before givers were recorded: the networks allowed at that time."""
 
     @classmethod
     def of(cls, allow_private: Iterable[str], unrecorded: Iterable[str]) -> Self:
-        """Make the rules from networks: those the config names, and those that were allowed before."""
+        """Build the rules from networks: those of the config, and those for addresses without a giver."""
         named = tuple(allow_private)
         return cls(
             operator=Egress(allow_private=(*named, *map(str, LOOPBACK))),
@@ -36,33 +36,33 @@ class AddressRules:
 
     @classmethod
     def same(cls, egress: Egress) -> Self:
-        """Make rules that judge every address alike."""
+        """Build rules that apply one Egress to every giver."""
         return cls(operator=egress, other=egress, unrecorded=egress)
 
     def adopt(self, rules: "AddressRules") -> None:
-        """Judge by these rules from now on."""
+        """Replace the rules in place."""
         self.operator, self.other, self.unrecorded = rules.operator, rules.other, rules.unrecorded
 
     def egress(self, giver: AddressGiver | None) -> Egress:
-        """Return what an address is judged by; None is a giver that was not recorded."""
+        """Return the Egress for a giver; None is a giver that was not recorded."""
         if giver is None:
             return self.unrecorded
         return self.operator if giver == "operator" else self.other
 
     def refusal(self, url: str, giver: AddressGiver | None) -> str | None:
-        """Say why a URL may not be stored and how to allow it; None where it may. Nothing is looked up."""
+        """Return why a URL is refused, and how to allow it; None if it is allowed. Does not resolve names."""
         reason = _refusal(self.egress(giver), url)
         return None if reason is None else f"{reason}{self._remedy(url)}"
 
     def remark(self, url: str, giver: AddressGiver | None) -> str | None:
-        """Say whether a stored URL is refused, or would be if it were given now; None where neither is so."""
+        """Return a warning if a stored URL is refused, or would be refused if given now; else None."""
         if refused := self.refusal(url, giver):
             return f"is not connected to: {refused}"
         today = self.refusal(url, "other") if giver is None else None
         return None if today is None else f"{_GIVEN_BEFORE}; given now, {today}"
 
     def needs_operator(self, url: str) -> bool:
-        """Whether this URL is allowed to the operator's own key alone."""
+        """Whether this URL is allowed for the admin key only."""
         return _refusal(self.other, url) is not None and _refusal(self.operator, url) is None
 
     def _remedy(self, url: str) -> str:
@@ -76,5 +76,5 @@ class AddressRules:
 
 @lru_cache(maxsize=_MAX_JUDGED_URLS)
 def _refusal(egress: Egress, url: str) -> str | None:
-    """Judge a URL once per rule: the status judges those of all apps each time."""
+    """Check a URL; cached per Egress, since each status request checks the URLs of all apps."""
     return egress.refusal(url)
