@@ -1,4 +1,4 @@
-"""Where things are kept: what lasts (`open_store`), and what replicas share (`open_shared` in `shared`)."""
+"""Persistence: the durable store (`open_store`) and the state replicas share (`open_shared` in `shared`)."""
 
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 async def open_store(
     url: str, clock: "Clock | None" = None, *, wrapping: "WrappingSecrets | None" = None
 ) -> "SqlStore":
-    """Open the database of a URL, bringing its tables up to date first. Close what comes back.
+    """Open the database of a URL and migrate its tables. The caller must close the store.
 
-    `wrapping` are the secrets that protect the secrets in it; without them new ones stay as they are, and
-    encrypted ones cannot be read. Its clock goes on from the last reading that is stored there.
+    `wrapping` are the secrets that wrap the encryption key of stored secrets. Without them, new secrets are
+    stored as plain text, and encrypted ones cannot be read. The clock resumes from its last stored reading.
     """
-    # Late, because whoever needs only `shared` must not wait for the database library.
+    # Lazy import: users of `shared` alone must not pay for loading the database library.
     from toolcrib.store.sql.store import SqlStore
 
     return await SqlStore.open(url, wrapping, clock)

@@ -1,4 +1,4 @@
-"""Which process left a mark in the store, and whether it still runs."""
+"""Identifies the process that holds a claim in the store, and detects whether it still runs."""
 
 import os
 import socket
@@ -8,27 +8,27 @@ from secrets import token_hex
 
 _PROC = Path("/proc")
 _DEAD = b"ZX"
-"""States of a process that has ended and is not yet buried."""
+"""States in /proc of a process that has ended: zombie or dead."""
 
 
 def new_mark() -> str:
-    """Return a mark of this process that no other leaves, nor this one again."""
+    """Return a unique mark: host, boot id, process id, start time and a random token."""
     return f"{_place()} {os.getpid()} {_start(os.getpid())} {token_hex(8)}"
 
 
 def is_gone(mark: str) -> bool:
-    """Whether whoever left a mark has surely ended; of another machine's processes nobody here can tell."""
+    """Whether the process of a mark has certainly ended; False for a process of another machine."""
     host, boot, pid, start, _ = mark.split(" ")
     here, booted = _place().split(" ")
     if host != here:
         return False
-    # Of this machine, or this container, before it was started again: nothing of that time still runs.
+    # Another boot of this machine or container: no process from before the restart still runs.
     return boot != booted or _start(int(pid)) != start
 
 
 @cache
 def _place() -> str:
-    """The machine's name; then which start of it, or of the container that goes by this name."""
+    """Return the host name, and an id of this boot and PID namespace (container)."""
     host = "".join(socket.gethostname().split()) or "-"
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -38,11 +38,11 @@ def _place() -> str:
 
 
 def _start(pid: int) -> str:
-    """When a process started, which tells it from a later one of the same number; empty for none."""
+    """Return the start time of a process, since process ids are reused; empty if there is no such process."""
     if not _PROC.is_dir():
         return _signalled(pid)
     try:
-        # Its name may hold anything; behind the last bracket there are only letters and numbers.
+        # The process name may contain any bytes; the fields after the last bracket are plain.
         fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return ""
@@ -50,7 +50,7 @@ def _start(pid: int) -> str:
 
 
 def _signalled(pid: int) -> str:
-    """The same where there is no /proc: a process is there, and that is all there is to know."""
+    """Return `-` if the process exists, else empty: without /proc, no start time is available."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Wraps the key that encrypts stored secrets with a secret of the operator's, and opens it again."""
+"""Envelope encryption: wraps the data key of stored secrets with a secret of the operator, and unwraps it."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ SALT_BYTES = 16
 NONCE_BYTES = 12
 CHECK_BYTES = 16
 LONG_SECRET_BYTES = 32
-"""So many bytes nobody tries out; deriving from a shorter one is made slow."""
+"""Bytes from which a secret resists brute force; a shorter one is stretched with scrypt."""
 _PURPOSE = b"toolcrib: wraps the key of stored secrets"
 
 
 @dataclass(frozen=True, slots=True)
 class WrappingSecret:
-    """What the operator has and the store does not."""
+    """A secret that the operator has and the store does not: the admin key or the content of a key file."""
 
     kind: SecretKind
     value: bytes = field(repr=False)
@@ -34,31 +34,31 @@ class WrappingSecret:
 
 @dataclass(frozen=True, slots=True)
 class WrappingSecrets:
-    """Where the secrets come from; asked only once there is something to encrypt or to open."""
+    """Lazy providers of wrapping secrets; called only if there is something to encrypt or decrypt."""
 
     current: Callable[[], WrappingSecret | None]
-    """The one in force; None where nobody gave one and none was made yet."""
+    """Returns the current secret; None if none was configured and none was generated yet."""
     make: Callable[[], WrappingSecret]
-    """The same, made where there is none."""
+    """Returns the current secret, and generates one if there is none."""
     earlier: Callable[[], Sequence[WrappingSecret]]
-    """Others that may have been in force before."""
+    """Returns other secrets that may have been in use before."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrappedKey:
-    """A data key as it is stored: useless without the secret that wraps it."""
+    """A data key as stored: encrypted with a key derived from the wrapping secret."""
 
     id: str
     wrapped_by: SecretKind
     salt: str
     check: str
-    """Tells whether a secret is the right one, without opening anything."""
+    """Key check value: verifies a wrapping secret without decrypting."""
     wrapped: str
     created: float
 
 
 def wrap(data_key: bytes, secret: WrappingSecret, *, id: str, created: float) -> WrappedKey:
-    """Wrap a data key with a secret and a fresh salt."""
+    """Encrypt a data key with a key derived from a secret and a fresh salt."""
     salt, nonce = token_bytes(SALT_BYTES), token_bytes(NONCE_BYTES)
     wrapping, check = _derived(secret.value, salt)
     sealed = nonce + _aead(wrapping).encrypt(nonce, data_key, _about(id))
@@ -66,12 +66,12 @@ def wrap(data_key: bytes, secret: WrappingSecret, *, id: str, created: float) ->
 
 
 def opens(key: WrappedKey, secret: WrappingSecret) -> bool:
-    """Whether a secret is the one that wraps a key."""
+    """Whether a secret unwraps a key; compares key check values in constant time."""
     return compare_digest(_derived(secret.value, bytes.fromhex(key.salt))[1].hex(), key.check)
 
 
 def unwrap(key: WrappedKey, secret: WrappingSecret) -> bytes:
-    """Return the data key; raises ValueError where the row was changed."""
+    """Return the data key; raise ValueError if the row was tampered with."""
     from cryptography.exceptions import InvalidTag
 
     wrapping, _ = _derived(secret.value, bytes.fromhex(key.salt))
@@ -84,17 +84,17 @@ def unwrap(key: WrappedKey, secret: WrappingSecret) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    """Spell bytes for a column of text."""
+    """Encode bytes as URL-safe Base64, for a text column."""
     return urlsafe_b64encode(data).decode()
 
 
 def bytes_of(text: str) -> bytes:
-    """Read what `text_of` wrote."""
+    """Decode the Base64 of `text_of`."""
     return urlsafe_b64decode(text)
 
 
 def _derived(secret: bytes, salt: bytes) -> tuple[bytes, bytes]:
-    """Return the key that wraps and the value it is recognised by: HKDF-SHA256 (RFC 5869)."""
+    """Derive the wrapping key and its check value with HKDF-SHA256 (RFC 5869)."""
     if len(secret) < LONG_SECRET_BYTES:
         secret = scrypt(secret, salt=salt, n=1 << 14, r=8, p=1, dklen=32)
     root = keyed(salt, secret, "sha256")
@@ -107,7 +107,7 @@ def _about(id: str) -> bytes:
 
 
 def _aead(key: bytes) -> "AESGCM":
-    # Late: it takes 80 ms and 9 MB, and most gateways have nothing to encrypt.
+    # Lazy import: it costs 80 ms and 9 MB, and most gateways have nothing to encrypt.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(key)

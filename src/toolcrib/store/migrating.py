@@ -1,4 +1,4 @@
-"""Brings the stored tools of apps from the old shape to the new one, and back."""
+"""Migrates the stored tools of apps from the old definition format to the new one, and back."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from toolcrib.interfaces import AppRecord, AppTool, StoredApps
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What becomes of one app."""
+    """The migration of one app."""
 
     app: AppRecord
     tools: tuple[AppTool, ...]
@@ -27,7 +27,7 @@ class _Plan:
 async def migrate_apps(
     apps: StoredApps, *, undo: bool = False, write: bool = True
 ) -> Sequence[ToolMigration]:
-    """Migrate every app, or put every app back; where one has a fault, raise Unfit and leave all alone."""
+    """Migrate or restore every app; raise UnmigratableFile on any faulty definition, and change nothing."""
     every = await apps.all()
     if not undo and (faults := first(fault for app in every for fault in _faults(app))):
         raise UnmigratableFile(*faults)

@@ -1,4 +1,4 @@
-"""What replicas share, by the kind of place it is kept in: limits, results, flights, signals, presence."""
+"""State shared by replicas, by backend: rate limits, cached results, single flight, signals, presence."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ KINDS: dict[str, Callable[[str], Shared]] = {
 
 
 def open_shared(url: str) -> Shared:
-    """Make the shared state of a URL; `memory` is shared with nobody but this process."""
+    """Return the shared state for a URL; `memory` is local to this process."""
     kind = url.partition(":")[0]
     if kind not in KINDS:
-        # Only the kind is repeated: the rest of the address may hold a password.
+        # The message has the scheme only: the rest of the URL may contain a password.
         raise Refused("INVALID_REQUEST", f"shared: nothing known by {kind!r}; use one of: {', '.join(KINDS)}")
     return KINDS[kind](url)

@@ -1,4 +1,4 @@
-"""Change signals within this process: whoever listens to a topic hears of it at once."""
+"""In-process publish/subscribe: a change signal calls the listeners of its topic synchronously."""
 
 import logging
 from collections.abc import Callable
@@ -11,23 +11,23 @@ _log = logging.getLogger(__name__)
 
 
 class ChangeSignals:
-    """Who listens to what."""
+    """The registry of listeners by topic."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[object, Hear]] = {}
 
     def publish(self, change: ChangeSignal) -> None:
-        """Tell every listener of the topic; one that fails is logged and stops nobody."""
+        """Call every listener of the topic; an exception of one is logged, and the others still run."""
         for hear in tuple(self._listeners.get(change.topic, {}).values()):
             try:
                 hear(change)
-            except Exception:  # noqa: BLE001 - boundary: the publisher and the other listeners have no part in it
+            except Exception:  # noqa: BLE001 - boundary: it must not affect the publisher or the other listeners
                 _log.exception("a listener to %r failed on %r", change.topic, change.about)
 
     def listen(self, topic: str, hear: Hear) -> Callable[[], None]:
-        """Hear of changes of a topic; call the answer to stop."""
+        """Subscribe a callback to a topic; return a function that unsubscribes it."""
         listeners = self._listeners.setdefault(topic, {})
-        # A token of its own, since the same function may listen twice.
+        # A unique token, since the same function may subscribe twice.
         token = object()
         listeners[token] = hear
 

@@ -1,4 +1,4 @@
-"""What each caller has left to spend: a number that comes back by itself, down to a floor."""
+"""Energy balances per caller: token buckets that refill continuously, computed on access without timers."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from toolcrib.interfaces import EnergyAllowance
 
 MOST = 100_000
-"""So many callers are remembered; whoever is forgotten has all of it again."""
+"""Limit of stored balances; an evicted caller has a full balance again."""
 
 
 class EnergyBalances:
-    """Only those who have spent something are remembered: the others have all of it."""
+    """Stores the balances of callers that have spent energy; every other caller has a full balance."""
 
     def __init__(self, clock: Callable[[], float], *, most: int = MOST) -> None:
         self._clock, self._most = clock, most
-        # A plain dict would look for its oldest past all that have gone before.
+        # An OrderedDict: finding the oldest entry of a plain dict scans past all deleted ones.
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def left(self, key: str, purse: EnergyAllowance) -> float:
-        """Return what a caller has now."""
+        """Return the current balance of a caller."""
         known = self._known.get(key)
         if known is None:
             return purse.start
@@ -26,7 +26,7 @@ class EnergyBalances:
         return min(purse.start, level + (self._clock() - at) * purse.recover)
 
     def spend(self, key: str, cost: float, purse: EnergyAllowance) -> float:
-        """Take something, down to the floor; return what is left."""
+        """Charge a cost, down to the floor of the allowance; return the new balance."""
         level = max(purse.floor, self.left(key, purse) - cost)
         self._known.pop(key, None)
         if level < purse.start:

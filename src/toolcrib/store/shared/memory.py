@@ -1,4 +1,4 @@
-"""Shared state for one process: everything in memory, nothing to wait for."""
+"""The in-memory backend of shared state, for a single process."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from toolcrib.store.shared.single_flight import SingleFlight
 
 
 class MemoryShared:
-    """The `Shared` of a gateway that runs alone. `clock` may be any that only goes forward, in seconds."""
+    """Implements `Shared` for a single gateway. `clock` must be monotonic, in seconds."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rates = RateLimits(clock)
@@ -25,52 +25,52 @@ class MemoryShared:
         self._presence = Presence(clock)
 
     async def take(self, demands: Sequence[RateDemand]) -> float:
-        """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
+        """Take from all limits or from none: return 0 on success, else the seconds to wait."""
         return self._rates.take(demands)
 
     def left(self, key: str, purse: EnergyAllowance) -> float:
-        """What a caller has left to spend."""
+        """Return the energy balance of a caller."""
         return self._energies.left(key, purse)
 
     async def spend(self, key: str, cost: float, purse: EnergyAllowance) -> float:
-        """Take from what a caller has; what is left then."""
+        """Charge a caller's energy balance; return the new balance."""
         return self._energies.spend(key, cost, purse)
 
     async def recall(self, key: str) -> Result | None:
-        """A kept result that is still fresh: the very object, so nobody may change what is in it."""
+        """Return a cached result that has not expired; the same object, so callers must not mutate it."""
         return self._results.recall(key)
 
     async def keep(self, key: str, result: Result, ttl: float) -> None:
-        """Keep a result for `ttl` seconds, or for less where space runs out."""
+        """Cache a result for `ttl` seconds; it may be evicted earlier."""
         self._results.keep(key, result, ttl)
 
     def drop_results(self) -> None:
-        """Keep no result any longer: memory is short, and all of them can be had again."""
+        """Clear the result cache when memory is short; results can be computed again."""
         self._results.clear()
 
     async def once(self, key: str, make: Callable[[], Awaitable[Result]]) -> tuple[Result, bool]:
-        """Run `make` unless it is already running under this key; its result, and whether another made it."""
+        """Run `make`, or join the run of this key (single flight); return the result and if it joined."""
         return await self._flights.once(key, make)
 
     def publish(self, change: ChangeSignal) -> None:
-        """Tell every listener. Does not wait."""
+        """Notify every listener of the topic without blocking."""
         self._signals.publish(change)
 
     def listen(self, topic: str, hear: Callable[[ChangeSignal], None]) -> Callable[[], None]:
-        """Hear of changes of a topic, also one's own; call the answer to stop."""
+        """Subscribe to a topic, own changes included; return a function that unsubscribes."""
         return self._signals.listen(topic, hear)
 
     async def appear(self, key: str, value: str, ttl: float) -> None:
-        """Be present under a key for `ttl` seconds; again to stay."""
+        """Register presence under a key for `ttl` seconds; repeat it as a heartbeat."""
         self._presence.appear(key, value, ttl)
 
     async def vanish(self, key: str) -> None:
-        """Be present no longer."""
+        """Remove the presence of a key."""
         self._presence.vanish(key)
 
     async def present(self, prefix: str) -> Mapping[str, str]:
-        """Who is present under a prefix: key to value."""
+        """Return the present keys with a prefix, with their values."""
         return self._presence.present(prefix)
 
     async def close(self) -> None:
-        """Nothing is held that would have to be let go."""
+        """Do nothing: there are no resources to release."""

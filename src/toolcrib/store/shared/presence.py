@@ -1,13 +1,13 @@
-"""Who is here: a value per key that fades unless it is said again."""
+"""Presence: a value per key that expires without a heartbeat."""
 
 from collections.abc import Callable, Mapping
 
 FEW = 1_024
-"""Keys below which tidying up is not worth it."""
+"""Number of keys up to which expired entries are not purged."""
 
 
 class Presence:
-    """Keys with a value and a time limit."""
+    """A table of values with a TTL per key."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -18,17 +18,17 @@ class Presence:
         return len(self._here)
 
     def appear(self, key: str, value: str, ttl: float) -> None:
-        """Be present under a key for `ttl` seconds; again to stay."""
+        """Register presence under a key for `ttl` seconds; repeat it as a heartbeat."""
         self._here[key] = (value, self._clock() + ttl)
         if len(self._here) > self._tidy_above:
             self._tidy()
 
     def vanish(self, key: str) -> None:
-        """Be present no longer."""
+        """Remove the presence of a key."""
         self._here.pop(key, None)
 
     def present(self, prefix: str) -> Mapping[str, str]:
-        """Who is present under a prefix: key to value."""
+        """Return the present keys with a prefix, with their values."""
         self._tidy()
         return {key: value for key, (value, _) in self._here.items() if key.startswith(prefix)}
 

@@ -1,4 +1,4 @@
-"""Rate limits by the generic cell rate algorithm: one number per key, exact waiting times, no timers."""
+"""Rate limiter (GCRA, generic cell rate algorithm): one timestamp per key, exact retry times, no timers."""
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -6,17 +6,17 @@ from operator import itemgetter
 from toolcrib.interfaces import RateDemand
 
 SLACK = 1e-6
-"""Seconds forgiven, so that whoever waits exactly as long as told is not refused over a rounding error."""
+"""Tolerance in seconds: a client that waits exactly its Retry-After is not refused by a rounding error."""
 
 KEYS = 100_000
-"""Keys remembered at most."""
+"""Limit of stored keys."""
 
 FEW = 1_024
-"""Keys below which tidying up is not worth it."""
+"""Number of keys up to which idle entries are not purged."""
 
 
 class RateLimits:
-    """When each key will be whole again. A key that is whole already need not be remembered."""
+    """Stores the theoretical arrival time of each key; a key with one in the past need not be stored."""
 
     def __init__(self, clock: Callable[[], float], *, keys: int = KEYS) -> None:
         self._clock = clock
@@ -28,11 +28,11 @@ class RateLimits:
         return len(self._whole_at)
 
     def take(self, demands: Sequence[RateDemand]) -> float:
-        """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
+        """Take from all limits or from none: return 0 on success, else the seconds to wait."""
         now = self._clock()
         whole_at = self._whole_at
         if len(demands) == 1 and len(whole_at) <= self._tidy_above:
-            # The same for the one limit that most tools have, without the lists.
+            # Fast path for a single limit, which most tools have: it allocates no lists.
             demand = demands[0]
             due = max(whole_at.get(demand.key, now), now) + demand.window / demand.calls
             if due - demand.window - now <= SLACK:
@@ -57,7 +57,7 @@ class RateLimits:
         return 0.0
 
     def _fit(self, key: str, over: float, *, now: float, demand: RateDemand) -> float:
-        """Cut a debt down to a window that has become shorter since: nobody owes more than a whole one."""
+        """Cap the debt of a key at one window, after a reload has shortened the window; return the wait."""
         step = demand.window / demand.calls
         if over > step + SLACK:
             self._whole_at[key] = now + demand.window
@@ -65,9 +65,9 @@ class RateLimits:
         return over
 
     def _tidy(self, now: float) -> None:
-        """Forget keys that are whole, and if that is not enough, those that soonest will be.
+        """Purge keys with their full quota, then, above half the limit, those that reach it soonest.
 
-        The next time comes after as many new keys as are left, so the cost per call stays the same.
+        The next purge runs after the number of keys has doubled, so the amortized cost per call is constant.
         """
         left = {key: due for key, due in self._whole_at.items() if due > now}
         excess = len(left) - self._most // 2

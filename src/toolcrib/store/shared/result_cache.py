@@ -1,4 +1,4 @@
-"""Results kept for a while: the least recently used go first when there are too many, or too much in them."""
+"""LRU cache of results with a TTL per entry, bounded in entries and in bytes."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from toolcrib.model import Result
 ENTRIES = 10_000
 BYTES = 64 * 1024 * 1024
 LARGEST = 1024 * 1024
-"""Bytes above which a result is not kept at all: it would push out too many others."""
+"""Bytes above which a result is not cached, since it would evict too many others."""
 
 
 class CachedResult(NamedTuple):
-    """A result, until when it is fresh, and how much it weighs."""
+    """A result with its expiry time and its size in bytes."""
 
     result: Result
     until: float
@@ -23,7 +23,7 @@ class CachedResult(NamedTuple):
 
 
 class ResultCache:
-    """A cache with a time limit per entry, bounded in number and in weight."""
+    """An LRU cache with a TTL per entry, bounded in entries and in bytes."""
 
     def __init__(self, clock: Callable[[], float], *, entries: int = ENTRIES, size: int = BYTES) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class ResultCache:
         self._weight = 0
 
     def recall(self, key: str) -> Result | None:
-        """A kept result that is still fresh."""
+        """Return the cached result of a key; None if there is none or it has expired."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -44,7 +44,7 @@ class ResultCache:
         return kept.result
 
     def keep(self, key: str, result: Result, ttl: float) -> None:
-        """Keep a result for `ttl` seconds, in place of what was kept under this key."""
+        """Cache a result for `ttl` seconds, replacing the entry of this key; a large result is not cached."""
         self._drop(key)
         weight = weigh(result)
         if ttl <= 0 or weight > LARGEST:
@@ -56,7 +56,7 @@ class ResultCache:
             self._weight -= gone.weight
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Remove all entries."""
         self._kept.clear()
         self._weight = 0
 
@@ -67,7 +67,7 @@ class ResultCache:
 
 
 def weigh(result: Result) -> int:
-    """Bytes of what a result carries, as JSON; what is no JSON weighs too much to be kept."""
+    """Return the size of a result as JSON, in bytes; one that is not JSON exceeds the size limit."""
     loose = (None if result.encoded else result.data, result.content, result.meta)
     try:
         return len(result.encoded) + len(orjson.dumps(loose, option=orjson.OPT_NON_STR_KEYS))

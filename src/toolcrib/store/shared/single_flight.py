@@ -1,4 +1,4 @@
-"""One call at a time per key: whoever comes while it runs waits for its result instead of making another."""
+"""Single flight: concurrent calls with the same key share one execution and its result."""
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -9,7 +9,7 @@ from toolcrib.model import Result
 
 
 class SingleFlightCall:
-    """A call under way: how it ended, once it has, and what those wait for who joined it."""
+    """A call in flight: its outcome once it has ended, and the event that its followers await."""
 
     __slots__ = ("error", "landed", "result", "traceback")
 
@@ -18,11 +18,11 @@ class SingleFlightCall:
         self.error: Exception | None = None
         self.traceback: TracebackType | None = None
         self.landed: Event | None = None
-        """Made by the first who waits: most flights have nobody waiting."""
+        """Created by the first follower, since most calls have none."""
 
 
 class SingleFlight:
-    """The calls under way in this process."""
+    """The calls in flight of this process, by key."""
 
     def __init__(self) -> None:
         self._flights: dict[str, SingleFlightCall] = {}
@@ -31,10 +31,10 @@ class SingleFlight:
         return len(self._flights)
 
     async def once(self, key: str, make: Callable[[], Awaitable[Result]]) -> tuple[Result, bool]:
-        """Run `make` unless it is already running under this key; its result, and whether another made it.
+        """Run `make`, or join the run of this key; return the result and whether it joined.
 
-        A waiter that goes away disturbs nobody. All share the leader's error, but not its cancellation:
-        then the first to wake leads with a `make` of its own, and the others wait for that.
+        Cancellation of a follower does not affect the others. Followers share the error of the leader, but
+        not its cancellation: then the first to wake becomes the leader with its own `make`.
         """
         while (flight := self._flights.get(key)) is not None:
             flight.landed = flight.landed or Event()
@@ -42,7 +42,7 @@ class SingleFlight:
             if flight.result is not None:
                 return flight.result, True
             if flight.error is not None:
-                # From where it first went wrong: raised by many, it would grow by each one's own frames.
+                # The original traceback: each follower that raises the same error would append its frames.
                 raise flight.error.with_traceback(flight.traceback)
         return await self._lead(key, make), False
 
@@ -50,7 +50,7 @@ class SingleFlight:
         flight = self._flights[key] = SingleFlightCall()
         try:
             flight.result = await make()
-        except Exception as error:  # a boundary: those who wait must hear of it, whatever it is
+        except Exception as error:  # boundary: followers must receive any error
             flight.error, flight.traceback = error, error.__traceback__
             raise
         finally:

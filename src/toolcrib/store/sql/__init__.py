@@ -1,1 +1,1 @@
-"""What lasts, in SQL: one file per aggregate, the same statements on SQLite and on Postgres."""
+"""The SQL store: one module per aggregate, the same statements on SQLite and on Postgres."""

@@ -1,4 +1,4 @@
-"""What apps keep for the users who have installed them: texts by key."""
+"""Key-value data that apps store for the users who have installed them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import app_data, installs
 
 AT_ONCE = 500
-"""Keys per statement: databases bound how many values one may have."""
+"""Keys per statement, since databases limit the number of bind parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlAppData:
-    """Texts in a table, which go with the install they belong to."""
+    """App data in a table; rows are deleted with their install (cascade)."""
 
     database: Database
 
     async def all(self, package: str, user: str) -> Mapping[str, str]:
-        """Everything an app keeps for a user, by key."""
+        """Return all values that an app stores for a user, by key."""
         query = select(app_data.c.key, app_data.c.value).where(_of(package, user)).order_by(app_data.c.key)
         async with self.database.read() as connection:
             found = await connection.execute(query)
             return {row.key: row.value for row in found}
 
     async def put(self, package: str, user: str, values: Mapping[str, str]) -> bool:
-        """Add or replace; False where the user has not installed the app, for which nothing is kept."""
-        # In order, so that two replicas putting the same keys never wait for each other in a ring.
+        """Upsert values; return False and store nothing if the user has not installed the app."""
+        # Sorted, so that concurrent writers lock the rows in one order (no deadlock).
         rows = [
             {"user": user, "package": package, "key": key, "value": values[key]} for key in sorted(values)
         ]
@@ -36,7 +36,7 @@ class SqlAppData:
         new = {app_data.c.value: insert.excluded.value}
         installed = select(installs.c.at).where(installs.c.user == user, installs.c.package == package)
         async with self.database.write() as connection:
-            # Locked, so that nothing is left behind by an app that is taken away at this moment.
+            # The install is locked, so that a concurrent uninstall cannot leave orphaned rows.
             if await connection.scalar(installed.with_for_update(read=True, key_share=True)) is None:
                 return False
             if rows:
@@ -44,7 +44,7 @@ class SqlAppData:
             return True
 
     async def drop(self, package: str, user: str, keys: Sequence[str] | None = None) -> int:
-        """Forget some keys, or all of them; how many went."""
+        """Delete some keys, or all of them; return the number of deleted rows."""
         theirs = _of(package, user)
         if keys is None:
             return await self._forget([theirs])

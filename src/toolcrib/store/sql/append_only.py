@@ -1,7 +1,7 @@
-"""Triggers by which each database refuses to change or delete audit records."""
+"""Database triggers that make the audit table append-only: updates and deletes are rejected."""
 
 _SQLITE_BODY = "BEGIN SELECT RAISE(ABORT, 'audit records cannot be changed or deleted'); END"
-# INSERT OR REPLACE deletes without telling the trigger for that; Postgres has no such statement.
+# INSERT OR REPLACE deletes without firing the delete trigger; Postgres has no such statement.
 _SQLITE_REPLACE = "INSERT ON toolcrib_audit WHEN NEW.number <= (SELECT max(number) FROM toolcrib_audit)"
 
 APPEND_ONLY: dict[str, tuple[str, ...]] = {
@@ -25,4 +25,4 @@ APPEND_ONLY: dict[str, tuple[str, ...]] = {
         """,
     ),
 }
-"""By dialect. A database administrator can drop them; what is changed then is found by `audit verify`."""
+"""DDL by dialect. A database administrator can drop the triggers; `audit verify` detects later changes."""

@@ -1,4 +1,4 @@
-"""Apps and the tools their developers defined, with a mark that tells whether anything has changed."""
+"""Apps and their tool definitions, with a change counter for cheap polling."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,21 +16,21 @@ from toolcrib.store.sql.tables import app_tools, apps, marks
 
 MARK = "apps"
 KEPT = ("package", "owner", "version", "created")
-"""What a change leaves alone, or counts by itself."""
+"""Columns that `change` does not overwrite."""
 SECRET = ("digest", "signing")
-"""Made from the key of an app: the app believes whoever has them."""
+"""Encrypted columns, derived from an app's key. Their holder could impersonate the gateway to the app."""
 FIELDS = tuple(each.name for each in fields(AppRecord) if each.name != "tools")
 
 
 @dataclass(frozen=True, slots=True)
 class SqlApps:
-    """Apps in a table, their tools in another, which is replaced whole for each app."""
+    """Apps in one table and their tools in another; the tools of an app are always replaced as a whole."""
 
     database: Database
     secrets: StoredSecrets = field(default_factory=StoredSecrets)
 
     async def all(self) -> Sequence[AppRecord]:
-        """Every app with its tools, the oldest first."""
+        """Return every app with its tools, oldest first."""
         oldest_first = select(apps).order_by(apps.c.created, apps.c.package)
         everything = select(app_tools).order_by(app_tools.c.package, app_tools.c.position)
         tools: defaultdict[str, list[AppTool]] = defaultdict(list)
@@ -42,7 +42,7 @@ class SqlApps:
         return [_app(row, tools.get(row["package"], ()), cipher) for row in found]
 
     async def get(self, package: str) -> AppRecord | None:
-        """One app with its tools."""
+        """Return one app with its tools, or None."""
         theirs = select(app_tools).where(app_tools.c.package == package).order_by(app_tools.c.position)
         async with self.database.read() as connection:
             one = await connection.execute(select(apps).where(apps.c.package == package))
@@ -53,7 +53,7 @@ class SqlApps:
             return _app(found, map(_tool, (await connection.execute(theirs)).mappings()), cipher)
 
     async def add(self, app: AppRecord) -> bool:
-        """Store a new app; False where there is one of that package."""
+        """Store a new app; return False if the package exists."""
         async with self.database.write() as connection:
             new = self.database.insert(apps).values(_values(await self._encrypted(connection, app)))
             done = await connection.execute(new.on_conflict_do_nothing(index_elements=[apps.c.package]))
@@ -64,7 +64,7 @@ class SqlApps:
             return True
 
     async def change(self, app: AppRecord) -> int | None:
-        """Replace all but tools, owner and creation; the new version, or None where there is no such app."""
+        """Replace all but tools, owner and creation; return the new version, or None without such an app."""
         async with self.database.write() as connection:
             values = _values(await self._encrypted(connection, app))
             new = {name: value for name, value in values.items() if name not in KEPT}
@@ -74,9 +74,9 @@ class SqlApps:
             return version
 
     async def define(self, package: str, tools: Sequence[AppTool], at: float) -> int | None:
-        """Replace an app's tools whole; the new version, or None where there is no such app."""
+        """Replace all tools of an app; return the new version, or None if there is no such app."""
         async with self.database.write() as connection:
-            # First, since it is what a rival with tools for the same app has to wait for.
+            # First, since this row lock serializes concurrent changes of the same app.
             version = await _next_version(connection, package, {"updated": at})
             if version is None:
                 return None
@@ -86,7 +86,7 @@ class SqlApps:
             return version
 
     async def drop(self, package: str) -> bool:
-        """Remove an app, its tools, its installs and all it has kept; False where there is none."""
+        """Delete an app with its tools, installs and data (cascade); return False if there is none."""
         async with self.database.write() as connection:
             done = await connection.execute(delete(apps).where(apps.c.package == package))
             if done.rowcount != 1:
@@ -95,7 +95,7 @@ class SqlApps:
             return True
 
     async def mark(self) -> str:
-        """Something that is another one whenever any app or tool has changed. Cheap."""
+        """Return the change counter of apps and tools, for polling: one indexed read."""
         async with self.database.read() as connection:
             number = await connection.scalar(select(marks.c.number).where(marks.c.name == MARK))
             return str(number or 0)
@@ -104,7 +104,7 @@ class SqlApps:
         return await self.secrets.reader(connection, (row[name] for row in rows for name in SECRET))
 
     async def _encrypted(self, connection: AsyncConnection, app: AppRecord) -> AppRecord:
-        """Return an app as it is stored."""
+        """Return an app with its secret fields encrypted, as it is stored."""
         plain = {name: value for name in SECRET if (value := getattr(app, name)) is not None}
         cipher = await self.secrets.writer(connection) if plain else None
         if cipher is None:
@@ -117,14 +117,14 @@ class SqlApps:
 
 
 async def count_up(database: Database, connection: AsyncConnection) -> None:
-    """Move the mark, last of all: whoever changes another app waits for it until this is committed."""
+    """Increment the change counter. Call it last: its row lock blocks other writers until the commit."""
     first = database.insert(marks).values(name=MARK, number=1)
     more = {marks.c.number: marks.c.number + 1}
     await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
 
 
 def app_place(package: str, name: str) -> Place:
-    """Return where a secret of an app stands."""
+    """Return the place of a secret field of an app, to which its ciphertext is bound."""
     return apps.name, package, name
 
 

@@ -1,4 +1,4 @@
-"""Audit records in a table: each is chained to the one before it inside the writing transaction."""
+"""The audit log: a hash chain in a table, extended inside the writing transaction."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -10,14 +10,14 @@ from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import audit, storable
 
 CHAIN_LOCK = 0x746F6F6C61756474
-"""The Postgres advisory lock of a transaction that appends: `toolaudt` in ASCII."""
+"""Key of the Postgres advisory lock that serializes appends: `toolaudt` in ASCII."""
 
 TEXTS = tuple(each.name for each in fields(AuditEntry) if each.type in (str, "str"))
 
 
 @dataclass(frozen=True, slots=True)
 class SqlAudit:
-    """The chain of audit records."""
+    """The hash chain of audit records."""
 
     database: Database
 
@@ -25,8 +25,8 @@ class SqlAudit:
         """Append a record to the chain and return it."""
         entry = _storable(entry)
         async with self.database.write() as connection:
-            # SQLite has taken its write lock already. On Postgres another replica could read the same last
-            # record, so appending transactions go one at a time.
+            # SQLite holds its write lock already. On Postgres another replica could read the same last
+            # record (a race), so an advisory lock serializes the appending transactions.
             if connection.dialect.name == "postgresql":
                 await connection.execute(select(func.pg_advisory_xact_lock(CHAIN_LOCK)))
             found = await connection.execute(
@@ -48,7 +48,7 @@ class SqlAudit:
         action: str | None = None,
         since: float | None = None,
     ) -> Sequence[AuditRecord]:
-        """The newest first, from the one before number `before` on."""
+        """Return records newest first, optionally with a number below `before` and by the given filters."""
         query = select(audit).order_by(audit.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(audit.c.number < before)
@@ -65,7 +65,7 @@ class SqlAudit:
 
 
 def _storable(entry: AuditEntry) -> AuditEntry:
-    """Return the entry as both databases give it back, so that its hash can be computed again."""
+    """Return the entry as both databases return it, so that its hash can be verified later."""
     texts = {name: storable(getattr(entry, name)) for name in TEXTS}
     user = None if entry.user is None else storable(entry.user)
     return replace(entry, **texts, user=user)

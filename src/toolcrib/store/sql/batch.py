@@ -1,4 +1,4 @@
-"""Many rows in one statement, cheaply enough to write down every call of a busy gateway."""
+"""Bulk inserts, cheap enough to record every call of a busy gateway."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,21 +12,21 @@ Row = tuple[Any, ...]
 
 
 class Batch:
-    """An insert that is compiled once, for rows in the order of the table's columns.
+    """A precompiled bulk insert, for rows in the order of the table's columns.
 
-    SQLAlchemy's care for every single value takes four times as long as the insert itself; all that is
-    left of it here is what keeps one bad name from sinking the rest.
+    SQLAlchemy's type processing per value takes four times as long as the insert itself. Only the
+    sanitizing of text remains here, so that one invalid string cannot fail a whole batch.
     """
 
     def __init__(self, database: Database, statement: Insert, table: Table) -> None:
         self._database = database
         names = [column.name for column in table.columns if column is not table.autoincrement_column]
-        # Inline: nobody wants to hear the numbers of the new rows.
+        # Inline: no RETURNING clause, since the generated row numbers are not needed.
         compiled = statement.inline().compile(dialect=database.engine.dialect, column_keys=names)
         self._sql = compiled.string
 
     async def write(self, rows: Iterable[Row]) -> None:
-        """Write all or none."""
+        """Insert all rows in one transaction."""
         plain = [_storable(row) for row in rows]
         if not plain:
             return

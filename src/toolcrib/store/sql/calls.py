@@ -1,4 +1,4 @@
-"""The last calls, as operators look back at them."""
+"""The history of recent calls, for operators."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -17,20 +17,20 @@ NEWEST_FIRST = (calls.c.at.desc(), calls.c.number.desc())
 
 
 class SqlCalls:
-    """Calls in a table."""
+    """Recent calls in a table, pruned by count."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._batch = Batch(database, insert(calls), calls)
 
     async def add(self, rows: Sequence[CallRow]) -> None:
-        """Store a batch."""
+        """Insert a batch of calls."""
         await self._batch.write(map(VALUES, rows))
 
     async def recent(
         self, *, limit: int, tool: str | None = None, caller: str | None = None, before: float | None = None
     ) -> Sequence[CallRow]:
-        """The newest first."""
+        """Return calls newest first, by the given filters."""
         query = select(*(calls.c[name] for name in FIELDS)).order_by(*NEWEST_FIRST).limit(limit)
         if tool is not None:
             query = query.where(calls.c.tool == tool)
@@ -43,7 +43,7 @@ class SqlCalls:
             return [CallRow(**row) for row in found.mappings()]
 
     async def prune(self, keep: int, mutations: int) -> int:
-        """Forget all but the newest `keep`, and so many of declared mutations; how many went."""
+        """Delete all but the newest `keep` calls and `mutations` mutation calls; return the deleted count."""
         return await self._prune(keep, calls.c.mutation.is_(False)) + await self._prune(
             mutations, calls.c.mutation.is_(True)
         )

@@ -1,4 +1,4 @@
-"""Which tool owns which exposed name, across restarts."""
+"""Durable name claims: which tool owns which exposed name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from toolcrib.store.sql.tables import claims as table
 
 @dataclass(frozen=True, slots=True)
 class SqlClaims:
-    """Claims in a table. Rows go in order of name, lest two replicas wait for each other in a ring."""
+    """Claims in a table. Rows are sorted so that concurrent writers lock them in one order (no deadlock)."""
 
     database: Database
 
     async def all(self) -> Mapping[str, str]:
-        """Folded name to the canonical name of its owner."""
+        """Return all claims: folded name to canonical name of the owner."""
         async with self.database.read() as connection:
             rows = await connection.execute(select(table.c.name, table.c.owner))
             return {row.name: row.owner for row in rows}
 
     async def put(self, claims: Mapping[str, str]) -> None:
-        """Add or move claims."""
+        """Upsert claims."""
         if not claims:
             return
         insert = self.database.insert(table)
@@ -34,7 +34,7 @@ class SqlClaims:
             await connection.execute(statement, rows)
 
     async def drop(self, names: Iterable[str]) -> None:
-        """Give names up."""
+        """Delete the claims of these names."""
         rows = [{"dropped": name} for name in sorted(set(names))]
         if not rows:
             return

@@ -1,4 +1,4 @@
-"""The last reading of the clock, stored so that time goes on after a restart and never back."""
+"""Stores clock readings, so that the time used for expiry never goes back after a restart."""
 
 import logging
 from contextlib import suppress
@@ -16,13 +16,13 @@ from toolcrib.store.sql.tables import clock as table
 log = logging.getLogger(__name__)
 
 SAVE_SECONDS = 60.0
-"""Between two stored readings."""
+"""Seconds between two stored readings."""
 _ROW = 1
 _READING = tuple(each.name for each in fields(ClockReading))
 
 
 async def resume(database: Database, clock: Clock) -> None:
-    """Let a clock go on from the last reading, where there is one."""
+    """Resume a clock from the last stored reading, if there is one."""
     async with database.read() as connection:
         columns = (table.c[name] for name in _READING)
         query = select(*columns).where(table.c.id == _ROW)
@@ -32,7 +32,7 @@ async def resume(database: Database, clock: Clock) -> None:
 
 
 async def save(database: Database, clock: Clock) -> None:
-    """Store a reading; one that is behind the stored one, as of a replica, changes nothing."""
+    """Store a reading unless a later one is stored, such as that of another replica."""
     insert = database.insert(table).values(id=_ROW, **asdict(clock.reading()))
     new = {name: insert.excluded[name] for name in _READING}
     later = insert.excluded["seen"] > table.c.seen
@@ -42,7 +42,7 @@ async def save(database: Database, clock: Clock) -> None:
 
 
 async def keep_saving(database: Database, clock: Clock, every: float = SAVE_SECONDS) -> None:
-    """Store a reading at once and then every minute, until cancelled; and a last one then."""
+    """Store a reading now and then every minute, until cancelled; then store a final one."""
     try:
         while True:
             try:

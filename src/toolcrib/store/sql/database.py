@@ -1,4 +1,4 @@
-"""Transactions on one database: every wait has a limit, and the caller's deadline shortens it."""
+"""Transactions on one database: every wait has a timeout, shortened by the caller's deadline."""
 
 import asyncio
 import os
@@ -30,21 +30,21 @@ TRANSACTION_SECONDS = 10.0
 WAIT_SECONDS = 5.0
 POOL_SIZE = 4
 BUSY_SECONDS = 0.1
-"""How long SQLite's own thread waits for a lock. Nothing interrupts it, so longer waits are retries here."""
+"""SQLite's busy timeout in seconds. It blocks a thread uncancellably, so longer waits are retries."""
 RETRY_SECONDS = 0.02
 ANSWER_SECONDS = 0.3
-"""Left of the caller's deadline, so that the error reaches the caller in time."""
+"""Seconds reserved of the caller's deadline, so that the error reaches the caller in time."""
 CLOSE_SECONDS = 5.0
 
 WRITES = "toolcrib_writes"
-"""Set on connections that are going to write, so that SQLite locks before they read and not after."""
+"""Execution option of write connections, so that SQLite takes its write lock at BEGIN IMMEDIATE."""
 
 _OUR_FAULT = (IntegrityError, DataError, ProgrammingError)
-"""Errors of a statement, which say nothing about the store."""
+"""Errors of a statement; they do not affect the health of the store."""
 
 
 class _NotOpenedError(Exception):
-    """No connection could be opened, and the database is not why: each of SQLite needs a thread."""
+    """No connection could be opened for lack of a thread: each SQLite connection needs one."""
 
 
 _FAULTS = (DBAPIError, PoolTimeout, OSError, _NotOpenedError)
@@ -52,21 +52,21 @@ _FAULTS = (DBAPIError, PoolTimeout, OSError, _NotOpenedError)
 
 @dataclass(slots=True)
 class Database:
-    """An engine, and what can go wrong with it beside the errors SQLAlchemy has names for."""
+    """An engine with timeouts, a write lock, health state and the driver errors SQLAlchemy does not wrap."""
 
     engine: AsyncEngine
     faults: tuple[type[Exception], ...] = ()
     patience: float = TRANSACTION_SECONDS
-    """Seconds one transaction may take, with all its waits; a caller's earlier deadline goes first."""
+    """Timeout of a transaction in seconds, waits included; an earlier deadline of the caller wins."""
     wait: float = WAIT_SECONDS
-    """Seconds of these that a write may wait for the lock of another one."""
+    """Seconds of that timeout that a write may wait for its lock and connection."""
     open_grace: float = 0.0
-    """Seconds beyond the limit for a try under way: SQLite gives up by itself."""
+    """Extra seconds for an attempt in progress at the timeout: SQLite ends it by its busy timeout."""
     pool_size: int = POOL_SIZE
     health: Health = field(default_factory=Health)
     _turn: Lock = field(default_factory=Lock, init=False)
     _places: Semaphore = field(init=False)
-    """One per pooled connection, so that a wait for one can be cancelled and has the caller's deadline."""
+    """One permit per pooled connection: waiting for one is cancellable and bounded by the deadline."""
     _closing: set["asyncio.Task[None]"] = field(default_factory=set["asyncio.Task[None]"], init=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """See one consistent state, with however many queries."""
+        """Open a read transaction: all of its queries see one consistent snapshot."""
         began, until = anyio.current_time(), _limit(self.patience)
         try:
             async with self._connected(until, writes=False) as connection:
@@ -89,12 +89,12 @@ class Database:
     async def write(
         self, *, patience: float | None = None, wait: float | None = None
     ) -> AsyncGenerator[AsyncConnection]:
-        """Change something: committed for good when the block is left, or not at all.
+        """Open a write transaction: committed when the block ends, rolled back on an exception.
 
-        One at a time in this process: SQLite has one writer, whose rivals would poll for their turn.
-        A caller that is cancelled leaves as long as it waits. From the first statement on cancellation
-        waits, since a connection that is torn down in the middle leaves the outcome open. `wait` limits
-        the time before that alone.
+        Writes of this process are serialized by a lock: SQLite has one writer, and others would poll.
+        A caller can be cancelled while it waits. From the first statement on, cancellation is deferred
+        (shielded), since tearing down a connection halfway leaves the outcome unknown. `wait` limits only
+        the time before that.
         """
         began, until, committing = anyio.current_time(), _limit(patience or self.patience), False
         start = min(until, began + (wait or self.wait))
@@ -110,7 +110,7 @@ class Database:
         self.health.wrote()
 
     async def try_write(self, statement: Executable, seconds: float) -> None:
-        """Begin a write, execute a statement and roll back: shows a lock or a read-only database."""
+        """Begin a write, execute a statement and roll back; detects a lock or a read-only database."""
         began, until = anyio.current_time(), _limit(seconds)
         try:
             async with _held(self._turn, until), self._connected(until, writes=True) as connection:
@@ -121,8 +121,8 @@ class Database:
             raise _down(error) from error
 
     def insert(self, table: Table) -> "PostgresInsert | SqliteInsert":
-        """An insert that can say what to do on a conflict, for which each engine has a class of its own."""
-        # Late, because nobody uses both, and each takes its time to load.
+        """Return an insert with ON CONFLICT support, for which each dialect has its own class."""
+        # Lazy import: a process uses only one of them, and each is slow to load.
         if self.engine.dialect.name == "postgresql":
             from sqlalchemy.dialects.postgresql import insert
         else:
@@ -130,7 +130,7 @@ class Database:
         return insert(table)
 
     async def close(self) -> None:
-        """Close every connection, also when cancelled: SQLite tidies its files up on the last one."""
+        """Close every connection, even when cancelled: SQLite checkpoints its WAL on the last close."""
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             if self._closing:
                 await asyncio.wait(self._closing)
@@ -140,7 +140,7 @@ class Database:
                 await asyncio.wait(terminating)
 
     async def _open(self, until: float, *, writes: bool) -> AsyncConnection:
-        """Connect and begin; while another process holds SQLite's lock, try again until the limit."""
+        """Connect and begin; while another process holds SQLite's lock, retry until the timeout."""
         while True:
             connection = self.engine.connect()
             try:
@@ -149,7 +149,7 @@ class Database:
                     await self._begin(connection, writes=writes)
             except BaseException as error:
                 await self._give_back(connection)
-                if isinstance(error, RuntimeError):  # Python's error where the system has no thread left
+                if isinstance(error, RuntimeError):  # raised by Python if no thread can be started
                     raise _NotOpenedError from error
                 locked = isinstance(error, DBAPIError) and _is_locked(error)
                 if not locked or anyio.current_time() + RETRY_SECONDS + BUSY_SECONDS > until:
@@ -163,7 +163,7 @@ class Database:
             await connection.execution_options(**{WRITES: True})
             await connection.begin()
         elif connection.dialect.name == "postgresql":
-            # SQLite does so by itself; Postgres would see what others commit between two queries.
+            # The default on SQLite; Postgres' default (READ COMMITTED) would see commits between two queries.
             await connection.execution_options(isolation_level="REPEATABLE READ")
 
     @asynccontextmanager
@@ -176,8 +176,8 @@ class Database:
                 await self._give_back(connection)
 
     async def _give_back(self, connection: AsyncConnection) -> None:
-        """Return a connection to the pool; a server or disk that hangs does so on its own time."""
-        # No task group: the caller must not wait for it. `close` does.
+        """Return a connection to the pool; after a short wait a hung close continues in the background."""
+        # No task group: the caller must not wait for the task. `close` does.
         closing = asyncio.create_task(connection.close())  # noqa: TID251 - see above
         self._closing.add(closing)
         closing.add_done_callback(self._closed)
@@ -187,10 +187,10 @@ class Database:
     def _closed(self, closing: "asyncio.Task[None]") -> None:
         self._closing.discard(closing)
         if not closing.cancelled():
-            closing.exception()  # whatever it is, the pool has dropped the connection
+            closing.exception()  # retrieved and ignored: the pool has dropped the connection
 
     def _note(self, error: Exception, *, waited: float, reading: bool = False) -> None:
-        """Tell a store that refuses from a caller that could not wait, and from a wrong statement."""
+        """Mark the store unhealthy, unless a statement was invalid or the caller's deadline was too short."""
         if isinstance(error, _OUR_FAULT):
             return
         impatient = isinstance(error, TimeoutError | PoolTimeout) or _is_locked(error)
@@ -201,7 +201,7 @@ class Database:
 def _terminating() -> set["asyncio.Task[object]"]:
     """Return the tasks that close connections which a deadline cut off.
 
-    SQLAlchemy starts them where nobody can wait for them; left alone, they would outlive the engine.
+    SQLAlchemy starts them without a handle to await; unawaited, they would outlive the engine.
     """
     return {
         task
@@ -211,9 +211,9 @@ def _terminating() -> set["asyncio.Task[object]"]:
 
 
 def _limit(seconds: float) -> float:
-    """When to give up, by the loop's clock: after so many seconds, or just before the caller's deadline."""
+    """Return the deadline by the loop's clock: in `seconds`, or just before the caller's deadline."""
     now, deadline = anyio.current_time(), anyio.current_effective_deadline()
-    if deadline == -inf:  # the caller is gone already; what needs no wait is done all the same
+    if deadline == -inf:  # the caller is cancelled; work that needs no waiting is still done
         return now + seconds
     left = deadline - now
     return now + min(seconds, max(left - ANSWER_SECONDS, left / 2))
@@ -221,7 +221,7 @@ def _limit(seconds: float) -> float:
 
 @asynccontextmanager
 async def _held(guard: Lock | Semaphore, until: float) -> AsyncGenerator[None]:
-    """Hold a lock or a place; one that is free is taken without a chance for cancellation."""
+    """Hold a lock or semaphore; a free one is acquired without a checkpoint (no cancellation)."""
     try:
         guard.acquire_nowait()
     except anyio.WouldBlock:
@@ -238,7 +238,7 @@ def _shielded(until: float) -> AbstractContextManager[CancelScope]:
 
 
 def unavailable(reason: str) -> Unavailable:
-    """Make the error of a store that is away."""
+    """Return the error for an unavailable store, with a Retry-After."""
     return Unavailable("SOURCE_DOWN", f"the store does not answer: {reason}", retry_after=RETRY_AFTER)
 
 
@@ -260,7 +260,7 @@ def _is_locked(error: Exception) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Say what happened without addresses and statements."""
+    """Return the reason of an error, without addresses and statements."""
     if isinstance(error, TimeoutError | PoolTimeout):
         return "it took too long"
     if isinstance(error, SSLError):
@@ -270,6 +270,6 @@ def _reason(error: Exception) -> str:
         return os.strerror(number) if number in errorcode else "it cannot be reached"
     cause = error.orig or error if isinstance(error, DBAPIError) else error
     said = str(cause.__cause__ or cause).partition("\n")[0][:200]
-    # SQLite says "disk I/O error" of two dozen different things; the name tells which.
+    # SQLite uses "disk I/O error" for two dozen conditions; the error name identifies which.
     name = getattr(cause, "sqlite_errorname", "")
     return f"{said} ({name})" if name.startswith("SQLITE_IOERR") else said

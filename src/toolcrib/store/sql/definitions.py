@@ -1,4 +1,4 @@
-"""What sources offered, across restarts: each definition as last seen, and the hash of the one seen first."""
+"""Durable tool definitions: each as last seen, and the hash of the first one seen (trust on first use)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -12,23 +12,23 @@ from toolcrib.store.sql.tables import definitions as table
 
 FIELDS = tuple(each.name for each in fields(StoredDefinition))
 AT_ONCE = 500
-"""Rows per transaction: a definition may be large, and others are waiting for their turn to write."""
+"""Rows per transaction: definitions may be large, and a long transaction blocks other writers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlDefinitions:
-    """Definitions in a table. Rows go in order of name, lest two replicas wait for each other in a ring."""
+    """Definitions in a table. Rows are sorted: concurrent writers lock them in one order (no deadlock)."""
 
     database: Database
 
     async def all(self) -> Sequence[StoredDefinition]:
-        """Every definition, by name."""
+        """Return every definition, ordered by name."""
         async with self.database.read() as connection:
             rows = await connection.execute(select(table).order_by(table.c.name))
             return [StoredDefinition(**row) for row in rows.mappings()]
 
     async def put(self, definitions: Sequence[StoredDefinition]) -> None:
-        """Add or replace, by name."""
+        """Upsert definitions by name."""
         insert = self.database.insert(table)
         new = {table.c[name]: insert.excluded[name] for name in FIELDS if name != "name"}
         statement = insert.on_conflict_do_update(index_elements=[table.c.name], set_=new)
@@ -40,7 +40,7 @@ class SqlDefinitions:
                 await connection.execute(statement, rows)
 
     async def drop(self, names: Iterable[str]) -> None:
-        """Forget tools."""
+        """Delete the definitions of these tools."""
         rows = [{"dropped": name} for name in sorted(set(names))]
         if not rows:
             return

@@ -1,4 +1,4 @@
-"""From a store's URL to its database: SQLite in a file or in memory, or Postgres."""
+"""Builds the database engine for a store URL: SQLite in a file or in memory, or Postgres."""
 
 import os
 from collections.abc import Callable
@@ -20,18 +20,18 @@ from toolcrib.store.sql.database import BUSY_SECONDS, POOL_SIZE, WRITES, Databas
 
 CONNECT_SECONDS = 5
 POOL_SECONDS = 5
-"""Only connections that hang while they close make anyone wait here; see `Database`."""
+"""Timeout in seconds of the pool; it is reached only if connections hang on close, see `Database`."""
 
 PRAGMAS = (
-    # First: the ones after it may have to wait for another process.
+    # First: the later pragmas may have to wait for a lock of another process.
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}",
     "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",  # less would lose acknowledged changes with the power
+    "PRAGMA synchronous = FULL",  # NORMAL could lose acknowledged changes on a power failure
     "PRAGMA foreign_keys = ON",
 )
 
 SQLITE_ENDINGS = ("-wal", "-shm", "-journal")
-"""Of the files that SQLite keeps beside a database; it gives new ones the mode of the database."""
+"""Suffixes of SQLite's auxiliary files; SQLite creates them with the file mode of the database."""
 
 MEMORY = (None, "", ":memory:")
 
@@ -39,11 +39,11 @@ ACCEPTED = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER:PASSW
 
 
 def database_of(url: str) -> Database:
-    """Prepare the engine of a URL; it connects on first use."""
+    """Return the database of a URL; it connects on first use."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # Not chained, and not repeated: the address may hold a password.
+        # Neither chained nor quoted: the URL may contain a password.
         raise Refused("INVALID_REQUEST", f"store: that is no database address; {ACCEPTED}") from None
     make = ENGINES.get(parsed.drivername)
     if make is None:
@@ -52,7 +52,7 @@ def database_of(url: str) -> Database:
 
 
 def is_in_memory(url: str) -> bool:
-    """Whether a URL names a database that ends with the process."""
+    """Whether a URL names an in-memory database."""
     parsed = make_url(url)
     return parsed.drivername == "sqlite" and parsed.database in MEMORY
 
@@ -73,9 +73,9 @@ def _file(path: Path) -> AsyncEngine:
 
 
 def _memory() -> AsyncEngine:
-    """Make a database in memory, which lives as long as anyone is connected to it."""
+    """Create an in-memory database, which exists as long as a connection is open."""
     place = f"file:/{uuid4().hex}?vfs=memdb"
-    # Pooled connections come and go, the last one too when a caller is cancelled; this one stays.
+    # Cancellation can close the last pooled connection; this anchor prevents the loss of the database.
     anchor = connect(place, uri=True)
     engine = _engine(f"sqlite+aiosqlite:///{place}&uri=true", pool_size=1)
 
@@ -97,11 +97,11 @@ def _postgres(_parsed: URL, url: str) -> Database:
         "server_settings": {"application_name": "toolcrib"},
     }
 
-    # The driver reads the address itself, so that it may say all that other Postgres clients understand.
+    # The driver parses the URL itself, so that all parameters of libpq are supported.
     async def open_connection() -> Any:
         return await asyncpg.connect(url, **options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
-    # Asking whether a pooled connection still lives costs a round trip, and spares a failure after a restart.
+    # The pre-ping costs a round trip, and avoids failures on stale connections after a server restart.
     engine = _engine(
         "postgresql+asyncpg://", pool_size=POOL_SIZE, pool_pre_ping=True, async_creator=open_connection
     )
@@ -116,19 +116,19 @@ ENGINES: dict[str, Callable[[URL, str], Database]] = {
 
 
 def _engine(url: URL | str, **options: Any) -> AsyncEngine:
-    # Errors show their statement in logs; its values are hashes of keys and names of users.
+    # Parameters are hidden in logged errors: they contain hashes of keys and names of users.
     options |= {"max_overflow": 0, "pool_timeout": POOL_SECONDS, "hide_parameters": True}
     return create_async_engine(url, **options)
 
 
 def _place(path: Path) -> None:
-    """Make a file that nobody else may read, before anything is in it; close one that is there to others."""
+    """Create the file with private permissions before it has content; restrict those of an existing one."""
     try:
         if path.parent.is_dir():
             check_folder(path.parent)
         else:
             private_folder(path.parent)
-        # Only a new file is opened: closing one that is in use would drop SQLite's locks on it.
+        # O_EXCL: closing a file that is in use would drop SQLite's POSIX locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
         path.chmod(FILE_MODE)
     except FileExistsError:
@@ -140,11 +140,11 @@ def _place(path: Path) -> None:
 
 
 def _tune(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    # Where a statement is cut off, SQLAlchemy stops the driver's thread, and so does the driver as it closes,
-    # which then waits for its own stop: for ever, where the thread has ended with the other one.
+    # If a statement is cut off, SQLAlchemy stops the driver's thread, and the driver stops it again on close.
+    # The second stop would wait forever for a thread that has ended, so `stop` is made idempotent.
     driver: Any = connection.driver_connection
     driver.stop = cache(driver.stop)
-    # The driver would begin transactions by itself, and too late for a lock; `_begin` does it.
+    # Disables the driver's implicit transactions, which lock too late; `_begin` starts them.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in PRAGMAS:

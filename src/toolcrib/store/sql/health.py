@@ -1,4 +1,4 @@
-"""Whether the store takes writes and answers reads, as the last attempts of each have shown."""
+"""Health of the store, from the outcomes of its latest writes and reads."""
 
 import logging
 from collections.abc import Callable
@@ -9,37 +9,37 @@ from time import monotonic
 log = logging.getLogger(__name__)
 
 MAX_LOCK_SECONDS = 1.0
-"""A write that waits longer than this counts as refused."""
+"""Seconds after which a write that waits for a lock counts as refused."""
 
 
 @dataclass(slots=True)
 class Health:
-    """Outcome of the last write and of the last read. Reading `refused` costs an attribute lookup."""
+    """Outcome of the last write and read. Checking `refused` costs an attribute lookup."""
 
     clock: Callable[[], float] = monotonic
     refused: str = ""
-    """Why the store does not take writes or answer; empty while it does."""
+    """Why the store refuses writes or reads; empty while it is healthy."""
     written: float = -inf
-    """When a write was last committed."""
+    """Time of the last committed write."""
     tried: float = -inf
-    """When a write was last committed or refused."""
+    """Time of the last committed or refused write."""
     _unread: bool = False
 
     def wrote(self) -> None:
-        """Note a committed write."""
+        """Record a committed write, which clears any failure."""
         self.written = self.tried = self.clock()
         if self.refused:
             log.warning("the store takes writes again")
         self.refused, self._unread = "", False
 
     def read(self) -> None:
-        """Note a successful read, which ends what a failed read began but not what a failed write did."""
+        """Record a successful read, which clears the failure of a read but not that of a write."""
         if self._unread:
             self.refused, self._unread = "", False
             log.warning("the store answers again")
 
     def refuse(self, reason: str, *, reading: bool = False) -> None:
-        """Note that the store refused a write, or a read."""
+        """Record that the store refused a write, or a read."""
         if not reading:
             self.tried = self.clock()
         if not self.refused:

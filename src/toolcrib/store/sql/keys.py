@@ -1,4 +1,4 @@
-"""API keys that last: hashes, never the keys, with numbered changes."""
+"""Durable API keys: only hashes are stored, and changes are numbered for incremental reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -14,7 +14,7 @@ from toolcrib.store.sql.tables import keys, marks
 
 FIELDS = tuple(each.name for each in fields(KeyRecord))
 MARK = "keys"
-"""The mark that counts changes of keys."""
+"""Name of the counter of key changes."""
 _COLUMNS = tuple(keys.c[name] for name in FIELDS)
 _BARE: dict[str, Any] = {
     "digest": "",
@@ -28,17 +28,17 @@ _BARE: dict[str, Any] = {
     "previous_digest": None,
     "previous_until": None,
 }
-"""What a purged key is overwritten with."""
+"""Values that overwrite a purged key."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlKeys:
-    """API keys in a table."""
+    """API keys in a table, with a change number per row."""
 
     database: Database
 
     async def add(self, key: KeyRecord) -> bool:
-        """Store a new key; False where a key of that name exists or existed."""
+        """Store a new key; return False if a key of that name exists or existed."""
         values = {name: getattr(key, name) for name in FIELDS}
         async with self.database.write() as connection:
             changed = await self._next_change(connection)
@@ -47,29 +47,29 @@ class SqlKeys:
             return done.rowcount == 1
 
     async def find(self, name: str) -> KeyRecord | None:
-        """One key, also a revoked one; None where there is none of that name."""
+        """Return one key, even if revoked; None if there is none of that name."""
         asked = select(*_COLUMNS).where(keys.c.name == name, keys.c.purged.is_(None))
         async with self.database.read() as connection:
             row = (await connection.execute(asked)).mappings().first()
             return None if row is None else KeyRecord(**row)
 
     async def all(self) -> Sequence[KeyRecord]:
-        """Every key, revoked ones included, by name."""
+        """Return every key, revoked ones included, ordered by name."""
         asked = select(*_COLUMNS).where(keys.c.purged.is_(None)).order_by(keys.c.name)
         async with self.database.read() as connection:
             rows = await connection.execute(asked)
             return [KeyRecord(**row) for row in rows.mappings()]
 
     async def page(self, *, after: str, limit: int) -> Sequence[KeyRecord]:
-        """So many keys, revoked ones included, by name, from the first after this name on."""
+        """Return a page of keys ordered by name, revoked ones included (keyset pagination)."""
         asked = select(*_COLUMNS).where(keys.c.purged.is_(None), keys.c.name > after)
         async with self.database.read() as connection:
             rows = await connection.execute(asked.order_by(keys.c.name).limit(limit))
             return [KeyRecord(**row) for row in rows.mappings()]
 
     async def changes(self, after: KeyPosition, limit: int) -> KeyChanges:
-        """So many keys that were added, changed or purged after a position; from the first one on, all."""
-        # As a pair: an `or` of two conditions would keep SQLite from reading on where the index says.
+        """Return up to `limit` keys that were added, changed or purged after a position, in change order."""
+        # A row value comparison: with an `or` of two conditions SQLite could not seek in the index.
         later = tuple_(keys.c.changed, keys.c.name) > tuple_(after.change, after.name)
         asked = select(keys.c.changed, keys.c.purged, *_COLUMNS).where(later)
         newest = select(marks.c.number).where(marks.c.name == MARK)
@@ -86,7 +86,7 @@ class SqlKeys:
         )
 
     async def rotate(self, name: str, digest: str, at: float, previous_until: float | None = None) -> bool:
-        """Put another hash in place; False where there is no live key of that name."""
+        """Replace the hash of a key; return False if there is no active key of that name."""
         kept = None if previous_until is None else keys.c.digest
         unexpired = keys.c.expires.is_(None) | (keys.c.expires > at)
         return await self._change(
@@ -98,26 +98,26 @@ class SqlKeys:
         )
 
     async def revoke(self, name: str, at: float) -> bool:
-        """End a key; False where there is none of that name, or it is revoked already."""
+        """Revoke a key; return False if there is none of that name, or it is revoked already."""
         return await self._change((keys.c.name == name) & keys.c.revoked.is_(None), revoked=at)
 
     async def used(self, times: Mapping[str, float]) -> None:
-        """Store when keys were last used, by name; an earlier time than the stored one changes nothing."""
+        """Store when keys were last used, by name; a time before the stored one is ignored."""
         if not times:
             return
         later = keys.c.last_used.is_(None) | (keys.c.last_used < bindparam("at"))
         which = (keys.c.name == bindparam("used")) & later & keys.c.purged.is_(None)
-        # Sorted: two replicas that write the same keys lock their rows in one order.
+        # Sorted, so that concurrent writers lock the rows in one order (no deadlock).
         rows = [{"used": name, "at": times[name]} for name in sorted(times)]
         async with self.database.write() as connection:
             await connection.execute(update(keys).where(which).values(last_used=bindparam("at")), rows)
 
     async def purge(self, before: float, limit: int) -> int:
-        """Forget all but the names of so many keys that ended earlier; how many these were."""
+        """Erase up to `limit` keys that ended before a time, except their names; return the number erased."""
         ended = (keys.c.revoked < before) | (keys.c.expires < before)
         which = select(keys.c.name).where(keys.c.purged.is_(None), ended).order_by(keys.c.name).limit(limit)
         async with self.database.read() as connection:
-            # Looked for first: a write for nothing would move the mark, and everybody would look.
+            # Read first: an empty write would increment the counter and trigger reads on every replica.
             names = (await connection.scalars(which)).all()
         if not names:
             return 0
@@ -136,7 +136,7 @@ class SqlKeys:
             return done.rowcount == 1
 
     async def _next_change(self, connection: AsyncConnection) -> int:
-        """Number a change, first of all: whoever else changes a key waits, so numbers come in order."""
+        """Allocate a change number. Call it first: its row lock makes numbers follow the commit order."""
         first = self.database.insert(marks).values(name=MARK, number=1)
         more = {marks.c.number: marks.c.number + 1}
         counted = first.on_conflict_do_update(index_elements=[marks.c.name], set_=more)

@@ -1,4 +1,4 @@
-"""MCP sessions in a table: when each was last used, and which have ended."""
+"""MCP sessions in a table: their last use, and tombstones of ended ones."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,19 +16,19 @@ _IS_SESSION = not_(table.c.id.startswith(FORGOTTEN))
 
 @dataclass(frozen=True, slots=True)
 class SqlMcpSessions:
-    """One row for each session that lasts longer than its token says, or shorter."""
+    """One row for each session that was renewed beyond, or ended before, the expiry in its token."""
 
     database: Database
 
     async def get(self, id: str) -> McpSessionRow | None:
-        """What is stored of a session."""
+        """Return the stored row of a session, or None."""
         async with self.database.read() as connection:
             found = (await connection.execute(select(table).where(table.c.id == id))).mappings()
             row = found.one_or_none()
             return None if row is None else McpSessionRow(**row)
 
     async def end(self, row: McpSessionRow) -> None:
-        """Store that a session has ended, for good."""
+        """Mark a session as ended, which is permanent."""
         insert = self.database.insert(table).values({**asdict(row), "ended": True})
         new = {"ended": True, "used": insert.excluded["used"]}
         async with self.database.write() as connection:
@@ -36,7 +36,7 @@ class SqlMcpSessions:
             await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new))
 
     async def renew(self, rows: Sequence[McpSessionRow]) -> None:
-        """Store when sessions were last used; one that has ended, or was used later, stays as it is."""
+        """Store when sessions were last used; rows that have ended or have a later time do not change."""
         insert = self.database.insert(table)
         newer = (table.c.ended.is_(False)) & (table.c.used < insert.excluded["used"])
         new = {"used": insert.excluded["used"]}
@@ -46,16 +46,16 @@ class SqlMcpSessions:
                 await connection.execute(put, [asdict(row) for row in rows[start : start + _BATCH]])
 
     async def ended_since(self, moment: float) -> Sequence[str]:
-        """The ids of sessions that ended at a moment or later."""
+        """Return the ids of sessions that ended at or after a time."""
         async with self.database.read() as connection:
             query = select(table.c.id).where((table.c.used >= moment) & table.c.ended.is_(True))
             return (await connection.scalars(query)).all()
 
     async def prune(self, before: float, *, most: int, per_principal: int) -> int:
-        """Forget what was last used earlier, and the longest unused beyond a number; how many went.
+        """Delete rows last used before a time, and the least recently used above the limits; return how many.
 
-        Ended sessions have as much room again, so that use of others drops none of them. Where too many have
-        ended, it is stored up to which time ends were dropped: what may be one of these is no session.
+        Ended sessions have limits of their own, so that renewals of others never evict them. If ended rows
+        are evicted, a FORGOTTEN row stores up to which time: a session that may be one of these is rejected.
         """
         kind = (table.c.principal, table.c.ended)
         many = select(*kind).where(_IS_SESSION).group_by(*kind).having(func.count() > per_principal)
@@ -71,7 +71,7 @@ class SqlMcpSessions:
     async def _cut(
         self, connection: AsyncConnection, which: ColumnElement[bool], most: int, noted: str
     ) -> int:
-        """Delete the longest unused beyond a number: ended ones where a row is named to note that in."""
+        """Delete the least recently used rows above a limit; with `noted`, ended ones, and record that."""
         which &= _IS_SESSION & table.c.ended.is_(bool(noted))
         oldest = select(table.c.used).where(which).order_by(table.c.used.desc()).offset(most).limit(1)
         limit = await connection.scalar(oldest)

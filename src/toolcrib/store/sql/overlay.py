@@ -1,4 +1,4 @@
-"""What was changed at run time: one document with a version, replaced whole by whoever saw the last one."""
+"""The run-time overlay: one versioned document, replaced with compare-and-swap on its version."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,18 +13,18 @@ from toolcrib.store.sql.secrets import Place, StoredSecrets, is_encrypted
 from toolcrib.store.sql.tables import overlay
 
 ROW = 1
-"""There is one overlay, so there is one row."""
+"""Primary key of the only row."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlOverlay:
-    """The overlay in a table of one row. The settings of each server are encrypted, whole."""
+    """The overlay in a table of one row. The settings of each server are encrypted as one value."""
 
     database: Database
     secrets: StoredSecrets = field(default_factory=StoredSecrets)
 
     async def load(self) -> tuple[int, JsonObject]:
-        """The version (0 if never saved) and the document."""
+        """Return the version (0 if never saved) and the document."""
         async with self.database.read() as connection:
             found = await connection.execute(select(overlay.c.version, overlay.c.document))
             row = found.one_or_none()
@@ -38,7 +38,7 @@ class SqlOverlay:
             return row.version, with_servers(row.document, opened)
 
     async def save(self, document: JsonObject, *, expected: int) -> int | None:
-        """Replace it if its version is still `expected`; the new version, or None where someone was first."""
+        """Replace the document if its version is `expected`; return the new version, None on a conflict."""
         async with self.database.write() as connection:
             cipher = await self.secrets.writer(connection) if servers_of(document) else None
             if cipher is not None:
@@ -57,19 +57,19 @@ class SqlOverlay:
 
 
 def server_place(name: str) -> Place:
-    """Return where the settings of a server stand."""
+    """Return the place of a server's settings, to which their ciphertext is bound."""
     return overlay.name, str(ROW), f"mcp.servers.{name}"
 
 
 def servers_of(document: JsonObject) -> Mapping[str, Json]:
-    """Return the servers of a stored document, as they are stored."""
+    """Return the servers of a document, as stored (encrypted or plain)."""
     mcp = document.get("mcp")
     servers: Any = cast("JsonObject", mcp).get("servers") if isinstance(mcp, Mapping) else None
     return cast("JsonObject", servers) if isinstance(servers, Mapping) else {}
 
 
 def with_servers(document: JsonObject, change: Callable[[str, Json], Json]) -> JsonObject:
-    """Copy a document with something else in the place of each server's settings."""
+    """Copy a document with the settings of each server mapped through `change`."""
     servers = servers_of(document)
     if not servers:
         return document

@@ -1,4 +1,4 @@
-"""On opening a store: its secrets can be opened, are wrapped by what the operator gave, and none is plain."""
+"""Secret checks on opening a store: verifies decryption, rewraps data keys, and encrypts plain values."""
 
 import logging
 from contextlib import closing
@@ -25,14 +25,14 @@ from toolcrib.store.sql.tables import data_keys, marks
 log = logging.getLogger(__name__)
 
 CLEAN_UP = "clear text in free pages"
-"""The mark of a database file in which deleted clear text may still be found."""
+"""Name of the mark of a database file with free pages that may still contain deleted plain text."""
 CLEAN_UP_LOCK_SECONDS = 5.0
 
 
 async def protect(database: Database, secrets: StoredSecrets) -> None:
-    """Refuse secrets that cannot be opened, wrap keys again, and encrypt what is plain.
+    """Refuse to start if secrets cannot be decrypted; rewrap data keys, and encrypt plain values.
 
-    Each step is one transaction; whatever ends the process in between, the next start goes on from there.
+    Each step is one transaction, so after a crash the next start resumes where this one stopped.
     """
     wrapping = secrets.wrapping
     if wrapping is None:
@@ -50,7 +50,7 @@ async def protect(database: Database, secrets: StoredSecrets) -> None:
 
 
 def _stale(keys: list[WrappedKey], wrapping: WrappingSecrets) -> list[WrappedKey]:
-    """Return the keys that the secret in force does not open."""
+    """Return the data keys that the current secret does not unwrap."""
     current = wrapping.current() if keys else None
     return [each for each in keys if current is None or not opens(each, current)]
 
@@ -60,7 +60,7 @@ async def _rewrap(database: Database, wrapping: WrappingSecrets) -> None:
         await lock_keys(connection)
         stale = _stale(await stored_keys(connection), wrapping)
         if not any(map(is_encrypted, (await secret_values(connection)).values())):
-            # Nothing needs them: a secret that was lost is no reason to refuse.
+            # No value is encrypted with them, so a lost secret is no reason to refuse to start.
             await connection.execute(delete(data_keys))
             return
         opened = [(each, unwrapped(each, secret_for(each, wrapping))) for each in stale]
@@ -72,9 +72,9 @@ async def _rewrap(database: Database, wrapping: WrappingSecrets) -> None:
 
 
 async def _encrypt(database: Database, secrets: StoredSecrets) -> bool:
-    """Encrypt what is plain; whether deleted clear text has to be looked after."""
+    """Encrypt plain values; return whether deleted plain text must be removed from the database file."""
     async with database.write() as connection:
-        # Before the values are read, so that of two processes that start at once one finds nothing to do.
+        # Before the values are read, so that of two processes that start concurrently only one encrypts.
         await lock_keys(connection)
         count = await encrypt_plain(connection, secrets)
         in_file = count > 0 and connection.dialect.name == "sqlite"
@@ -91,7 +91,7 @@ async def _mark(database: Database, connection: AsyncConnection) -> None:
 
 
 async def _clean_up(database: Database) -> None:
-    """Write the file anew without its free pages; one that is in use elsewhere is left to the next start."""
+    """Rewrite the file without its free pages (VACUUM); if it is locked, the next start retries."""
     path = database.engine.url.database
     if not path:
         return
@@ -108,7 +108,7 @@ def _write_anew(path: str) -> None:
     with closing(connect(path, timeout=CLEAN_UP_LOCK_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("VACUUM")
-        # What was written goes from the log to the file, and the log, with the clear text, is cut to nothing.
+        # The checkpoint copies the WAL to the file and truncates the WAL, which has plain text too.
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             message = "another process reads it"

@@ -1,4 +1,4 @@
-"""Requests made under a key, each claimed by one call alone, with its answer once there is one."""
+"""Idempotency keys: each key is claimed by one call, and stores its result once there is one."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,23 +10,23 @@ from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import replays
 
 _BATCH = 200
-"""How many answers are looked at in one query for some to be replaced."""
+"""Rows per query when results are replaced to free space."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlReplays:
-    """Replays in a table, whose primary key lets one claim win."""
+    """Replays in a table; its primary key makes a claim atomic."""
 
     database: Database
 
     async def claim(self, row: ReplayRow, *, since: float) -> ReplayRow | None:
-        """Store a row and return None, or return the one that its key has since then."""
+        """Claim a key atomically and return None, or return its row; rows before `since` have expired."""
         new = self.database.insert(replays).values(asdict(row))
         insert = new.on_conflict_do_nothing(index_elements=[replays.c.key])
         same = replays.c.key == row.key
         async with self.database.write() as connection:
             await connection.execute(delete(replays).where(same & (replays.c.at < since)))
-            # Again where it was in the way of the insert and is gone for the look: another process freed it.
+            # Retried if the row blocked the insert but was missing on read: another process has released it.
             while (await connection.execute(insert)).rowcount != 1:
                 found = (await connection.execute(select(replays).where(same))).mappings().one_or_none()
                 if found is not None:
@@ -34,20 +34,20 @@ class SqlReplays:
         return None
 
     async def find(self, key: str, *, since: float) -> ReplayRow | None:
-        """The row that a key has since then."""
+        """Return the row of a key that was claimed at or after `since`, or None."""
         query = select(replays).where((replays.c.key == key) & (replays.c.at >= since))
         async with self.database.read() as connection:
             found = (await connection.execute(query)).mappings().one_or_none()
             return None if found is None else ReplayRow(**found)
 
     async def finish(self, key: str, call: str, answer: str, size: int = 0) -> bool:
-        """Keep the answer of the call that claimed a key; False where it has not, or no more."""
+        """Store the result of the call that holds a key; return False if it does not hold it (any more)."""
         ending = update(replays).where(_of(key, call)).values(answer=answer, bytes=size)
         async with self.database.write() as connection:
             return (await connection.execute(ending)).rowcount == 1
 
     async def shorten(self, owner: str, size: int, answer: str) -> int:
-        """Replace a principal's oldest answers until so many bytes are free; how many are."""
+        """Replace a principal's oldest results by `answer` until `size` bytes are free; return the bytes."""
         held = (replays.c.owner == owner) & (replays.c.bytes > 0)
         oldest = select(replays.c.key, replays.c.bytes).where(held).order_by(replays.c.at).limit(_BATCH)
         freed = 0
@@ -63,7 +63,7 @@ class SqlReplays:
         return freed
 
     async def totals(self) -> Mapping[str, ReplayTotals]:
-        """What is stored, by principal. Reads every row."""
+        """Return the totals stored per principal. Scans the whole index."""
         count, held, oldest = func.count(), func.sum(replays.c.bytes), func.min(replays.c.at)
         async with self.database.read() as connection:
             rows = await connection.execute(
@@ -72,18 +72,18 @@ class SqlReplays:
             return {row[0]: ReplayTotals(keys=row[1], bytes=int(row[2]), oldest=row[3]) for row in rows}
 
     async def release(self, key: str, call: str) -> bool:
-        """Free a key that a call claimed and did nothing under; False where it has not, or no more."""
+        """Release a key after a call without effect; return False if the call does not hold it (any more)."""
         async with self.database.write() as connection:
             freed = await connection.execute(delete(replays).where(_of(key, call)))
             return freed.rowcount == 1
 
     async def prune(self, before: float) -> int:
-        """Forget what was claimed earlier; how many went."""
+        """Delete rows claimed before a time; return the number deleted."""
         async with self.database.write() as connection:
             gone = await connection.execute(delete(replays).where(replays.c.at < before))
             return gone.rowcount
 
 
 def _of(key: str, call: str) -> ColumnElement[bool]:
-    """The row of a key, as long as it is this call's and has no answer."""
+    """Match the row of a key that this call holds and that has no result yet."""
     return (replays.c.key == key) & (replays.c.call == call) & replays.c.answer.is_(None)

@@ -1,4 +1,4 @@
-"""Bring the tables up to date on opening, and refuse a database from the future."""
+"""Migrates the tables on opening, and refuses a database of a newer version."""
 
 from sqlalchemy import (
     Column,
@@ -20,22 +20,22 @@ from toolcrib.store.sql.migrations import REVISIONS, VERSION_TABLE
 from toolcrib.store.sql.tables import metadata
 
 LOCK = 0x746F6F6C63726962
-"""The advisory lock of whoever migrates: `toolcrib` in ASCII."""
+"""Key of the Postgres advisory lock that serializes migrations: `toolcrib` in ASCII."""
 
 MIGRATION_SECONDS = 3600.0
-"""A database that has grown is not done in a few seconds."""
+"""Timeout of the migration in seconds; a large database takes long."""
 MIGRATION_WAIT_SECONDS = 60.0
-"""How long a start waits for another one that migrates, or for a lock on a table."""
+"""Seconds that a start waits for a migration by another process, or for a lock on a table."""
 
 REVISION = Column("version_num", String(32), nullable=False)
 REVISIONS_TABLE = Table(
     VERSION_TABLE, MetaData(), REVISION, PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc")
 )
-"""As Alembic makes it."""
+"""The version table, as Alembic creates it."""
 
 
 async def bring_up_to_date(database: Database) -> None:
-    """Run the migrations that are missing, one starter at a time; none are missing on most starts."""
+    """Run the missing migrations, serialized by a lock; on most starts there are none."""
     async with database.read() as connection:
         if await _revision(connection) == REVISIONS[-1]:
             return
@@ -52,7 +52,7 @@ async def bring_up_to_date(database: Database) -> None:
 
 
 async def _revision(connection: AsyncConnection) -> str | None:
-    """Return where a database is; None where it has nothing of ours."""
+    """Return the schema revision; None for a new database. Raise Refused for an unknown revision."""
     revision = await connection.run_sync(_found)
     if revision is not None and revision not in REVISIONS:
         raise Refused(
@@ -70,14 +70,14 @@ def _found(connection: Connection) -> str | None:
 
 
 def _make(connection: Connection) -> None:
-    """Make the tables as they are now; a first start need not load Alembic to go through their history."""
+    """Create the current tables directly; a first start does not have to load Alembic and run migrations."""
     metadata.create_all(connection, checkfirst=False)
     REVISIONS_TABLE.create(connection)
     connection.execute(insert(REVISIONS_TABLE), {"version_num": REVISIONS[-1]})
 
 
 def _upgrade(connection: Connection) -> None:
-    # Late, because only a start that finds an old database needs it.
+    # Lazy import: only a start with an old database needs Alembic.
     from alembic import command
     from alembic.config import Config
 

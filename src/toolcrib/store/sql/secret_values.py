@@ -1,4 +1,4 @@
-"""Every value in the store that is encrypted, or has to be: read, encrypted, encrypted again, removed."""
+"""Bulk operations on all secret values of the store: read, encrypt, re-encrypt (key rotation), remove."""
 
 import json
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ from toolcrib.store.sql.secrets import (
 from toolcrib.store.sql.tables import apps, data_keys, overlay
 
 Values = Mapping[Place, Json]
-"""As they are stored: encrypted, or as earlier versions left them, texts of apps and settings of servers."""
+"""Stored values by place: encrypted, or plain (by earlier versions): texts of apps, settings of servers."""
 
 
 async def secret_values(connection: AsyncConnection) -> Values:
-    """Read every secret there is, as it is stored."""
+    """Read all secret values, as stored."""
     document = await connection.scalar(select(overlay.c.document))
     found = {server_place(name): value for name, value in servers_of(document or {}).items()}
     for row in (await connection.execute(select(apps.c.package, *_columns()))).mappings():
@@ -39,7 +39,7 @@ async def secret_values(connection: AsyncConnection) -> Values:
 
 
 async def write_values(connection: AsyncConnection, values: Values) -> None:
-    """Put other values, spelled as they are stored, in the place of these."""
+    """Write values at their places, already in their stored form."""
     if any(table == overlay.name for table, _, _ in values):
         document: Any = await connection.scalar(select(overlay.c.document).with_for_update())
         changed = with_servers(document, lambda name, value: values.get(server_place(name), value))
@@ -50,7 +50,7 @@ async def write_values(connection: AsyncConnection, values: Values) -> None:
 
 
 async def encrypt_plain(connection: AsyncConnection, secrets: StoredSecrets) -> int:
-    """Encrypt what an earlier version stored as it is; how many values that were."""
+    """Encrypt the values that an earlier version stored as plain text; return their number."""
     plain = {place: value for place, value in (await secret_values(connection)).items() if is_plain(value)}
     cipher = await secrets.writer(connection) if plain else None
     if cipher is not None:
@@ -60,12 +60,12 @@ async def encrypt_plain(connection: AsyncConnection, secrets: StoredSecrets) -> 
 
 
 def is_plain(value: Json) -> bool:
-    """Whether a stored value still has to be encrypted."""
+    """Whether a stored value is not encrypted yet."""
     return not is_encrypted(value)
 
 
 async def rotate(database: Database, wrapping: WrappingSecrets) -> int:
-    """Make a new data key, encrypt everything with it and forget the others; how many values that were."""
+    """Rotate the data key: re-encrypt all values with a new one, delete the others; return how many."""
     async with database.write() as connection:
         await lock_keys(connection)
         rows = await stored_keys(connection)
@@ -91,13 +91,13 @@ def _again(values: Values, cipher: Cipher) -> Values:
 
 
 async def encrypted_names(database: Database) -> tuple[list[str], list[str]]:
-    """Name the servers and the apps of which something is encrypted."""
+    """Return the names of the servers and of the apps that have encrypted values."""
     async with database.read() as connection:
         return _names(await secret_values(connection))
 
 
 async def remove_encrypted(database: Database) -> tuple[list[str], list[str]]:
-    """Remove what is encrypted, and the keys: the names of the servers, and of the apps without a key now."""
+    """Delete all encrypted values and data keys; return the removed servers and the apps without a key."""
     async with database.write() as connection:
         await lock_keys(connection)
         servers, packages = _names(await secret_values(connection))
@@ -130,5 +130,5 @@ def _columns() -> list[Any]:
 
 
 def _spelled(place: Place, value: Json) -> str:
-    """Spell a value as the text that is encrypted: JSON for a server, for an app its own text."""
+    """Serialize a value for encryption: JSON for a server; the text itself for an app."""
     return json.dumps(value) if place[0] == overlay.name else str(value)

@@ -1,4 +1,4 @@
-"""Encrypts single values of rows with a data key of the store, bound to the place they stand in."""
+"""Field-level encryption (AES-GCM): values are encrypted with a data key and bound to their place."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 PREFIX = "tc1"
-"""The form of an encrypted value: `tc1:ID OF THE DATA KEY:NONCE AND CIPHERTEXT`."""
+"""Prefix of an encrypted value, in the format `tc1:ID OF THE DATA KEY:NONCE AND CIPHERTEXT`."""
 LOCK = 0x746F6F6C6B657973
-"""The advisory lock of whoever makes or changes a data key on Postgres."""
+"""Key of the Postgres advisory lock that serializes changes of data keys: `toolkeys` in ASCII."""
 
 Place = tuple[str, str, str]
-"""Table, row and field of a value: an encrypted one opens nowhere else."""
+"""Table, row and field of a value; the associated data of its encryption, so it cannot be moved."""
 
 SAYS_OLD = (
     "give the one until now for one start, in $TOOLCRIB_ADMIN_KEY_OLD (or auth.admin_key_old), or in "
@@ -47,25 +47,25 @@ RESTORE = "restore the database from a backup, or remove the secrets with `toolc
 
 
 def is_encrypted(value: object) -> bool:
-    """Whether a stored value is an encrypted one."""
+    """Whether a stored value is encrypted."""
     return isinstance(value, str) and value.startswith(f"{PREFIX}:")
 
 
 @dataclass(frozen=True, slots=True)
 class Cipher:
-    """Data keys that are open: one to encrypt with, and all that were needed so far."""
+    """Unwrapped data keys: the current one for encryption, and all that were needed so far."""
 
     current: str
     keys: Mapping[str, bytes] = field(repr=False)
 
     def encrypt(self, place: Place, text: str) -> str:
-        """Encrypt a text for its place."""
+        """Encrypt a text with the current data key, bound to its place."""
         nonce = token_bytes(NONCE_BYTES)
         sealed = _aead(self.keys[self.current]).encrypt(nonce, text.encode(), _about(place, self.current))
         return f"{PREFIX}:{self.current}:{text_of(nonce + sealed)}"
 
     def decrypt(self, place: Place, value: str) -> str:
-        """Read an encrypted value; one that was changed, or belongs elsewhere, is refused."""
+        """Decrypt a value; raise Refused if it was tampered with or belongs to another place."""
         from cryptography.exceptions import InvalidTag
 
         key = key_id(value)
@@ -79,15 +79,15 @@ class Cipher:
 
 @dataclass(slots=True)
 class StoredSecrets:
-    """Encrypts and opens values within a transaction; without wrapping secrets, new values stay plain."""
+    """Provides ciphers within a transaction; without wrapping secrets, new values stay plain text."""
 
     wrapping: WrappingSecrets | None = None
     _open: dict[str, bytes] = field(default_factory=dict[str, bytes], init=False, repr=False)
 
     async def writer(self, connection: AsyncConnection) -> Cipher | None:
-        """Return what encrypts in this transaction, making the first data key; None where nothing does.
+        """Return a cipher to encrypt with, creating the first data key; None without wrapping secrets.
 
-        The newest key is looked up every time: another process may have put one in place of ours.
+        The newest key is read every time: another process may have rotated the data key.
         """
         if self.wrapping is None:
             return None
@@ -102,7 +102,7 @@ class StoredSecrets:
         return Cipher(newest.id, self._open)
 
     async def reader(self, connection: AsyncConnection, values: Iterable[object]) -> Cipher:
-        """Return what opens those of the values that are encrypted."""
+        """Return a cipher that decrypts the encrypted ones of these values."""
         needed = {key_id(each) for each in values if isinstance(each, str) and is_encrypted(each)}
         if missing := needed - self._open.keys():
             rows = {each.id: each for each in await stored_keys(connection)}
@@ -123,7 +123,7 @@ class StoredSecrets:
 
 
 def unwrapped(row: WrappedKey, secret: WrappingSecret) -> bytes:
-    """Open a data key."""
+    """Unwrap a data key; raise Refused if its row was tampered with."""
     try:
         return unwrap(row, secret)
     except ValueError as error:
@@ -131,7 +131,7 @@ def unwrapped(row: WrappedKey, secret: WrappingSecret) -> bytes:
 
 
 def secret_for(row: WrappedKey, wrapping: WrappingSecrets) -> WrappingSecret:
-    """Find the secret that wraps a data key: the one in force, else an earlier one."""
+    """Return the secret that unwraps a data key, current or earlier; raise Refused if none does."""
     current = wrapping.current()
     for each in (*([] if current is None else [current]), *wrapping.earlier()):
         if opens(row, each):
@@ -143,13 +143,13 @@ def secret_for(row: WrappedKey, wrapping: WrappingSecrets) -> WrappingSecret:
 
 
 async def stored_keys(connection: AsyncConnection) -> list[WrappedKey]:
-    """Read all data keys, wrapped."""
+    """Read all wrapped data keys, oldest first."""
     found = await connection.execute(select(data_keys).order_by(data_keys.c.created))
     return [WrappedKey(**row) for row in found.mappings()]
 
 
 async def lock_keys(connection: AsyncConnection) -> None:
-    """Let nobody else make or change data keys until this transaction ends; SQLite has one writer anyway."""
+    """Take the data key lock until this transaction ends; on SQLite the write lock suffices."""
     if connection.dialect.name == "postgresql":
         await connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
 
@@ -157,9 +157,9 @@ async def lock_keys(connection: AsyncConnection) -> None:
 async def add_key(
     connection: AsyncConnection, secret: WrappingSecret, others: Iterable[WrappedKey]
 ) -> tuple[str, bytes]:
-    """Store a new data key, which is the newest from now on."""
+    """Create and store a data key that is newer than all others; return its id and the key."""
     data_key = token_bytes(DATA_KEY_BYTES)
-    # Later than all others, whatever the clocks of other machines say.
+    # Later than all others, regardless of clock skew between machines.
     created = max((time(), *(each.created + 1 for each in others)))
     row = wrap(data_key, secret, id=token_hex(4), created=created)
     await connection.execute(insert(data_keys), row_of(row))
@@ -167,12 +167,12 @@ async def add_key(
 
 
 def key_id(value: str) -> str:
-    """Return which data key a value is encrypted with."""
+    """Return the id of the data key of an encrypted value."""
     return value.split(":", 2)[1]
 
 
 def row_of(key: WrappedKey) -> dict[str, object]:
-    """Spell a data key as its row."""
+    """Return the column values of a data key."""
     return {column.name: getattr(key, column.name) for column in data_keys.c}
 
 
@@ -188,7 +188,7 @@ def _changed(place: Place) -> Refused:
 
 @lru_cache(maxsize=4)
 def _aead(key: bytes) -> "AESGCM":
-    # Late: see `wrapping`.
+    # Lazy import: see `key_wrapping`.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(key)

@@ -1,4 +1,4 @@
-"""The whole store: a database and the aggregates kept in it."""
+"""The SQL store: a database and its aggregates."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,16 +33,16 @@ from toolcrib.store.sql.usage import SqlUsage
 from toolcrib.store.sql.users import SqlUsers
 
 CHECK_SECONDS = 1.0
-"""Between two looks at whether the store takes writes."""
+"""Seconds between two health checks of writes."""
 GATEWAY = "gateway"
-"""The mark whose number is drawn at random, once: the id of the gateway."""
+"""Name of the mark with the gateway id, a random number that is generated once."""
 PROBE = "probe"
-"""The mark that is counted up to see whether a write succeeds."""
+"""Name of the mark that the write probe increments."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlStore:
-    """What lasts, one part per aggregate."""
+    """The durable store, with one member per aggregate."""
 
     database: Database
     keys: SqlKeys
@@ -63,7 +63,7 @@ class SqlStore:
     async def open(
         cls, url: str, wrapping: WrappingSecrets | None = None, clock: Clock | None = None
     ) -> Self:
-        """Connect, bring the tables up to date and see to the secrets; what fails leaves nothing open."""
+        """Connect, migrate the tables and protect the secrets; on failure, every connection is closed."""
         database, clock = database_of(url), clock or Clock()
         secrets = StoredSecrets(None if is_in_memory(url) else wrapping)
         try:
@@ -91,30 +91,30 @@ class SqlStore:
         )
 
     async def gateway_id(self) -> str:
-        """Return the id of the gateway that keeps its data here; drawn when first asked for."""
+        """Return the gateway id of this store; it is generated on first use and shared by all replicas."""
         known = select(marks.c.number).where(marks.c.name == GATEWAY)
         async with self.database.read() as connection:
             number = await connection.scalar(known)
         if number is None:
             drawn = self.database.insert(marks).values(name=GATEWAY, number=randbits(63))
             async with self.database.write() as connection:
-                # Another replica may have been faster: then its number is the one.
+                # On a race with another replica the first insert wins, so the number is read again.
                 await connection.execute(drawn.on_conflict_do_nothing(index_elements=[marks.c.name]))
                 number = await connection.scalar(known)
         return f"{number or 0:016x}"
 
     async def check(self) -> None:
-        """Read from a table of ours: a bare `SELECT 1` would not touch a SQLite file."""
+        """Check reads by a query on a real table: a bare `SELECT 1` does not touch a SQLite file."""
         async with self.database.read() as connection:
             await connection.execute(select(overlay.c.version))
 
     @property
     def refused(self) -> str:
-        """Why the store does not take writes or answer; empty while it does."""
+        """Why the store refuses writes or reads; empty while it is healthy."""
         return self.database.health.refused
 
     async def check_writes(self) -> None:
-        """Raise what is wrong where writes are refused; after a quiet second, one is made to find out."""
+        """Raise Unavailable if writes are refused; without a recent write, a probe write finds out."""
         health = self.database.health
         since = health.clock() - CHECK_SECONDS
         if health.refused and health.tried > since:
@@ -123,20 +123,20 @@ class SqlStore:
             await self._write_probe()
 
     async def watch(self) -> None:
-        """Keep `refused` true to the state of the store, and the time stored, until cancelled."""
+        """Update `refused` by health checks and store clock readings, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(keep_saving, self.database, self.clock)
             await self._watch_writes()
 
     async def _watch_writes(self) -> None:
-        """Look whether writes are taken; writes to disk only to recover."""
+        """Probe writes every second; a healthy store is probed with a rollback, without a disk write."""
         nothing = update(marks).where(marks.c.name == "").values(number=0)
         health = self.database.health
         while True:
             await anyio.sleep(CHECK_SECONDS)
             if not health.refused and health.written > health.clock() - CHECK_SECONDS:
                 continue
-            with suppress(Unavailable, Lost):  # the health has it
+            with suppress(Unavailable, Lost):  # recorded in `health`
                 if health.refused:
                     await self._write_probe()
                 else:
@@ -149,5 +149,5 @@ class SqlStore:
             await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self.database.close()

@@ -1,4 +1,4 @@
-"""The tables as they are now; `migrations` tells how they came to be."""
+"""The current table definitions; `migrations` has their history."""
 
 import json
 from functools import lru_cache
@@ -30,18 +30,18 @@ from toolcrib.store.sql.append_only import APPEND_ONLY
 
 
 def storable(text: str) -> str:
-    """Replace what no database takes as text: zero characters and halves of pairs."""
+    """Replace characters that databases reject in text: NUL and lone surrogates."""
     return text.replace("\0", "�").encode("utf-8", "replace").decode()
 
 
 class StorableText(TypeDecorator[str]):
-    """Text that both engines take and sort alike, whatever came in: one bad name must not sink a batch."""
+    """Text that both engines accept and sort alike: one invalid string must not fail a whole batch."""
 
     impl = Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Postgres sorts by the database's language unless told otherwise."""
+        """Return the column type; Postgres needs collation C, since it sorts by locale by default."""
         return Text(collation="C") if dialect.name == "postgresql" else Text()
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
@@ -50,7 +50,7 @@ class StorableText(TypeDecorator[str]):
 
 @lru_cache(maxsize=1024)
 def _names(text: str) -> frozenset[str]:
-    # Kept, since a hundred thousand keys hold a handful of different sets.
+    # Cached, since a hundred thousand keys share a handful of different sets.
     return frozenset(json.loads(text))
 
 
@@ -68,7 +68,7 @@ class NameSet(TypeDecorator[frozenset[str]]):
 
 
 class JsonText(TypeDecorator[Json]):
-    """JSON kept letter by letter: the engines' own JSON types reorder or refuse some of it."""
+    """JSON as text: the native JSON types of the engines reorder or reject some of it."""
 
     impl = Text
     cache_ok = True
@@ -100,9 +100,9 @@ keys = Table(
     Column("expires", Double),
     Column("previous_digest", StorableText),
     Column("previous_until", Double),
-    # The number of the last change of the row, so that others read what has changed and nothing else.
+    # The number of the row's last change, so that replicas can read changes incrementally.
     Column("changed", BigInteger, nullable=False, server_default="0"),
-    # Of a purged key nothing is left but its name, which is never given out again.
+    # A purged key is a tombstone: only its name is left, which is never reused.
     Column("purged", Double),
     Index("toolcrib_keys_changed", "changed", "name"),
 )
@@ -125,7 +125,7 @@ data_keys = Table(
     Column("wrapped", StorableText, nullable=False),
     Column("created", Double, nullable=False),
 )
-"""What encrypts secrets in other tables, itself encrypted; the newest is the one in use."""
+"""Wrapped data keys, which encrypt the secrets in other tables; the newest one is current."""
 
 claims = Table(
     "toolcrib_claims",
@@ -147,7 +147,7 @@ definitions = Table(
 calls = Table(
     "toolcrib_calls",
     metadata,
-    # Our own number, since ids come from outside and a repeated one must not sink its batch.
+    # A surrogate key: call ids come from clients, and a duplicate must not fail its batch.
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("id", StorableText, nullable=False),
     Column("at", Double, nullable=False),
@@ -179,12 +179,12 @@ replays = Table(
     Column("owner", StorableText, nullable=False, server_default=""),
     Column("bytes", BigInteger, nullable=False, server_default="0"),
     Index("toolcrib_replays_oldest", "at"),
-    # With the sizes, so that nobody reads through answers to add them up.
+    # A covering index with the sizes, so that totals do not read the stored results.
     Index("toolcrib_replays_owner", "owner", "at", "bytes"),
 )
 
 BUCKETS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
-"""One column per latency bucket, so that the database can add them up."""
+"""One column per latency bucket, so that the database can sum them."""
 
 usage = Table(
     "toolcrib_usage",
@@ -220,7 +220,7 @@ apps = Table(
 
 
 def _of(parent: str) -> ForeignKey:
-    """What goes with its parent: an app added later under the same name must find nothing of an older one."""
+    """Return a foreign key with cascading delete: a new app must not inherit rows of a deleted namesake."""
     return ForeignKey(parent, ondelete="CASCADE")
 
 
@@ -292,7 +292,7 @@ clock = Table(
     Column("elapsed", Double, nullable=False),
     Column("wall", Double, nullable=False),
 )
-"""One row: the latest reading of any process's clock."""
+"""One row: the latest clock reading of any process."""
 
 app_data = Table(
     "toolcrib_app_data",
@@ -312,7 +312,7 @@ marks = Table(
     Column("name", StorableText, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
-"""Numbers by name. Most count up with every change of something, to see cheaply whether there was one."""
+"""Numbers by name. Most are change counters, which allow cheap polling for changes."""
 
 audit = Table(
     "toolcrib_audit",

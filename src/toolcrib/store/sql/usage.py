@@ -1,4 +1,4 @@
-"""Counts per day, tool and caller, which the database adds up."""
+"""Usage counters per day, tool and caller, which the database sums."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -23,15 +23,15 @@ NO_LATENCIES = (0,) * len(BUCKETS)
 
 
 class SqlUsage:
-    """Usage in a table."""
+    """Usage counters in a table, incremented by upserts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._batch = Batch(database, _adding(database.insert(usage)), usage)
 
     async def add(self, rows: Sequence[UsageRow]) -> None:
-        """Add a batch to what is there, as one statement for many rows."""
-        # In order, so that two replicas adding the same rows never wait for each other in a ring.
+        """Add a batch of counts to the stored ones (bulk upsert)."""
+        # Sorted, so that concurrent writers lock the rows in one order (no deadlock).
         await self._batch.write(sorted(map(_values, rows)))
 
     async def totals(
@@ -42,14 +42,14 @@ class SqlUsage:
         app: str | None = None,
         caller: str | None = None,
     ) -> Sequence[UsageRow]:
-        """The rows from day `since` on, by day, tool and caller; `app` is a package, for all its tools."""
+        """Return the rows since a day, by day, tool and caller; `app` selects all tools of a package."""
         query = select(usage).order_by(*PLACE)
         if since is not None:
             query = query.where(usage.c.day >= since)
         if tool is not None:
             query = query.where(usage.c.tool == tool)
         if app is not None:
-            # From its colon to what comes after it, since both engines have their own idea of LIKE.
+            # A range from `:` to the next character `;`, since LIKE differs between the engines.
             query = query.where(usage.c.tool >= f"{app}:", usage.c.tool < f"{app};")
         if caller is not None:
             query = query.where(usage.c.caller == caller)

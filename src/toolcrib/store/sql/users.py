@@ -1,4 +1,4 @@
-"""Users: what they have installed and switched off, and the session of those who are here."""
+"""Users: their installs, their disabled tools, and the session of each active user."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,20 +14,20 @@ from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import apps, disabled, installs, sessions, users
 
 Which = Callable[[Column[Any]], ColumnElement[bool]]
-"""Chooses users, given a column that holds them."""
+"""Builds the filter on users for a column with user ids."""
 
 SESSION = {each.name: f"session_{each.name}" for each in fields(SessionRecord)}
-"""Some of its columns have the name of one of the user's."""
+"""Labels of session columns in a join; some of their names are also columns of users."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlUsers:
-    """Users in a table, and what is theirs in one each: all found by the user's id."""
+    """Users in a table, with one table each for installs, disabled tools and sessions, keyed by user id."""
 
     database: Database
 
     async def get(self, id: str) -> UserRecord | None:
-        """All of one user; what others have costs nothing."""
+        """Return one user with all related rows, by index lookups; None if there is none."""
 
         def that_one(column: Column[Any]) -> ColumnElement[bool]:
             return column == id
@@ -37,7 +37,7 @@ class SqlUsers:
             return found[0] if found else None
 
     async def page(self, *, after: str = "", limit: int = 100) -> Sequence[UserRecord]:
-        """Users by id, from the first after `after` on."""
+        """Return a page of users ordered by id (keyset pagination)."""
         query = _those(lambda column: column > after).order_by(users.c.id).limit(limit)
 
         def from_first_to_last(ids: Sequence[str]) -> Which:
@@ -47,7 +47,7 @@ class SqlUsers:
             return await _people(connection, query, from_first_to_last)
 
     async def put(self, id: str, *, language: str | None, time_zone: str | None, at: float) -> bool:
-        """Store or change a user; whether it is new."""
+        """Upsert a user; return whether it is new."""
         new = {"language": language, "time_zone": time_zone}
         insert = self.database.insert(users).values(id=id, created=at, **new)
         async with self.database.write() as connection:
@@ -58,20 +58,20 @@ class SqlUsers:
             return True
 
     async def drop(self, id: str) -> bool:
-        """Remove a user and everything of theirs; False where there is none."""
+        """Delete a user with all related rows (cascade); return False if there is none."""
         async with self.database.write() as connection:
             done = await connection.execute(delete(users).where(users.c.id == id))
             return done.rowcount == 1
 
     async def install(self, id: str, install: InstallRecord) -> bool | None:
-        """Install an app, or change its settings; whether it is new, or None where there is no such app."""
+        """Install an app, or change its settings; return whether it is new, or None without such an app."""
         new = {"settings": install.settings}
         insert = self.database.insert(installs).values(user=id, package=install.package, at=install.at, **new)
         async with self.database.write() as connection:
             again = update(installs).where(_install(id, install.package)).values(new)
             if (await connection.execute(again)).rowcount == 1:
                 return False
-            # Locked, so that it is not dropped before the install is there to go with it.
+            # The app row is locked, so that it cannot be deleted before the install exists.
             app = select(apps.c.package).where(apps.c.package == install.package)
             if await connection.scalar(app.with_for_update(read=True, key_share=True)) is None:
                 return None
@@ -81,13 +81,13 @@ class SqlUsers:
             return True
 
     async def uninstall(self, id: str, package: str) -> bool:
-        """Take an app away, with what it has kept for the user; False where it was not installed."""
+        """Uninstall an app and delete its data for the user; return False if it was not installed."""
         async with self.database.write() as connection:
             done = await connection.execute(delete(installs).where(_install(id, package)))
             return done.rowcount == 1
 
     async def disable(self, id: str, name: str) -> bool:
-        """Switch a tool or an app off; False where it was."""
+        """Disable a tool or an app; return False if it was disabled already."""
         insert = self.database.insert(disabled).values(user=id, name=name)
         async with self.database.write() as connection:
             await self._have(connection, id, time())
@@ -96,14 +96,14 @@ class SqlUsers:
             return done.rowcount == 1
 
     async def enable(self, id: str, name: str) -> bool:
-        """Switch it on again; False where it was not off."""
+        """Enable a tool or an app again; return False if it was not disabled."""
         off = (disabled.c.user == id) & (disabled.c.name == name)
         async with self.database.write() as connection:
             done = await connection.execute(delete(disabled).where(off))
             return done.rowcount == 1
 
     async def begin(self, session: SessionRecord) -> SessionRecord:
-        """Store a session, and return it as it is now; one that lasts keeps its id and when it began."""
+        """Upsert a session and return it as stored; an existing one retains its id and start time."""
         insert = self.database.insert(sessions).values(asdict(session))
         new = {name: insert.excluded[name] for name in ("device", "language", "time_zone", "used")}
         begun = insert.on_conflict_do_update(index_elements=[sessions.c.user], set_=new).returning(sessions)
@@ -112,7 +112,7 @@ class SqlUsers:
             return SessionRecord(**(await connection.execute(begun)).mappings().one())
 
     async def end(self, id: str, *, unused_since: float | None = None) -> SessionRecord | None:
-        """End a user's session, and return it; None where there is none, or it was used since a moment."""
+        """Delete and return a user's session; None if there is none or it was used since `unused_since`."""
         ending = delete(sessions).where(sessions.c.user == id).returning(sessions)
         if unused_since is not None:
             ending = ending.where(sessions.c.used < unused_since)
@@ -121,7 +121,7 @@ class SqlUsers:
             return None if ended is None else SessionRecord(**ended)
 
     async def used(self, times: Mapping[str, float]) -> None:
-        """Store when sessions were last used, by user; a time before the stored one changes nothing."""
+        """Store when sessions were last used, by user; a time before the stored one is ignored."""
         if not times:
             return
         later = (sessions.c.user == bindparam("whose")) & (sessions.c.used < bindparam("at"))
@@ -130,28 +130,28 @@ class SqlUsers:
             await connection.execute(update(sessions).where(later).values(used=bindparam("at")), rows)
 
     async def unused_since(self, moment: float, *, limit: int = 100) -> Sequence[str]:
-        """The users whose session was not used since a moment, the longest unused first."""
+        """Return the users with a session unused since a time, least recently used first."""
         query = select(sessions.c.user).where(sessions.c.used < moment)
         async with self.database.read() as connection:
             return (await connection.scalars(query.order_by(sessions.c.used).limit(limit))).all()
 
     async def having(self, package: str) -> Sequence[str]:
-        """The users with a session who have installed an app."""
+        """Return the users with a session that have installed an app."""
         here = select(installs.c.user).join(sessions, sessions.c.user == installs.c.user)
         async with self.database.read() as connection:
             found = here.where(installs.c.package == package).order_by(installs.c.user)
             return (await connection.scalars(found)).all()
 
     async def _have(self, connection: AsyncConnection, id: str, at: float) -> None:
-        """Store a user where there is none, and keep a rival from dropping them in the meantime."""
+        """Insert a user if there is none, and lock the row against concurrent deletion."""
         insert = self.database.insert(users).values(id=id, created=at)
-        # Nothing is changed, but the row is locked, as it would not be if nothing were to be done.
+        # A no-op update: it locks the row, which DO NOTHING would not.
         same = {users.c.created: users.c.created}
         await connection.execute(insert.on_conflict_do_update(index_elements=[users.c.id], set_=same))
 
 
 def _those(which: Which) -> Select[Any]:
-    """Ask for users, and for the sessions of no others: a join alone may read all there are."""
+    """Select users with their sessions; sessions are filtered too, since a plain join may scan them all."""
     labels = (sessions.c[name].label(label) for name, label in SESSION.items())
     theirs = (sessions.c.user == users.c.id) & which(sessions.c.user)
     return select(users, *labels).outerjoin_from(users, sessions, theirs).where(which(users.c.id))
@@ -160,7 +160,7 @@ def _those(which: Which) -> Select[Any]:
 async def _people(
     connection: AsyncConnection, query: Select[Any], which: Callable[[Sequence[str]], Which]
 ) -> Sequence[UserRecord]:
-    """Read users, and with one query each for all of them what they have installed and switched off."""
+    """Read users, with one query for all installs and one for all disabled tools (no N+1 queries)."""
     found = (await connection.execute(query)).mappings().all()
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""What Alembic runs to reach the database: on the connection, in the transaction, that `schema` opened."""
+"""The Alembic environment: runs on the connection and in the transaction that `schema` has opened."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""The first tables: keys, overlay, claims, calls, usage."""
+"""Create the first tables: keys, overlay, claims, calls, usage."""
 
 import sqlalchemy as sa
 from alembic import op

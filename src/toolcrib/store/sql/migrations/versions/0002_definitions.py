@@ -1,4 +1,4 @@
-"""Definitions: what sources offered, and which of it was seen first."""
+"""Create the table of tool definitions, as last seen, with the hash of the first one seen."""
 
 import sqlalchemy as sa
 from alembic import op

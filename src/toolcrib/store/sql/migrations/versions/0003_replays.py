@@ -1,4 +1,4 @@
-"""Replays: what was asked for under a key, and what came of it."""
+"""Create the table of replays: requests with an idempotency key, and their results."""
 
 import sqlalchemy as sa
 from alembic import op

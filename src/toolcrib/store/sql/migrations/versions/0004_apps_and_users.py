@@ -1,4 +1,4 @@
-"""Apps and users: who offers what, who has installed it, who is here; and keys that belong to a user."""
+"""Create the tables of apps, users, installs and sessions; API keys can belong to a user."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Audit records that cannot be changed; who made a key and when it was last used."""
+"""Create the append-only audit table; add the creator and the last use of API keys."""
 
 import sqlalchemy as sa
 from alembic import op

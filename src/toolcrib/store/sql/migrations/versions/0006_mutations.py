@@ -1,4 +1,4 @@
-"""Calls of declared mutations, which are kept apart from the sample of all others."""
+"""Add a mutation flag to calls: mutations have a retention limit separate from other calls."""
 
 import sqlalchemy as sa
 from alembic import op

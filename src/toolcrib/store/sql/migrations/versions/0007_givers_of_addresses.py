@@ -1,4 +1,4 @@
-"""Apps record whose key gave their address; it is unknown for those stored before."""
+"""Add the giver of each app's URL (the kind of key that set it); NULL for apps stored before."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Keys expire, keep their previous secret for a while, are purged, and are read as changes."""
+"""Add expiry, a grace period for the previous secret, purging and change numbers to API keys."""
 
 import sqlalchemy as sa
 from alembic import op

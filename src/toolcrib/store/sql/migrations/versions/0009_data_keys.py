@@ -1,4 +1,4 @@
-"""Keys that encrypt the secrets in other tables; the secrets themselves are encrypted on opening."""
+"""Create the table of data keys, which encrypt secrets in other tables; opening the store encrypts those."""
 
 import sqlalchemy as sa
 from alembic import op

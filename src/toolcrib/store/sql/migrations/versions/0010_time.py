@@ -1,4 +1,4 @@
-"""The clock's last reading, owners and sizes of kept answers, last use of sessions, ended MCP sessions."""
+"""Add the clock reading, owners and sizes of stored results, last use of sessions, and MCP sessions."""
 
 from time import time
 
@@ -34,6 +34,6 @@ def upgrade() -> None:
     op.execute("UPDATE toolcrib_replays SET bytes = length(answer) WHERE answer IS NOT NULL")
     op.create_index("toolcrib_replays_owner", "toolcrib_replays", ["owner", "at", "bytes"])
     op.add_column("toolcrib_sessions", sa.Column("used", sa.Double, nullable=False, server_default="0"))
-    # Nobody knows when they were last used, so their idle time begins now.
+    # Their last use is unknown, so their idle timeout starts now.
     op.execute(sa.text("UPDATE toolcrib_sessions SET used = :now").bindparams(now=time()))
     op.create_index("toolcrib_sessions_used", "toolcrib_sessions", ["used"])

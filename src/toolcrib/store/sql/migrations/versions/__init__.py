@@ -1,1 +1,1 @@
-"""One file per change of the tables. A released one never changes again."""
+"""One file per schema change. A released migration is immutable."""
