@@ -1,4 +1,4 @@
-"""From the operator's file, the environment and the run-time overlay to one checked document."""
+"""Configuration: builds one validated document from the config file, the environment and the overlay."""
 
 from toolcrib.config.admin_key import check_admin_key
 from toolcrib.config.errors import ConfigError, ConfigFault

@@ -1,4 +1,4 @@
-"""From plain values to checked sections: every fault at once, in our words, and never with a value in it."""
+"""Validates plain values into sections (pydantic): reports all faults at once, without quoting values."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -43,7 +43,7 @@ _SAID_WITH = {
 
 
 def check(document: Mapping[str, Any]) -> tuple[Sections, list[Finding]]:
-    """Check a document; what is broken is left out of the sections, so that the rest can be judged too."""
+    """Validate a document; invalid settings are removed and the rest validated again, to find all faults."""
     findings: list[Finding] = []
     sound = document
     while sound:
@@ -86,7 +86,7 @@ def _unknown(where: Where, *, guess: bool) -> str:
 
 
 def _said(error: ErrorDetails) -> str:
-    """Say it in our words: the checker's own may quote what was written."""
+    """Return our own message for a pydantic error, since pydantic's may quote the value (a secret)."""
     kind = error["type"]
     if kind in _SAID_WITH:
         sentence, detail = _SAID_WITH[kind]
@@ -99,7 +99,7 @@ def _said(error: ErrorDetails) -> str:
 
 
 def _without(document: Mapping[str, Any], broken: Iterable[Where]) -> dict[str, Any]:
-    """Copy a document without its broken settings, or without what needs one that is missing."""
+    """Copy a document without its invalid settings, or without the section that lacks a required one."""
     sound: dict[str, Any] = rewrite(document, lambda _where, text: text)
     for where in {_whole_setting(document, where) for where in broken}:
         *way, last = where

@@ -1,4 +1,4 @@
-"""What single settings cannot know: whether they fit together, and are safe where the gateway listens."""
+"""Cross-field validation: settings that conflict, or are unsafe for the address the gateway listens on."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
@@ -15,7 +15,7 @@ from toolcrib.formats import FORMATS
 
 
 def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find what does not fit together. The document still has what is too broken to be in the sections."""
+    """Yield conflicts between settings. The document also has the invalid settings, the sections do not."""
     yield from exposed(sections)
     yield from _weak_admin_key(sections)
     if sections.traces.endpoint is not None:
@@ -33,7 +33,7 @@ def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Findi
 
 
 def exposed(sections: Sections) -> Iterator[Finding]:
-    """Find what must not be reachable from other machines, and is."""
+    """Yield settings that are unsafe because the gateway is reachable from other machines."""
     way = _way_in(sections.server)
     if way is not None and _is_short(sections.auth.admin_key):
         needed = (
@@ -50,7 +50,7 @@ def exposed(sections: Sections) -> Iterator[Finding]:
 
 
 def _way_in(server: ServerSection) -> str | None:
-    """Say how others reach the gateway, a proxy in front of a loopback address included; None if not."""
+    """Return how others can reach the gateway, also through a proxy before loopback; None if they cannot."""
     if not loopback(server.host):
         return "a server.host that others can reach"
     if server.public_url is not None:
@@ -65,14 +65,14 @@ def _is_short(key: str | None) -> bool:
 def _weak_admin_key(sections: Sections) -> Iterator[Finding]:
     key = sections.auth.admin_key
     if key is None or (_is_short(key) and _way_in(sections.server) is not None):
-        return  # `exposed` has said that it is too short
+        return  # `exposed` has reported that it is too short
     weak = weakness(key)
     if weak is not None:
         yield ("auth", "admin_key"), f"or $TOOLCRIB_ADMIN_KEY {weak}; {ADVICE}"
 
 
 def loopback(host: str) -> bool:
-    """Whether only this machine can reach an address; a name is not looked up."""
+    """Whether a host is a loopback address or `localhost`; other names are not resolved."""
     if host.lower() == "localhost":
         return True
     try:
@@ -82,7 +82,7 @@ def loopback(host: str) -> bool:
 
 
 def remarks(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find what is right but has no effect, in this version or on this system."""
+    """Yield warnings about valid settings that have no effect in this version or on this system."""
     for pattern in LATER:
         for where in present(document, pattern):
             yield where, "is checked, but this version does not serve it yet"

@@ -1,4 +1,4 @@
-"""Walking plain documents: every text in them, and the way to it."""
+"""Traversal of plain documents (nested mappings and lists) by path."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -8,7 +8,7 @@ from toolcrib.model import JsonObject
 
 
 def rewrite(value: Any, change: Callable[[Where, str], str], where: Where = ()) -> Any:
-    """Copy a document with every text value passed through `change`; keys stay as they are."""
+    """Copy a document with every string value mapped through `change`; keys are not changed."""
     if isinstance(value, str):
         return change(where, value)
     if isinstance(value, Mapping):
@@ -21,7 +21,7 @@ def rewrite(value: Any, change: Callable[[Where, str], str], where: Where = ()) 
 
 
 def texts(value: Any, where: Where = ()) -> Iterator[tuple[Where, str]]:
-    """Yield every text value and the way to it."""
+    """Yield every string value with its path."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):
@@ -33,7 +33,7 @@ def texts(value: Any, where: Where = ()) -> Iterator[tuple[Where, str]]:
 
 
 def depth(value: Any, limit: int) -> int:
-    """How many levels a document has, counted no further than `limit`."""
+    """Return the nesting depth of a document, counted up to `limit`."""
     inner: Sequence[Any] = ()
     if isinstance(value, Mapping):
         inner = list(cast("Mapping[str, Any]", value).values())
@@ -45,7 +45,7 @@ def depth(value: Any, limit: int) -> int:
 
 
 def present(document: Any, pattern: Sequence[str], where: Where = ()) -> Iterator[Where]:
-    """Yield every place that a pattern of keys names; `*` stands for any key, a list is looked through."""
+    """Yield every path that matches a pattern of keys; `*` matches any key, and lists are traversed."""
     if not pattern:
         yield where
     elif isinstance(document, Mapping):
@@ -58,7 +58,7 @@ def present(document: Any, pattern: Sequence[str], where: Where = ()) -> Iterato
 
 
 def holds(document: Any, where: Where) -> bool:
-    """Whether a document has something at a place."""
+    """Whether a path exists in a document."""
     inner = document
     for part in where:
         if isinstance(inner, Mapping) and part in inner:
@@ -73,7 +73,7 @@ def holds(document: Any, where: Where) -> bool:
 
 
 def at(document: Any, keys: Sequence[str]) -> Any:
-    """Return what stands at a place of nested mappings; None where nothing does."""
+    """Return the value at a path of nested mappings; None if there is none."""
     inner = document
     for key in keys:
         inner = cast("JsonObject", inner).get(key) if isinstance(inner, Mapping) else None

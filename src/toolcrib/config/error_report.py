@@ -1,4 +1,4 @@
-"""Collects what is wrong and says for each finding which file and line it stands in."""
+"""Collects validation findings and locates each one: file, line and column."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ OVERLAY = "run-time overlay"
 
 
 class ErrorReport:
-    """The faults of one config, gathered before anything is refused."""
+    """All faults of one config, collected before they are raised as one error."""
 
     def __init__(self, reading: Reading, name: str, overlay: JsonObject) -> None:
         self._faults = list(reading.faults)
@@ -20,21 +20,21 @@ class ErrorReport:
         self._overlay = overlay
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add what one check found, but nothing about places where an earlier one found the cause already."""
+        """Add the findings of one check, except at paths with earlier faults, which are their cause."""
         known = {fault.where for fault in self._faults}
         self._faults += [fault for fault in self.located(findings) if fault.where not in known]
 
     def located(self, findings: Iterable[Finding]) -> tuple[ConfigFault, ...]:
-        """Return findings with their file and line, in the order of the file."""
+        """Return findings with file and line, sorted by position."""
         return _sorted(self._located(where, message) for where, message in findings)
 
     def close(self) -> None:
-        """Raise everything that was found."""
+        """Raise ConfigError with all faults, if there are any."""
         if self._faults:
             raise ConfigError(_sorted(self._faults))
 
     def _located(self, where: Where, message: str) -> ConfigFault:
-        """Find the nearest thing that is written: what is missing stands nowhere, but belongs somewhere."""
+        """Locate a finding by its nearest existing ancestor, since a missing setting has no position."""
         for way in (where[:length] for length in range(len(where), 0, -1)):
             if way in self._places:
                 return ConfigFault(message=message, where=where, file=self._name, place=self._places[way])

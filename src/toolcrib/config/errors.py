@@ -1,4 +1,4 @@
-"""What is wrong with a config, and where: file, line and path, without ever showing a value."""
+"""Config errors with file, line and path; messages never contain values."""
 
 import json
 import re
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Where = tuple[str | int, ...]
-"""The way to a value: keys and places in lists."""
+"""The path of a value: mapping keys and list indices."""
 
 Finding = tuple[Where, str]
-"""Something wrong at a place, before it is known which file and line that is."""
+"""A path and a message, not yet located in a file."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LONGEST_KEY = 80
@@ -18,7 +18,7 @@ _MOST_SHOWN = 100
 
 
 class FilePosition(NamedTuple):
-    """A line and a column of a file, both counted from one."""
+    """A line and a column of a file, both 1-based."""
 
     line: int
     column: int
@@ -26,7 +26,7 @@ class FilePosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFault:
-    """One thing that is wrong, or that an operator should know."""
+    """One error or warning about the config."""
 
     message: str
     where: Where = ()
@@ -35,7 +35,7 @@ class ConfigFault:
 
     @property
     def path(self) -> str:
-        """Where in the document it is, as operators read it."""
+        """The path in the document, formatted for operators."""
         return spell(self.where)
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class ConfigFault:
 
 
 class ConfigError(Exception):
-    """The config cannot be used. Carries every fault there is, not just the first."""
+    """The config is invalid. Carries all faults, not just the first."""
 
     def __init__(self, faults: Iterable[ConfigFault]) -> None:
         self.faults = tuple(faults)
@@ -56,7 +56,7 @@ class ConfigError(Exception):
 
 
 def spell(where: Where) -> str:
-    """Spell a path: `contexts.support.tools[0]`, `overrides["local:*"].cache_ttl`."""
+    """Format a path: `contexts.support.tools[0]`, `overrides["local:*"].cache_ttl`."""
     spelled = ""
     for part in where:
         if isinstance(part, int):

@@ -1,4 +1,4 @@
-"""References to the environment: `${NAME}`, `${NAME:-default}`, and `$${` for a plain `${`."""
+"""Expands environment variables: `${NAME}`, `${NAME:-default}`, and `$${` as the escape for `${`."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _SPELLINGS = "write ${NAME} or ${NAME:-default}, or $${ where a plain ${ is mean
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expanded:
-    """A document with its references filled in, and what came out of the environment where."""
+    """A document with its references expanded, and each value taken from the environment with its path."""
 
     values: dict[str, Any]
     taken: tuple[tuple[Where, str], ...]
@@ -23,7 +23,7 @@ class Expanded:
 
 
 def expand(values: Mapping[str, Any], env: Mapping[str, str]) -> Expanded:
-    """Fill in every reference; one that cannot be is a finding that names the variable, never a value."""
+    """Expand every reference; one that fails is a finding with the variable's name, never with a value."""
     filler = _Filler(env)
     filled = rewrite(values, filler.text)
     return Expanded(values=filled, taken=tuple(filler.taken), findings=tuple(filler.findings))
@@ -55,5 +55,5 @@ class _Filler:
 
 
 def escape(values: Any) -> Any:
-    """Spell a document so that expanding it gives it back, whatever its texts hold."""
+    """Escape a document, so that `expand` returns the original."""
     return rewrite(values, lambda _where, text: text.replace("${", "$${"))

@@ -1,4 +1,4 @@
-"""Server files of other MCP hosts in our config's spelling; what cannot be taken over is said, never lost."""
+"""Imports MCP server files of other hosts; settings that cannot be converted are reported as warnings."""
 
 import json
 import re
@@ -44,21 +44,21 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """Servers as they stand under `mcp.servers`, and what the reader of the file should know."""
+    """The converted servers for `mcp.servers`, and the warnings of the conversion."""
 
     servers: dict[str, JsonObject]
     warnings: tuple[str, ...]
 
     @property
     def private(self) -> bool:
-        """Whether somebody else had better not read this."""
+        """Whether the servers may contain secrets."""
         document = _document(self.servers)
         passed = any(server.get("env") or server.get("headers") for server in self.servers.values())
         return passed or mask(document) != document
 
 
 def imported(data: bytes, name: str) -> Imported:
-    """Read the file of another host. Raises ConfigError where there is nothing in it to read."""
+    """Convert the file of another host. Raises ConfigError if it is invalid or has no servers."""
     found = read_json(data, name)
     warnings: list[str] = []
 
@@ -81,7 +81,7 @@ def imported(data: bytes, name: str) -> Imported:
 
 
 def spelled(servers: Mapping[str, JsonObject]) -> str:
-    """Spell servers as a config file. Raises ConfigError where that would be larger than one may be."""
+    """Serialize servers as a config file. Raises ConfigError if the file would exceed the size limit."""
     text = dump(_document(servers))
     if faults := read(text.encode(), "the imported config").faults:
         raise ConfigError(faults)
@@ -99,7 +99,7 @@ def _document(servers: Mapping[str, JsonObject]) -> dict[str, Any]:
 
 
 def _groups(document: Any, name: str, say: Say) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
-    """Find the mappings of servers that a file has, and say what else stands beside them."""
+    """Yield the server mappings of a file with their paths; warn about other top-level keys."""
     ways = (("mcpServers",), ("servers",), ("mcp", "servers"))
     found = {way: at(document, way) for way in ways if isinstance(at(document, way), Mapping)}
     if not found:
@@ -115,7 +115,7 @@ def _groups(document: Any, name: str, say: Say) -> Iterator[tuple[tuple[str, ...
 
 
 def _id(title: str, taken: Mapping[str, Any], where: Where, say: Say) -> str:
-    """Choose the id a server has here, as near to its name as can be."""
+    """Return a unique, valid server id close to the name in the file; warn if it differs."""
     chosen = (server_id(title) or "server")[:_LONGEST_ID].rstrip("._-")
     chosen = f"mcp_{chosen}" if chosen in RESERVED else chosen
     start, number, used = chosen[: _LONGEST_ID - 4], 1, {same_id(each) for each in taken}
@@ -128,14 +128,14 @@ def _id(title: str, taken: Mapping[str, Any], where: Where, say: Say) -> str:
 
 
 class _Server:
-    """One server of another host, setting by setting."""
+    """Converts one server of another host, setting by setting."""
 
     def __init__(self, where: Where, given: Any, variables: Variables, say: Say) -> None:
         self._where, self._given = where, given
         self._translate, self._say = variables.translate, say
 
     def converted(self) -> dict[str, Any] | None:
-        """Return it in our spelling; None where it cannot be used, which is said."""
+        """Return the server in our config format; None, with a warning, if it cannot be used."""
         if not isinstance(self._given, Mapping):
             return self._refuse("is not a mapping of settings")
         transport = self._transport()
@@ -198,7 +198,7 @@ class _Server:
         return None if url is None else {"url": url} | self._pairs("headers")
 
     def _first(self, *keys: str) -> str:
-        """Return the first of these settings that says something; nothing where none does."""
+        """Return the first of these keys with a non-empty value; empty if there is none."""
         return next((key for key in keys if self._given.get(key)), "")
 
     def _words(self, key: str, items: Any) -> list[str] | None:
@@ -217,7 +217,7 @@ class _Server:
         return {key: kept} if kept else {}
 
     def _text(self, keys: Where, value: Any) -> str | None:
-        """Return a value as text; hosts that are not strict take numbers and true or false as well."""
+        """Return a value as text; lenient hosts accept numbers and booleans too, so these are converted."""
         where = (*self._where, *keys)
         if isinstance(value, bool | int | float):
             return json.dumps(value)
@@ -233,7 +233,7 @@ class _Server:
 
 
 def _sound(taken: dict[str, _Taken], say: Say) -> dict[str, JsonObject]:
-    """Leave out what our own check would refuse."""
+    """Remove all that our own validation would reject, with warnings."""
     servers = {key: each.server for key, each in taken.items()}
     while findings := _findings(servers):
         for (_mcp, _servers, key, *rest), advice in findings:
@@ -254,7 +254,7 @@ def _findings(servers: Mapping[str, JsonObject]) -> list[Finding]:
 
 
 def _example(where: Where, text: str) -> str:
-    """Fill in a text for the check: what the environment will hold is not known yet."""
+    """Expand references with placeholders for validation, since the environment is not known yet."""
 
     def filled(match: re.Match[str]) -> str:
         if match["name"] is None:

@@ -1,4 +1,4 @@
-"""JSON as editors write it, with comments and trailing commas: bounded, and exact about where it breaks."""
+"""JSONC parser (JSON with comments and trailing commas): bounded size and depth, line numbers in errors."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition
 LARGEST = 1 << 20
 DEEPEST = 64
 
-# A string or comment that never ends reaches to the end of the text, so that nothing is looked at twice.
+# An unterminated string or comment matches to the end of the text, so that matching takes linear time.
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
@@ -21,14 +21,14 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a file says, and the keys that an object of it has more than once: the last one counts."""
+    """The parsed value, and the keys that an object has more than once, where the last one wins."""
 
     value: Any
     repeated: tuple[str, ...]
 
 
 def read_json(data: bytes, name: str) -> Read:
-    """Read one document. Raises ConfigError with the line where it is broken."""
+    """Parse one document. Raises ConfigError with the line of the error."""
     if len(data) > LARGEST:
         _refuse(name, f"is larger than {LARGEST // 1024} KiB")
     try:
@@ -41,7 +41,7 @@ def read_json(data: bytes, name: str) -> Read:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Keep strings, and put spaces for all else, so that lines stay where they were."""
+    """Return a string unchanged, and blank out all else except newlines, so that line numbers stay valid."""
     return match[1] or _NOT_A_NEWLINE.sub(" ", match[0])
 
 

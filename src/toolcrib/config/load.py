@@ -1,4 +1,4 @@
-"""File, environment and overlay in; one checked document out, or every fault there is."""
+"""Loads the config: merges file, environment and overlay into a validated document, or raises all faults."""
 
 import time
 from collections.abc import Mapping
@@ -23,48 +23,48 @@ from toolcrib.model import AddressGiver, JsonObject
 ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
 OLD_ADMIN_KEY = "TOOLCRIB_ADMIN_KEY_OLD"
 REREAD_SECONDS = 1.0
-"""How long to reread a file that is being written: many programs truncate a file before they write it."""
+"""Seconds to retry a file that is being written, since many programs truncate a file before writing."""
 _REREAD_PAUSE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document(Sections):
-    """The config in force: its sections, and what must be known about them."""
+    """A validated config: its sections and their metadata."""
 
     secret_texts: frozenset[str] = field(default=frozenset(), repr=False)
-    """Every text that must not be shown, for the redactor."""
+    """Every secret text, for the redactor."""
     warnings: tuple[ConfigFault, ...] = ()
     source: Path | None = None
     raw: JsonObject = field(default_factory=dict[str, Any], repr=False)
-    """File and overlay merged, with the file's references as they are written: for `export`."""
+    """File and overlay merged, with the file's references unexpanded, for `export`."""
     added: frozenset[str] = frozenset()
-    """The ids of the servers under `mcp.servers` that are not in the file, but were added while running."""
+    """The ids of the servers under `mcp.servers` that were added at run time, so are not in the file."""
     url_givers: Mapping[str, AddressGiver] = field(default_factory=dict[str, AddressGiver])
-    """Whose key added each of those; a server that was added before this was recorded is missing."""
+    """The giver (kind of key) of each added server; missing for servers added before it was recorded."""
     file_is_empty: bool = False
-    """The file has no content; only then may a reload find it empty."""
+    """The file has no content. Only then may a reload accept an empty file."""
     passing_admin_key: bool = False
-    """The admin key was made for this run alone, so nothing that lasts may depend on it."""
+    """The admin key was generated for this run only, so it must not protect stored data."""
 
 
 def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | None = None) -> Document:
-    """Read and check a config file; None is the built-in default. Raises ConfigError with every fault."""
+    """Load and validate a config file; None is the built-in default. Raises ConfigError with all faults."""
     if path is None:
         return _assembled(Reading(), "built-in default", env, overlay or {})
     return _loaded(path, _bytes(path), env, overlay or {})
 
 
 def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
-    """Check a config that is already in hand."""
+    """Validate the text of a config."""
     return _assembled(read(text.encode(errors="surrogatepass"), name), name, env, {})
 
 
 def again(
     document: Document, *, env: Mapping[str, str], overlay: JsonObject, in_force: Document | None = None
 ) -> Document:
-    """Read a document's file again, with this overlay; block while the file is being written.
+    """Reload a document's file with this overlay; blocks while the file is being written.
 
-    One that came from no file stays as it was made, with what the overlay may change.
+    A document without a file is returned with the changes that the overlay may make.
     `in_force` is the document of the last reload.
     """
     if document.source is not None:
@@ -91,12 +91,12 @@ def again(
 
 
 def default_document(env: Mapping[str, str]) -> Document:
-    """Return what holds where there is no config file: the local tools, on a loopback address."""
+    """Return the config that applies without a file: the local tools, on a loopback address."""
     return load(None, env=env)
 
 
 def listen(document: Document, *, host: str | None = None, port: int | None = None) -> Document:
-    """Return the document with the command line's address, checked again for what that address exposes."""
+    """Return the document with the bind address of the command line, revalidated for exposure."""
     server = document.server
     server = replace(server, host=host or server.host, port=server.port if port is None else port)
     moved = replace(document, server=server)
@@ -118,7 +118,11 @@ def _bytes(path: Path) -> bytes:
 
 
 def _bytes_at_rest(path: Path, *, may_be_empty: bool) -> bytes:
-    """Return the content of a file that nobody is writing: an empty one would remove every server."""
+    """Return the content of a stable file: a truncated one would remove every server.
+
+    The file is stable if its size and modification time did not change during the read. After
+    REREAD_SECONDS the last content is returned unless it is empty.
+    """
     deadline = time.monotonic() + REREAD_SECONDS
     while True:
         before = _modified(path)
@@ -180,7 +184,7 @@ def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
 
 
 def _completed(sections: Sections, merged: JsonObject, env: Mapping[str, str]) -> Sections:
-    """Fill in what depends on where we run: the admin key, the usual database, the context everyone has."""
+    """Fill in defaults that depend on the environment: admin key, database path and default context."""
     auth = replace(
         sections.auth,
         admin_key=env.get(ADMIN_KEY) or sections.auth.admin_key,

@@ -1,4 +1,4 @@
-"""Where the config file is, and where state is kept."""
+"""Paths of the config file and of the state folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +8,9 @@ HOME = "TOOLCRIB_HOME"
 
 
 def find(explicit: str | None, env: Mapping[str, str]) -> Path | None:
-    """Return the file to read: the one asked for, `$TOOLCRIB_CONFIG`, `./toolcrib.yaml`, or None.
+    """Return the config path: the explicit one, `$TOOLCRIB_CONFIG`, `./toolcrib.yaml`, or None.
 
-    One that was asked for is returned even where it is missing: reading it says so.
+    The first two are returned even if the file does not exist: reading it reports that.
     """
     if explicit:
         return Path(explicit)
@@ -21,5 +21,5 @@ def find(explicit: str | None, env: Mapping[str, str]) -> Path | None:
 
 
 def home(env: Mapping[str, str]) -> Path:
-    """Return where the database and the generated admin key are: `$TOOLCRIB_HOME`, else `./.toolcrib`."""
+    """Return the folder of the database and the generated admin key: `$TOOLCRIB_HOME` or `./.toolcrib`."""
     return Path(env.get(HOME) or ".toolcrib")

@@ -1,4 +1,4 @@
-"""Opens the store that a document names, with the secrets of the operator's that protect what is in it."""
+"""Opens the store of a document, with the operator's secrets that wrap its encryption key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 SQLITE_FILE = "sqlite:///"
 FEWEST_DIFFERENT_BYTES = 12
-"""Of 32 random letters or bytes fewer than this are never different; of a repeated word they are."""
+"""Minimum of distinct bytes in a key file: 32 random bytes always have more, a repeated word has fewer."""
 
 
 async def open_store_of(document: Document, env: Mapping[str, str]) -> "SqlStore":
-    """Open a document's store; its home folder is made, or closed to others, first."""
+    """Open a document's store; a home folder that contains it is created or made private first."""
     folder = home(env)
     if is_in(folder, document.store):
         private_folder(folder)
@@ -29,12 +29,12 @@ async def open_store_of(document: Document, env: Mapping[str, str]) -> "SqlStore
 
 
 def is_in(folder: Path, store: str) -> bool:
-    """Whether a store is a file in this folder."""
+    """Whether a store URL is a SQLite file in this folder."""
     return store.startswith(SQLITE_FILE) and Path(store.removeprefix(SQLITE_FILE)).parent == folder
 
 
 def wrapping_of(document: Document, env: Mapping[str, str]) -> WrappingSecrets:
-    """Return the secrets that wrap the key of stored secrets; a key file is read at once, and checked."""
+    """Return the secrets that wrap the data key of the store; key files are read and validated at once."""
     settings, auth = document.secrets, document.auth
     given = None if document.passing_admin_key else auth.admin_key
     found = _Found(
@@ -49,7 +49,7 @@ def wrapping_of(document: Document, env: Mapping[str, str]) -> WrappingSecrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What the operator gave; the admin key that was made for them is read when it is asked for."""
+    """The configured secrets; the file of the generated admin key is read lazily."""
 
     home: Path
     admin_key: WrappingSecret | None = field(repr=False)

@@ -1,4 +1,4 @@
-"""Run-time changes, of the config's own shape, under the operator's file, which wins and is never written."""
+"""The run-time overlay: changes in config format, merged under the file, which wins and is never written."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,13 +14,13 @@ from toolcrib.config.yaml import DEEPEST, scalar
 from toolcrib.interfaces import GIVERS
 from toolcrib.model import AddressGiver, JsonObject
 
-# Written bare these come back as plain line breaks.
+# Unquoted, YAML readers normalize these to plain line breaks.
 _OTHER_BREAKS = re.compile("[\x85\u2028\u2029]")
 CHANGEABLE = frozenset({"contexts", "overrides", "pins"})
 
 
 def without_givers(overlay: JsonObject) -> tuple[JsonObject, Mapping[str, AddressGiver]]:
-    """Split a stored overlay into its settings and the record of who added each server."""
+    """Split a stored overlay into its settings and the giver of each server."""
     givers = overlay.get(GIVERS)
     if not isinstance(givers, Mapping):
         return overlay, {}
@@ -29,9 +29,9 @@ def without_givers(overlay: JsonObject) -> tuple[JsonObject, Mapping[str, Addres
 
 
 def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
-    """Merge the overlay after the file. Where both say something the file wins; a list is one thing.
+    """Deep-merge the overlay under the file. On a conflict the file wins; a list is not merged.
 
-    So is a server: nothing that was said at run time may change how a server of the file is started.
+    Nor is a server: a run-time change must not alter how a server of the file is started.
     """
     if servers := _servers(overlay):
         rest = {name: servers[name] for name in added(file, overlay)}
@@ -39,7 +39,7 @@ def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
     merged = _under(file, overlay)
     ours = file.get("overrides")
     if isinstance(ours, Mapping) and isinstance(overlay.get("overrides"), Mapping):
-        # A later override goes over an earlier one, so what the file says about a tool comes last.
+        # Later overrides take precedence over earlier ones, so those of the file come last.
         overrides = cast("JsonObject", merged["overrides"])
         fresh = {pattern: override for pattern, override in overrides.items() if pattern not in ours}
         merged["overrides"] = {**fresh, **overrides}
@@ -57,13 +57,13 @@ def _under(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
 
 
 def added(file: JsonObject, overlay: JsonObject) -> tuple[str, ...]:
-    """Return the names of the servers that only the overlay has."""
+    """Return the names of the servers that are only in the overlay."""
     known = {same_id(name) for name in _servers(file)}
     return tuple(name for name in _servers(overlay) if same_id(name) not in known)
 
 
 def shadowed(file: JsonObject, overlay: JsonObject) -> Iterator[Finding]:
-    """Find the servers of the file that go before one of the overlay."""
+    """Yield a warning for each server of the file that shadows one of the overlay."""
     known = {same_id(name) for name in _servers(overlay)}
     for name in _servers(file):
         if same_id(name) in known:
@@ -76,7 +76,7 @@ def _servers(document: JsonObject) -> JsonObject:
 
 
 def foreign(overlay: JsonObject) -> Iterator[Finding]:
-    """Find what an overlay may not hold: settings that only the operator's file decides."""
+    """Yield the settings that an overlay must not contain: only the config file may set them."""
     if depth(overlay, DEEPEST + 1) > DEEPEST:
         yield (), f"is nested more than {DEEPEST} levels deep"
         return
@@ -93,17 +93,17 @@ def foreign(overlay: JsonObject) -> Iterator[Finding]:
 
 
 def export(raw: JsonObject) -> str:
-    """Spell a merged document as a config file: references as they are written, other secrets covered."""
+    """Serialize a merged document as a config file: references unexpanded, other secrets masked."""
     return dump(mask(raw))
 
 
 def dump(document: JsonObject) -> str:
-    """Spell a document as a config file, as it is."""
+    """Serialize a document as a config file, without masking."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what our reader reads: no aliases, and quotes around all that would not come back as text."""
+    """YAML dumper for our own parser: no aliases, and quotes around text that would parse as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Which values must never be shown: known settings, what addresses and commands carry, the environment's."""
+"""Finds the secrets of a config, for redaction and masking: by setting, in URLs, commands and environment."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from toolcrib.model import JsonObject
 MASK = "***"
 
 _OPEN = frozenset({"server", "log", "metrics", "limits"})
-"""Sections that are printed on purpose and hold no secret, even where the environment fills them in."""
+"""Sections that are printed on purpose and have no secrets, even if the environment supplies values."""
 
 _WEB_ADDRESSES = frozenset({("traces", "endpoint"), ("search", "url")})
 _OPENAPI_ADDRESSES = frozenset({("document",), ("base_url",)})
@@ -21,7 +21,7 @@ _ADMIN_KEYS = frozenset({("auth", "admin_key"), ("auth", "admin_key_old")})
 
 Span = tuple[int, int]
 Finder = Callable[[str], Iterable[Span]]
-"""Finds what is secret in a text."""
+"""Yields the spans of secrets in a text."""
 
 _TELLING = re.compile(
     r"token|secret|passw(?:or)?d|passphrase|credential|api[_-]?key|authorization|cookie"
@@ -33,7 +33,7 @@ _WORD = re.compile(r"\S+")
 _BEFORE_PASSWORD = re.compile(r"://[^:/@\s]*:")
 _PATH = re.compile(r"[/\\]")
 _AUDITED = ("transport", "enabled", "start", "pin", "relay")
-"""Settings of a server that are one of a few words."""
+"""Settings of a server with enumerated values, which cannot be secrets."""
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)?\s*", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ def _found(pattern: str) -> Finder:
 
 
 def _password(text: str) -> Iterator[Span]:
-    """Reach up to the last `@` of a word: covering too much of an address is the better mistake."""
+    """Match up to the last `@` of a word: masking too much of a URL is better than too little."""
     for word in _WORD.finditer(text):
         last = text.rfind("@", *word.span())
         before = _BEFORE_PASSWORD.search(text, word.start(), max(last, word.start()))
@@ -57,7 +57,7 @@ _query = _found("[?&](?:[^=&#]{0,200}=)?(?P<secret>[^&#]+)")
 _password_in_query = _found(
     rf"[?&][^=&#]{{0,40}}(?:{_TELLING.pattern})[^=&#]{{0,40}}=(?P<secret>(?:\$\{{[^}}]*\}}|[^&#}}])+)"
 )
-"""Postgres clients accept a password there; the other parameters of such an address are no secrets."""
+"""Postgres clients accept a password in the query; other parameters of the URL are not secrets."""
 _key_in_path = _found(
     "(?<=/)(?P<secret>(?=[^/?#]*[0-9])[^/?#]*(?:[a-z0-9_]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-)[^/?#]*)"
 )
@@ -69,12 +69,12 @@ _flag_in_text = _found(
 
 
 def telling(name: str) -> bool:
-    """Whether a name says that what it stands for is a secret."""
+    """Whether a name indicates a secret, such as `api_key`."""
     return _TELLING.search(name) is not None
 
 
 def gather(values: Mapping[str, Any], taken: Iterable[tuple[Where, str]] = ()) -> frozenset[str]:
-    """Collect every text of a filled-in document that a log line must not show."""
+    """Collect every secret text of an expanded document, for redaction in logs."""
     found = {text for where, text in taken if where[0] not in _OPEN}
     flagged = frozenset(_flagged(values))
     for where, text in texts(values):
@@ -85,7 +85,7 @@ def gather(values: Mapping[str, Any], taken: Iterable[tuple[Where, str]] = ()) -
 
 
 def mask(raw: Any) -> Any:
-    """Copy a document that has its references unfilled, with secrets covered; a reference tells nothing."""
+    """Copy an unexpanded document with secrets masked; references stay, but their defaults are masked."""
     flagged = frozenset(_flagged(raw))
 
     def masked(where: Where, text: str) -> str:
@@ -97,14 +97,14 @@ def mask(raw: Any) -> Any:
 
 
 def audited_server(settings: Mapping[str, Any]) -> JsonObject:
-    """Return what the audit keeps of a server: which program or host it is, and never a value it was given.
+    """Return the audited part of a server: its program or host, and the names, never the values, of the rest.
 
-    Records stay for good, and an argument or a part of an address may be a secret without looking like one.
+    Audit records are permanent, and an argument or a part of a URL may be a secret that looks harmless.
     """
     kept: JsonObject = {name: settings[name] for name in _AUDITED if name in settings}
     program, *arguments = settings.get("command") or ("",)
     if program:
-        # Cut at a blank: a whole command line is no name.
+        # Cut at a space: a whole command line is not a program name.
         kept |= {"program": _PATH.split(program)[-1].partition(" ")[0], "arguments": len(arguments)}
     if settings.get("url"):
         kept["url"] = _host_alone(settings["url"])
@@ -112,7 +112,7 @@ def audited_server(settings: Mapping[str, Any]) -> JsonObject:
 
 
 def _host_alone(url: str) -> str:
-    """Return the scheme, host and port of an address, without what may be a token."""
+    """Return the scheme, host and port of a URL, without the parts that may contain a token."""
     try:
         parts = urlsplit(url)
         port = "" if parts.port is None else f":{parts.port}"
@@ -131,7 +131,7 @@ def _covered(text: str, find: Finder) -> str:
 
 
 def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
-    """Return what to look for in the text at this place."""
+    """Return the finders that apply to the text at this path."""
     if where in _ADMIN_KEYS or where[:2] == ("traces", "headers") or where in flagged:
         return (_whole,)
     if where == ("store",):
@@ -148,7 +148,7 @@ def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
 
 
 def _flagged(document: Any) -> Iterator[Where]:
-    """Find the arguments that follow one such as `--api-key`."""
+    """Yield the paths of command arguments that follow a flag such as `--api-key`."""
     earlier, said = Where(), ""
     for where, text in texts(document):
         together = where[:2] == ("mcp", "servers") and where[3:4] == ("command",) and earlier[:4] == where[:4]
@@ -158,7 +158,7 @@ def _flagged(document: Any) -> Iterator[Where]:
 
 
 def _spellings(secret: str, *, password: bool) -> Iterator[str]:
-    """Give a secret as it stands and as others would repeat it: decoded, or without its scheme."""
+    """Yield the forms in which a secret may appear in logs: raw, URL-decoded, or without its auth scheme."""
     yield from (secret, unquote(secret), _SCHEME.sub("", secret, count=1))
     if password:
         first = secret.partition("@")[0]

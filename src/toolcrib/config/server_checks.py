@@ -1,4 +1,4 @@
-"""What the settings of MCP servers must have together: one way to be reached, ids and names of their own."""
+"""Cross-field validation of MCP servers: one transport, unique ids, unique exposed names."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
@@ -18,12 +18,12 @@ _OF_AN_ADDRESS = ("url", "headers")
 
 
 def same_id(name: str) -> str:
-    """Return what two servers must not share: their ids, as far as the names of tools tell them apart."""
+    """Return the folded id of a server. It must be unique, since tool names are compared folded."""
     return fold(server_id(name))
 
 
 def server_conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find what does not fit together. The document still has what is too broken to be in the sections."""
+    """Yield conflicts between server settings. The document also has the invalid settings."""
     yield from _ids(sections)
     for name, server in sections.mcp.servers.items():
         where = (*SERVERS, name)
@@ -33,14 +33,14 @@ def server_conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterato
 
 
 def unusable_hosts(sections: Sections, added: Collection[str]) -> Iterator[Finding]:
-    """Find the servers of the file whose host can never be looked up; an added one is barred instead."""
+    """Yield the servers of the file with a host name invalid for DNS; an added one is barred instead."""
     for name, server in sections.mcp.servers.items():
         if server.url is not None and name not in added and (fault := host_fault(server.url)):
             yield (*SERVERS, name, "url"), fault
 
 
 def limit_remarks(sections: Sections) -> Iterator[Finding]:
-    """Find the limits on processes that this system does not enforce, so that their servers cannot start."""
+    """Yield the process limits that this system cannot enforce, so that their servers do not start."""
     servers, default = sections.mcp.servers, sections.mcp.limits
     given: dict[tuple[str, ...], McpProcessLimits] = {
         (*SERVERS, name): server.limits for name, server in servers.items() if server.limits is not None
@@ -55,7 +55,7 @@ def limit_remarks(sections: Sections) -> Iterator[Finding]:
 def _unenforced(limits: McpProcessLimits) -> Iterator[tuple[str, str]]:
     for each in fields(limits):
         if getattr(limits, each.name) is not None:
-            # Late, because few configs set limits.
+            # Lazy import: few configs set limits.
             from toolcrib.sources.mcp.rlimits import unenforced
 
             if why := unenforced(each.name):
@@ -81,7 +81,7 @@ def _reach(server: McpServer, where: tuple[str, ...], document: Mapping[str, Any
     else:
         needed, how, others = "url", f"an {server.transport} server is reached by it", _OF_A_PROGRAM
         why = f"is for stdio; an {server.transport} server is reached by its url"
-    # What is written and broken was found already.
+    # A present but invalid value has been reported already.
     if not getattr(server, needed) and at(document, (*where, needed)) in (None, ""):
         yield (needed,), f"is missing; {how}"
     for other in others:
@@ -106,7 +106,7 @@ def _tools(server: McpServer) -> Iterator[Finding]:
 
 
 def _exposed(sections: Sections) -> Iterator[Finding]:
-    """Find safe names that two tools are given. Servers that are not in use may keep a name for later."""
+    """Yield exposed names that two tools share. Disabled servers are skipped: they may reserve a name."""
     owners: dict[str, tuple[str, Where]] = {
         override.expose_as: (tool, ("overrides", tool))
         for tool, override in sections.overrides.items()

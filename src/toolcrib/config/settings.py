@@ -1,4 +1,4 @@
-"""Every setting there is, read off the sections: for the docs, and for the nearest name to a wrong one."""
+"""The list of all settings, by reflection on the sections: for the docs, and for suggestions on typos."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -22,7 +22,7 @@ _WORDS: dict[Any, str] = {
 
 
 class Setting(NamedTuple):
-    """One setting, as the docs list it. Keys that the operator chooses are written `<name>`."""
+    """One setting, as the docs list it. Keys chosen by the operator appear as `<name>`."""
 
     path: str
     type: str
@@ -37,7 +37,7 @@ def settings() -> tuple[Setting, ...]:
 
 
 def known(where: Where) -> tuple[str, ...]:
-    """Return the names of the settings that the mapping at a place may hold."""
+    """Return the names of the settings that are valid in the mapping at a path."""
     kind: Any = Sections
     for part in where:
         kind = _inside(kind, part)
@@ -63,7 +63,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _plain(hint: Any) -> Any:
-    """Strip notes and `| None` off a type."""
+    """Strip `Annotated` and `| None` off a type."""
     if get_origin(hint) is Annotated:
         return _plain(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
@@ -80,7 +80,7 @@ def _is_mapping(kind: Any) -> bool:
 
 
 def _element(kind: Any) -> Any:
-    """Return what a mapping or a list holds."""
+    """Return the element type of a mapping or a list."""
     arguments = get_args(kind)
     return _plain(arguments[1] if _is_mapping(kind) else arguments[0]) if arguments else None
 

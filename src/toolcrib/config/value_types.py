@@ -1,4 +1,4 @@
-"""The kinds of value a setting can have, each with the one sentence that says what it should have been."""
+"""Annotated pydantic types for the values of settings, each with its validation message."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -50,11 +50,11 @@ _OWN_HEADERS = frozenset(
         "upgrade",
     }
 )
-"""Headers that belong to one connection or to the protocol: another value would break or smuggle requests."""
+"""Hop-by-hop and protocol headers: a configured value would break requests or allow request smuggling."""
 
 
 def rate(value: object) -> RateLimit:
-    """Read `600/min`, `10/s`, `5000/hour` or `{maxCalls, windowMs}`."""
+    """Parse `600/min`, `10/s`, `5000/hour` or `{maxCalls, windowMs}`."""
     if isinstance(value, RateLimit):
         return value
     if isinstance(value, str):
@@ -84,7 +84,7 @@ def _counts(number: Any) -> bool:
 
 
 def spell_rate(limit: RateLimit) -> str:
-    """Spell a rate the short way where there is one."""
+    """Format a rate, in the short form if there is one."""
     for unit, milliseconds in _UNITS.items():
         if limit.window_ms == milliseconds:
             return f"{limit.max_calls}/{unit}"
@@ -119,7 +119,7 @@ def _matching(pattern: str, message: str) -> Callable[[str], str]:
 
 
 def _pattern(text: str) -> str:
-    """Names of tools and globs over them: only `*` is a wildcard, and neither half of a name is empty."""
+    """Validate a tool name or a glob: only `*` is a wildcard, and both sides of a colon are non-empty."""
     if not text or len(text) > _LONGEST or not text.isprintable() or any(each in text for each in " ?[]"):
         raise ValueError("must be a tool's name or a glob with *, without spaces, ? or brackets")
     if text.startswith(":") or text.endswith(":"):
@@ -135,9 +135,9 @@ def _entry(text: str) -> str:
 
 
 def host_fault(address: str) -> str | None:
-    """Say why a web address can never be connected to, whatever its host means; None where it may be."""
+    """Return why a URL can never be connected to, independent of DNS; None if it may be."""
     host = urlsplit(address).hostname or ""
-    # The parser of URLs takes a while to load, and only hosts of another spelling need it.
+    # Fast path: the URL parser is slow to load, and only unusual hosts need it.
     if _PLAIN_HOST.fullmatch(host):
         reason = None if can_be_looked_up(host) else UNNAMEABLE
     else:
@@ -200,7 +200,7 @@ def _network(text: str) -> str:
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day as `2027-01-31`, the one spelling that sorts by time."""
+    """Whether a text is a date in the format `2027-01-31`, the ISO 8601 form that sorts by time."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -217,10 +217,10 @@ def _coming(start: str, message: str) -> BeforeValidator:
 
 
 BLANK = BeforeValidator(_blank)
-"""An empty text means that the setting is not given: `${NAME:-}`."""
+"""Treats an empty string as unset, such as from `${NAME:-}`."""
 
 GIVEN = BeforeValidator(_given)
-"""Nothing written is neither all nor none."""
+"""Rejects null, which would be ambiguous between all and none."""
 
 Rate = Annotated[RateLimit, BeforeValidator(rate)]
 Whole = Annotated[int, BeforeValidator(_not_boolean)]
@@ -230,7 +230,7 @@ Share = Annotated[Amount, Field(le=1)]
 Port = Annotated[Whole, Field(ge=0, le=65535)]
 Milliseconds = Annotated[Whole, Field(ge=1, le=86_400_000)]
 LongMilliseconds = Annotated[Whole, Field(ge=1, le=31_536_000_000)]
-"""Up to a year."""
+"""Milliseconds, up to one year."""
 Text = Annotated[str, Field(min_length=1)]
 
 ContextName = Annotated[
@@ -290,7 +290,7 @@ StoreAddress = Annotated[
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Entry = Annotated[str, AfterValidator(_entry)]
 ServerAddress = Annotated[str, AfterValidator(_web_address)]
-"""Of an MCP server: its host is judged later, since one that was stored must not stop a start."""
+"""URL of an MCP server. Its host is checked later, since a stored one must not prevent the start."""
 WebAddress = Annotated[ServerAddress, AfterValidator(_named)]
 ToolName = Annotated[str, AfterValidator(_tool_name)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]

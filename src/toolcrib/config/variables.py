@@ -1,4 +1,4 @@
-"""What other MCP hosts write as `${…}`, in our spelling: variables of the environment, or plain text."""
+"""Translates `${…}` placeholders of other MCP hosts to environment references, or to plain text."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ _OF_EDITORS = re.compile(
 
 
 class Variables:
-    """Translates texts of one file; what its reader must know is said once for each variable."""
+    """Translates the placeholders of one file; each variable is reported once."""
 
     def __init__(self, inputs: Any, say: Say) -> None:
         listed = cast("Iterable[Any]", inputs if isinstance(inputs, list) else ())
@@ -33,7 +33,7 @@ class Variables:
         self._said: set[str] = set()
 
     def translate(self, where: Where, text: str) -> str:
-        """Return a text that our config reads as what the host meant."""
+        """Return the text with its placeholders in the syntax of our config."""
         if "${" not in text:
             return text
         return _WRITTEN.sub(lambda match: self._translated(where, match), text)
@@ -60,7 +60,7 @@ class Variables:
         return f"${match[0]}"
 
     def _asked(self, where: Where, asked: str) -> str:
-        """Turn what the host asked its user for into a variable."""
+        """Replace an input, for which the host prompts its user, by an environment variable."""
         about: JsonObject = self._inputs.get(asked, {})
         name = self._names.get(asked) or self._variable(asked)
         self._names[asked] = name

@@ -1,8 +1,8 @@
-"""A config file's bytes as plain values, and where in the file each of them stands.
+"""Parses a YAML config file into plain values, with the position of each value.
 
-Built from the parser's events and not from its nodes: aliases, tags and depth are refused as they come,
-before anything could grow, and the one recursion is bounded. Words and numbers follow YAML 1.2, so `off` and
-`2026-01-01` are text; a setting that wants true or false understands `on` and `off` all the same.
+Built on parser events instead of nodes: aliases, tags and excessive depth are refused in the stream, before
+they could use memory, and the recursion is bounded. Scalars follow YAML 1.2, so `off` and `2026-01-01` are
+text; a boolean setting still accepts `on` and `off`.
 """
 
 import re
@@ -35,7 +35,7 @@ _ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a file says. `whole` is false where reading had to stop, so that what follows is unknown."""
+    """The result of parsing. `whole` is false if parsing stopped early, so that the rest is unknown."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     places: Mapping[Where, FilePosition] = field(default_factory=dict[Where, FilePosition])
@@ -44,7 +44,7 @@ class Reading:
 
 
 def read(data: bytes, name: str) -> Reading:
-    """Read one document; every fault is kept, and a syntax error is where reading stops."""
+    """Parse one document; faults are collected, and a syntax error stops parsing."""
     if len(data) > LARGEST:
         return _stopped(name, f"is larger than {LARGEST // 1024} KiB; a config file is a page or two", None)
     try:
@@ -55,7 +55,7 @@ def read(data: bytes, name: str) -> Reading:
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """What a plain word means; the same text where it means itself."""
+    """Resolve a plain scalar by the YAML 1.2 core schema: null, boolean, number, else the text."""
     if text in _WORDS:
         return _WORDS[text]
     if len(text) > LONGEST_NUMBER:
@@ -116,7 +116,7 @@ def _start(event: yaml.Event) -> FilePosition:
 
 
 class _Builder:
-    """Turns events into values, noting where each stands and what may not be there."""
+    """Builds values from parser events, and records their positions and the faults."""
 
     def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
         self.places: dict[Where, FilePosition] = {}
@@ -125,7 +125,7 @@ class _Builder:
         self._events = events
 
     def document(self) -> dict[str, Any]:
-        """Read the one document; an empty file is an empty document."""
+        """Parse the single document; an empty file is an empty document."""
         next(self._events)
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return {}
