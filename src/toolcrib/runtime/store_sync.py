@@ -123,7 +123,9 @@ class StoreWriter(Generic[T]):
             if fresh:
                 await self._put(fresh)
         except BaseException as error:
-            self._fresh, self._stale = {**fresh, **self._fresh}, stale | self._stale
+            # A name that was deleted while the write failed must not be written again.
+            pending = {name: entry for name, entry in fresh.items() if name not in self._stale}
+            self._fresh, self._stale = {**pending, **self._fresh}, stale | self._stale
             if not isinstance(error, ToolcribError):
                 raise
             log.warning("%s cannot be stored now, and are tried again with the next: %s", self._what, error)

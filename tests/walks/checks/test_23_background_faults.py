@@ -97,7 +97,7 @@ def mcp_session_task(store: Store) -> Task:
 
 
 class NoApps:
-    """McpSessionTable of users, none of whom has an app that runs."""
+    """Sessions of users, none of whom has an app that runs."""
 
     def active(self, since: float) -> set[str]:
         return set()
