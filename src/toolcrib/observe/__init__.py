@@ -1,4 +1,4 @@
-"""What happened: every call once, for the log, the metrics, the usage counts and the list of calls."""
+"""Observability: one record per call, for the log, metrics, traces, usage counts and the call list."""
 
 from toolcrib.observe.audit import Action, Audit
 from toolcrib.observe.call_entry import CallEntry, Sink

@@ -1,4 +1,4 @@
-"""Writes an audit record for every administrative action before it is answered, and logs its hash."""
+"""Writes an audit record for every administrative action before its response, and logs the record's hash."""
 
 import logging
 import os
@@ -19,22 +19,22 @@ from toolcrib.observe.event_limits import EventLimits
 from toolcrib.observe.redact import Redactor
 
 MAX_VALUE_CHARACTERS = 16_384
-"""How much of `before` and of `after` is kept."""
+"""Maximum size of `before` and of `after` in a record, in characters; longer values are truncated."""
 MAX_TEXT_CHARACTERS = 500
-"""How much of a target, a name or an address is kept."""
+"""Maximum length of a target, name or address in a record; longer text is truncated."""
 MAX_REFUSED_PER_MINUTE = 30
-"""Refused attempts of one actor that get a record each; further ones are counted in one record a minute."""
+"""Refused attempts of one actor with a record each; further ones share one counting record per minute."""
 MAX_WRITE_SECONDS = 3.0
-"""How long an attempt that failed waits for its record to be written."""
+"""Timeout for writing the record of a failed attempt."""
 SUCCESS = "success"
 REFUSALS = "attempts.refused"
-"""The action of a record that counts refused attempts of one actor."""
+"""Action name of a record that counts refused attempts of one actor."""
 
 log = logging.getLogger(__name__)
 
 
 class RefusedAttempt(NamedTuple):
-    """What refused attempts are counted by."""
+    """The key by which refused attempts are counted."""
 
     kind: ActorKind
     name: str
@@ -45,7 +45,7 @@ class RefusedAttempt(NamedTuple):
 
 @dataclass(slots=True)
 class Action:
-    """An action under way; whoever performs it fills in what changes."""
+    """An action in progress; the code that performs it fills in what changes."""
 
     target: str = ""
     before: Json = None
@@ -53,13 +53,13 @@ class Action:
     is_applied: bool = False
 
     def applied(self, plan: object = None) -> None:
-        """Note that the change is stored: whatever fails afterwards, it has happened."""
+        """Mark the change as stored: the action counts as a success even if a later step fails."""
         del plan
         self.is_applied = True
 
 
 class Audit:
-    """The one way to the audit trail."""
+    """Builds audit records, redacts them and appends them to the audit trail; the only writer."""
 
     def __init__(self, trail: AuditTrail, redactor: Redactor) -> None:
         self._trail, self._redactor = trail, redactor
@@ -70,10 +70,10 @@ class Audit:
 
     @asynccontextmanager
     async def action(self, actor: Actor, name: str, target: str = "") -> AsyncGenerator[Action]:
-        """Record what the block does, when it ends: as a success, or with the code of what it raises.
+        """Record the block when it ends: as a success, or with the error code of what it raises.
 
-        A change that was stored is a success and has its own record, also where the block fails after it.
-        A change that cannot be recorded is answered with an error that says so.
+        A stored change is recorded as a success, also if the block fails after it.
+        Raises `Lost` (OUTCOME_UNKNOWN) if the change was carried out and its record cannot be written.
         """
         action = Action(target)
         try:
@@ -86,7 +86,7 @@ class Audit:
                 await self.refused(actor, name, action.target, code)
             raise
         try:
-            # Shielded: what was carried out is recorded, also where the caller leaves now.
+            # Shielded: a change that was carried out is recorded, also if the client disconnects now.
             with anyio.CancelScope(shield=True):
                 await self.record(actor, name, action)
         except Exception as error:
@@ -99,12 +99,12 @@ class Audit:
             raise lost from error
 
     async def refused(self, actor: Actor, name: str, target: str, code: str) -> None:
-        """Record an attempt that failed; one that cannot be recorded is logged, and its error stays."""
+        """Record a failed attempt; if that fails, it is logged and the attempt's own error stands."""
         if self._refusals.admit(RefusedAttempt(actor.kind, actor.name, actor.user, actor.address, code)):
             await self._try(actor, name, Action(target), code)
 
     async def record(self, actor: Actor, name: str, action: Action, outcome: str = SUCCESS) -> AuditRecord:
-        """Append a record; one that cannot be written is logged whole."""
+        """Append a record; one that cannot be written is logged in full, and the error is raised."""
         entry = self._entry(actor, name, action, outcome)
         try:
             return self._logged(await self._trail.add(entry))
@@ -114,13 +114,13 @@ class Audit:
             raise
 
     def _logged(self, record: AuditRecord) -> AuditRecord:
-        """Log a record with its hash, so that the chain has an anchor outside the store."""
+        """Log a record with its hash, which anchors the hash chain outside the store."""
         what = " ".join(filter(None, (record.action, record.target)))
         log.info("audit: %s: %s", what, record.outcome, extra={"audit": record.as_json()})
         return record
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Write the counts of refused attempts whose minute is over, or of all."""
+        """Write the counts of refused attempts of closed windows, or of all windows."""
         for flood in self._refusals.due(everything=everything):
             kind, name, user, address, code = flood.key
             caller = Caller(id=kind, user=user)
@@ -128,7 +128,7 @@ class Audit:
             await self._try(actor, REFUSALS, Action(after=flood.as_json()), code)
 
     async def _try(self, actor: Actor, name: str, action: Action, outcome: str) -> None:
-        # Shielded: whoever cancels an action leaves a record all the same, also where the store is busy.
+        # Shielded: a cancelled action is recorded too, also while the store is busy.
         with anyio.move_on_after(MAX_WRITE_SECONDS, shield=True) as limit:
             try:
                 await self.record(actor, name, action, outcome)
@@ -157,7 +157,7 @@ class Audit:
         return self._redactor.text(text)[:MAX_TEXT_CHARACTERS]
 
     def _value(self, value: Json) -> Json:
-        """Return a value without secrets, no longer than it may be, and as every JSON reader reads it."""
+        """Return a value redacted, truncated, and limited to JSON that every parser reads alike."""
         cleaned = self._redactor.clean(value, room=MAX_VALUE_CHARACTERS)
         try:
             return orjson.loads(orjson.dumps(cleaned))
@@ -166,7 +166,7 @@ class Audit:
 
 
 def _code_of(error: BaseException) -> str:
-    """Return the code of what an action raised, which is marked: no other place records it again."""
+    """Return the error code of an exception and mark it as recorded, so that it is recorded once."""
     if isinstance(error, ToolcribError):
         error.recorded = True
         return error.problem.code

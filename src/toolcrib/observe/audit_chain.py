@@ -1,4 +1,4 @@
-"""Checks the chain of audit records from its newest to its first."""
+"""Verifies the hash chain of audit records, from the newest to the first."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from toolcrib.model import JsonObject
 
 @dataclass(slots=True)
 class ChainCheck:
-    """What a walk along the chain has found so far."""
+    """State of one verification of the chain."""
 
     head: str = ""
-    """The hash of the newest record; empty where there is none."""
+    """Hash of the newest record; empty if there is none."""
     records: int = 0
     broken: int | None = None
-    """The lowest number of a record that is changed, missing or out of place."""
+    """Lowest number of a record that is modified, missing or out of order."""
     reason: str = ""
     head_found: bool = False
-    """Whether the hash that was looked for is in the chain."""
+    """Whether the expected hash is in the chain."""
     _number: int | None = None
     _previous: str = ""
 
     @property
     def intact(self) -> bool:
-        """Whether every record is as it was written, and none is missing up to the head."""
+        """Whether no record is modified and none is missing up to the head."""
         return self.broken is None
 
     def add(self, record: Mapping[str, Any], head: str | None) -> None:
@@ -54,12 +54,12 @@ class ChainCheck:
             self._found(1, "is not the first of its chain")
 
     def _found(self, number: int, reason: str) -> None:
-        # The walk goes from the newest to the oldest, so the last finding is the first broken record.
+        # The iteration goes from the newest to the oldest, so the last finding is the first broken record.
         self.broken, self.reason = number, reason
 
 
 async def check_chain(records: AsyncIterator[JsonObject], head: str | None = None) -> ChainCheck:
-    """Walk along records, the newest first; `head` is a hash that must be among them."""
+    """Verify records, the newest first; `head` is a hash to look for among them."""
     check = ChainCheck()
     async for record in records:
         check.add(record, head)

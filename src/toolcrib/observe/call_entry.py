@@ -1,4 +1,4 @@
-"""One call as it waits to be written: who, what was asked, how it ended; never what was answered."""
+"""The record of one finished call as sinks receive it: caller, tool, outcome; never the result itself."""
 
 from collections.abc import Sequence
 from types import NoneType
@@ -10,7 +10,7 @@ from toolcrib.model import Ask, Caller, JsonObject, Kind, Origin, Problem, Tool
 Outcome = Literal["success", "error", "timeout"]
 
 BLAMELESS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.CANCELLED})
-"""Kinds of problems that say nothing about the tool: it was not tried, or nobody waited for it."""
+"""Problem kinds that are not the tool's fault: it was not called, or the client cancelled."""
 
 _TOO_LATE = (Kind.TIMEOUT, Kind.UNKNOWN)
 _SORTS: dict[type[Any], str] = {
@@ -28,7 +28,7 @@ _COUNTED: frozenset[type[Any]] = frozenset({dict, list, NoneType})
 
 
 class CallEntry(NamedTuple):
-    """A tuple, because one is made on every call; without results, because thousands wait at a time."""
+    """A finished call. A tuple, as one is made per call; without results, as thousands are queued."""
 
     id: str
     tool: Tool
@@ -38,17 +38,17 @@ class CallEntry(NamedTuple):
     cached: bool
     seconds: float
     at: float
-    """When it ended, as seconds since the epoch."""
+    """When the call ended, in seconds since the epoch."""
     waited: float = 0.0
-    """How long the caller was asked something meanwhile: no part of `seconds`."""
+    """Seconds spent waiting for input from the caller (elicitation); not part of `seconds`."""
     gave: tuple[type[Any], int, int] = (NoneType, 0, 0)
-    """What came back, never the thing itself: its type, how many items it has, its bytes as JSON."""
+    """Summary of the result, without its content: type, number of items, size as JSON in bytes."""
     arguments: JsonObject | None = None
-    """What it was asked, for the log alone; None where the line of its start has it, or nobody wants it."""
+    """Arguments, for the log only; None if the start line has them or if no log is configured for them."""
 
 
 class CallStart(NamedTuple):
-    """A call that has begun: what its line says, since what else hangs on it need not wait for that."""
+    """A call that has started. Only what its log line needs, so that a queued entry holds nothing else."""
 
     id: str
     tool: Tool
@@ -56,51 +56,51 @@ class CallStart(NamedTuple):
     origin: Origin
     arguments: JsonObject
     at: float
-    """When it began, as seconds since the epoch."""
+    """When the call started, in seconds since the epoch."""
 
 
 class Sink(Protocol):
-    """Where entries go. Each one bounds what it holds and counts what it had to drop."""
+    """Consumer of call entries with a bounded queue; it counts the entries that it drops."""
 
     @property
     def name(self) -> str:
-        """What metrics and status call it."""
+        """Name of the sink in metrics and status."""
         ...
 
     @property
     def dropped(self) -> int:
-        """How many entries it could not keep."""
+        """Number of entries that were dropped."""
         ...
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        """Take a batch in, at once."""
+        """Enqueue a batch without blocking."""
         ...
 
     async def flush(self) -> None:
-        """Bring what was taken in to where it belongs. May wait; is never run twice at a time."""
+        """Write the queued entries to their destination. May wait; never runs concurrently with itself."""
         ...
 
 
 @runtime_checkable
 class StartListener(Protocol):
-    """A sink that also hears of calls as they begin."""
+    """A sink that also receives calls as they start."""
 
     @property
     def hears_starts(self) -> bool:
-        """Whether it wants to: nobody pays for what nobody reads."""
+        """Whether starts are wanted; where they are not, they cost nothing."""
         ...
 
     def begin(self, batch: Sequence[CallStart]) -> None:
-        """Take a batch in, at once; the ends of these calls come later."""
+        """Enqueue a batch without blocking; the ends of these calls follow later."""
         ...
 
     def begin_now(self, start: CallStart) -> None:
-        """Hand the line of a start over before this returns."""
+        """Hand the line of one start to the writer before this returns."""
         ...
 
 
 def summary_of(entry: CallEntry) -> tuple[str | None, int | None, int | None]:
-    """Sum an answer up: what it is, how many items it has, its bytes; three times None for a failure."""
+    """Return type, number of items and size in bytes of a result; three times None for a failure."""
     if entry.problem is not None:
         return None, None, None
     sort, items, size = entry.gave
@@ -112,19 +112,19 @@ def summary_of(entry: CallEntry) -> tuple[str | None, int | None, int | None]:
 
 
 def outcome(problem: Problem | None) -> Outcome:
-    """Say how a call ended. One whose end is unknown ran out of time, as its status 504 says too."""
+    """Return the outcome of a call. An unknown outcome counts as a timeout, like its HTTP status 504."""
     if problem is None:
         return "success"
     return "timeout" if problem.kind in _TOO_LATE else "error"
 
 
 def outcome_of_code(code: str) -> Outcome:
-    """Say the same from the code alone; the code of success is empty."""
+    """Return the outcome for an error code; the code of success is empty."""
     if not code:
         return "success"
     return "timeout" if code in CODES and CODES[code].kind in _TOO_LATE else "error"
 
 
 def error_class(code: str) -> str:
-    """Validation, business or system, from the table of codes."""
+    """Return the error class of a code: validation, business or system; unknown codes are system."""
     return CODES[code].error_class if code in CODES else "system"

@@ -1,4 +1,4 @@
-"""What the log is told of tools in use: one that is on its way out, one slower than it promises."""
+"""Log warnings about tools in use: deprecated ones, and ones slower than their declared response time."""
 
 import logging
 from collections import OrderedDict
@@ -9,17 +9,17 @@ from toolcrib.model import PROMISES, Deprecation, Problem, Tool
 from toolcrib.observe.call_entry import BLAMELESS, CallEntry
 
 PAUSE = 60.0
-"""So many seconds a tool is spoken of once at most: a log that repeats itself is not read."""
+"""Minimum seconds between two warnings about the same tool and reason, against log spam."""
 MOST_TOOLS = 2_000
 
 SOON = min(PROMISES.values())
-"""Nobody is late who took no longer."""
+"""Shortest promised time of all, in seconds: a call that took no longer is never late."""
 
 _logger = logging.getLogger(__name__)
 
 
 def is_late(tool: Tool, problem: Problem | None, cached: bool, seconds: float) -> bool:  # noqa: FBT001 - of an entry
-    """Whether the tool was tried, and took longer than it promises."""
+    """Whether the tool was called and took longer than its declared response time."""
     promised = tool.promised
     if promised is None or seconds <= promised or cached:
         return False
@@ -27,20 +27,20 @@ def is_late(tool: Tool, problem: Problem | None, cached: bool, seconds: float) -
 
 
 def is_deprecated(tool: Tool, problem: Problem | None) -> bool:
-    """Whether a tool on its way out was used: one that is gone already was not."""
+    """Whether a deprecated tool was used; a call to an already removed tool does not count."""
     return tool.deprecated is not None and (problem is None or problem.code != "TOOL_REMOVED")
 
 
 class CallWarnings:
-    """Looks through finished calls, off the call path, and warns of what an operator should know."""
+    """Checks finished calls, off the call path, and logs warnings for the operator."""
 
     def __init__(self, limit: int = MOST_TOOLS) -> None:
         self._limit = limit
         self._told: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
-        """When each tool was last spoken of, for which reason, and how often there was reason since."""
+        """Per tool and reason: time of the last warning, and number of suppressed ones since."""
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        """Warn where there is reason to."""
+        """Log a warning for each deprecated or late call, debounced per tool."""
         for entry in batch:
             _, tool, _, _, problem, cached, seconds, _, _, _, _ = entry
             if seconds <= SOON and tool.deprecated is None:

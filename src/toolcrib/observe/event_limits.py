@@ -1,4 +1,4 @@
-"""Counts events that come too often to be recorded one by one: so many a minute, the rest as a number."""
+"""Rate-limits event records: the first N per key and window are admitted, the rest are only counted."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from toolcrib.model import JsonObject
 
 WINDOW_SECONDS = 60.0
 MAX_KEYS = 4096
-"""How many keys are counted apart; the events of further ones are counted together."""
+"""Maximum number of keys counted separately; events of further keys are counted together."""
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(slots=True)
 class EventCount(Generic[K]):
-    """The events of one key in one window that were not recorded one by one."""
+    """Number of events of one key in one window that were not recorded individually."""
 
     key: K
     since: float
@@ -27,14 +27,14 @@ class EventCount(Generic[K]):
     count: int = 0
 
     def as_json(self) -> JsonObject:
-        """Return what a record says of it."""
+        """Return the content of the summary record."""
         return {"count": self.count, "since": round(self.since, 3)}
 
 
 class EventLimits(Generic[K]):
     """Admits the first `free` events of a key in each window and counts the others.
 
-    Where there are too many keys at once, the events of further ones are counted under `rest`.
+    With more than `max_keys` keys at once, events of further keys are counted under `rest`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class EventLimits(Generic[K]):
         self._open: dict[K, EventCount[K]] = {}
 
     def admit(self, key: K) -> bool:
-        """Return whether this event is to be recorded by itself; if not, it is counted."""
+        """Return whether this event gets a record of its own; if not, it is counted."""
         flood = self._open.get(key)
         if flood is None:
             flood = self._begin(key)
@@ -62,19 +62,19 @@ class EventLimits(Generic[K]):
         return False
 
     def put_back(self, flood: EventCount[K]) -> None:
-        """Keep a count that could not be written; it is due again at the end of the next window."""
+        """Restore a count that could not be written; it is due again at the end of the next window."""
         now = self._open.get(flood.key) or self._begin(flood.key)
         now.count += flood.count
         now.since = min(now.since, flood.since)
 
     def due(self, *, everything: bool = False) -> list[EventCount[K]]:
-        """Take out the windows that are over, and return those that counted something."""
+        """Remove the windows that are over, and return those with a count above zero."""
         now = self._clock()
         over = [flood for flood in self._open.values() if everything or flood.until <= now]
         for flood in over:
             del self._open[flood.key]
             if flood.count and not everything:
-                # It goes on: the next window has nothing free, so that a flood is one record a window.
+                # A flood may continue: the next window admits none, so that it causes one record per window.
                 self._begin(flood.key).seen = self._free
         return [flood for flood in over if flood.count]
 

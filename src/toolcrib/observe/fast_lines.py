@@ -1,4 +1,4 @@
-"""The JSON line of a call, quickly: what is the same for many calls is spelled, and cleaned, once."""
+"""Fast JSON log lines: the fields that calls share are redacted and serialized once, then cached."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -13,12 +13,12 @@ from toolcrib.observe.redact import Redactor
 
 _MOST_KEPT = 10_000
 UNREADABLE = b'"[unreadable]"'
-"""In place of arguments that cannot be written."""
+"""Placeholder for arguments that cannot be serialized."""
 _CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
 
 
 class FastLines:
-    """Makes the lines `json_line(call_event(…))` would make, with the fields that change put first."""
+    """Produces the lines of `json_line(call_event(…))`, with the fields that vary per call placed first."""
 
     def __init__(self, redactor: Redactor, arguments: LoggedArguments | None = None) -> None:
         self._redactor = redactor
@@ -28,7 +28,7 @@ class FastLines:
         self._second = (0, "")
 
     def line(self, entry: CallEntry) -> bytes:
-        """Return one call's line."""
+        """Return the line of a finished call."""
         call_id, tool, caller, origin, problem, cached, seconds, at, _, _, arguments = entry
         ids = self._ids(call_id, origin)
         if ids is None:
@@ -49,7 +49,7 @@ class FastLines:
         return f'{head}"arguments":{self._asked(entry).decode()},{rest}\n'.encode()
 
     def start(self, start: CallStart) -> bytes:
-        """Return the line a call begins with."""
+        """Return the line of a call that starts."""
         ids = self._ids(start.id, start.origin)
         asked = self._asked(start)
         if ids is None:
@@ -71,7 +71,7 @@ class FastLines:
             return UNREADABLE
 
     def _ids(self, call_id: str, origin: Origin) -> str | None:
-        """The ids of a call, spelled; None where they are not made of what ids are made of."""
+        """Return the ids of a call as JSON fields; None if they are not plain hexadecimal ids."""
         if self._learned != self._redactor.learned or len(self._kept) >= _MOST_KEPT:
             self._learned, self._kept = self._redactor.learned, {}
         trace, correlation = origin.trace_id, origin.correlation_id
@@ -86,7 +86,7 @@ class FastLines:
         return rest
 
     def _spelled(self, at: float) -> str:
-        """Spell a moment; what changes once a second is spelled once a second."""
+        """Format a timestamp; the part down to the second is formatted once per second."""
         second = int(at)
         if second != self._second[0]:
             self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))

@@ -1,4 +1,4 @@
-"""How a call or a log record is written as a line: JSON for machines, words and colours for a terminal."""
+"""Formats calls and log records as lines: JSON for machines, coloured text for a terminal."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from toolcrib.observe.call_entry import CallEntry, CallStart, error_class, outco
 from toolcrib.observe.redact import MASK, SHORTEST, Redactor
 
 Line = Callable[[Mapping[str, Any]], bytes]
-"""Writes one event, already without secrets, as a line."""
+"""Formats one event, which is already redacted, as a line."""
 
 _LONGEST_TEXT = 16_384
 _LONGEST_STACK = 65_536
@@ -32,14 +32,14 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 
 
 def level_of(entry: CallEntry) -> int:
-    """Success is information, a system's fault an error, anything else a warning."""
+    """Return the log level: INFO for a success, ERROR for a system error, WARNING for anything else."""
     if entry.problem is None:
         return logging.INFO
     return logging.ERROR if error_class(entry.problem.code) == "system" else logging.WARNING
 
 
 def start_event(start: CallStart, redactor: Redactor) -> dict[str, Any]:
-    """What the log says about a call as it begins; its arguments come beside it."""
+    """Return the log event of a call that starts; the caller adds its arguments."""
     event = {
         "ts": datetime.fromtimestamp(start.at, UTC),
         "level": "info",
@@ -50,7 +50,7 @@ def start_event(start: CallStart, redactor: Redactor) -> dict[str, Any]:
 
 
 def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
-    """What the log says about a call when it has ended."""
+    """Return the log event of a finished call."""
     call_id, tool, caller, origin, problem, cached, seconds, at, _, _, _ = entry
     sort, items, size = summary_of(entry)
     event = {
@@ -95,7 +95,7 @@ def _cleaned(event: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
 
 
 def record_event(record: logging.LogRecord, redactor: Redactor) -> dict[str, Any]:
-    """What the log says about something our code or a library logged; `extra` fields come along."""
+    """Return the log event of a `logging` record, including its `extra` fields."""
     secrets = getattr(record, SECRETS_FIELD, None)
     event: dict[str, Any] = {
         "ts": datetime.fromtimestamp(record.created, UTC),
@@ -115,7 +115,7 @@ def record_event(record: logging.LogRecord, redactor: Redactor) -> dict[str, Any
 
 
 def json_line(event: Mapping[str, Any]) -> bytes:
-    """One JSON object and a newline."""
+    """Return an event as one JSON object and a newline."""
     try:
         return orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
     except TypeError:  # half a surrogate pair, or a number past 64 bits
@@ -123,7 +123,7 @@ def json_line(event: Mapping[str, Any]) -> bytes:
 
 
 def text_line(event: Mapping[str, Any], *, colour: bool) -> bytes:
-    """One line a person can read at a glance, details last; a stack follows on lines of its own."""
+    """Return an event as one human-readable line, details last; a stack trace follows on further lines."""
     when = event["ts"].astimezone().strftime("%H:%M:%S.%f")[:-3]
     level = str(event["level"])
     words = [when, _paint(f"{level:<8}", _COLOURS.get(level, "0") if colour else ""), _headline(event)]
@@ -138,7 +138,7 @@ def text_line(event: Mapping[str, Any], *, colour: bool) -> bytes:
 
 
 def _brief(name: str, value: Any) -> Any:
-    """Of an audit record its hash alone: the record is long, and the message names what was done."""
+    """Reduce an audit record to its hash: the record is long, and the message already names the action."""
     if name != "audit" or not isinstance(value, dict):
         return value
     return cast("dict[str, Any]", value).get("hash", "not written")
@@ -157,7 +157,7 @@ def _paint(text: str, colour: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value without control characters, which could forge lines or steer a terminal."""
+    """Escape control characters, which could forge log lines or send terminal escape sequences."""
     return str(value).translate(_CONTROLS)
 
 
@@ -178,7 +178,7 @@ def _exception(error: BaseException, redactor: Redactor, secrets: object) -> dic
 
 
 def _without(secrets: object, text: str) -> str:
-    """Return a text without the secrets a failed call was given; a tool may say any of them as it fails."""
+    """Mask the secret arguments of a failed call in a text; a tool's error may contain any of them."""
     if isinstance(secrets, SecretArguments):
         for each in sorted(secrets.values, key=len, reverse=True):
             if len(each) >= SHORTEST:
@@ -189,7 +189,7 @@ def _without(secrets: object, text: str) -> str:
 def _said(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - boundary: an error that cannot be put into words still has its stack
+    except Exception:  # noqa: BLE001 - boundary: an error without a working `str` still has its stack
         return ""
 
 

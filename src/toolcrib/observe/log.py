@@ -1,4 +1,4 @@
-"""The log: a line per call and per log record, written off the call path to standard error or a file."""
+"""The log: one line per call and per log record, written off the call path to standard error or a file."""
 
 import json
 import logging
@@ -35,13 +35,13 @@ Level = Literal["debug", "info", "warning", "error"]
 MOST_WAITING = 20_000
 
 _SLICE = 50
-"""How many lines are made before other tasks get their turn: a few tenths of a millisecond."""
+"""Lines formatted before yielding to the event loop; takes a few tenths of a millisecond."""
 _HANDED_OVER = 500
-"""How many lines are handed over at once."""
+"""Lines passed to the writer thread in one batch."""
 
 
 class Log:
-    """A sink for calls and, once installed, the handler of everything that goes through `logging`."""
+    """A sink for calls and, once installed, the root handler of `logging`."""
 
     name = "log"
 
@@ -68,19 +68,19 @@ class Log:
 
     @property
     def dropped(self) -> int:
-        """How many lines were dropped, of calls and of log records."""
+        """Number of dropped lines, of calls and of log records."""
         return self._writer.dropped
 
     @property
     def hears_starts(self) -> bool:
-        """Whether the beginning of a call is written down too."""
+        """Whether starts of calls are logged too (level INFO or lower)."""
         return self._level <= logging.INFO
 
     def begin(self, batch: Sequence[CallStart]) -> None:
         self._keep(batch)
 
     def begin_now(self, start: CallStart) -> None:
-        """Write the line before the call goes on; a pipe or terminal gets it from the writer's thread."""
+        """Write the line before the call proceeds; to a pipe or terminal the writer thread writes it."""
         if self._writer.full:
             self._writer.skip(1)
         else:
@@ -97,9 +97,9 @@ class Log:
             self._writer.skip(len(wanted) - room)
 
     async def flush(self) -> None:
-        """Make the lines, in slices; the writer's thread would hold up the loop more.
+        """Format the queued entries in slices; doing so in the writer thread would delay the event loop more.
 
-        They are handed over many at a time: each time its thread wakes, the loop has to wait for it.
+        Lines are passed on in large batches: each wake-up of the writer thread delays the event loop.
         """
         waiting, made = self._waiting, list[bytes]()
         try:
@@ -139,18 +139,18 @@ class Log:
             return json.loads(UNREADABLE)
 
     def tell(self, record: logging.LogRecord) -> None:
-        """Write what somebody logged."""
+        """Write a `logging` record."""
         if self._writer.full:
             self._writer.skip(1)
         else:
             self._writer.put(self._line(record_event(record, self._redactor)))
 
     def miss(self) -> None:
-        """Count a line that could not be made."""
+        """Count a line that could not be formatted."""
         self._writer.skip(1)
 
     def install(self) -> None:
-        """Hear everything that is logged: our own code from our level on, libraries one step quieter."""
+        """Add the root handler: Toolcrib's loggers at the configured level, libraries one step quieter."""
         quieter = logging.WARNING if self._level > logging.DEBUG else logging.INFO
         root = logging.getLogger()
         for logger, level in (
@@ -162,7 +162,7 @@ class Log:
         root.addHandler(self._handler)
 
     def close(self, timeout: float = 1.0) -> None:
-        """Leave `logging` as it was and write what is left, for no longer than `timeout` seconds."""
+        """Restore `logging` and write the queued lines, for at most `timeout` seconds."""
         logging.getLogger().removeHandler(self._handler)
         for logger, level in self._before.items():
             logger.setLevel(level)
@@ -170,7 +170,7 @@ class Log:
         self._writer.close(timeout)
 
     def sync(self, timeout: float = 1.0) -> bool:
-        """Wait until the lines made so far are written, for `timeout` seconds at most; whether they are."""
+        """Wait at most `timeout` seconds until the lines so far are written; return whether they are."""
         return self._writer.sync(timeout)
 
 
@@ -182,12 +182,12 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._log.tell(record)
-        except Exception:  # noqa: BLE001 - boundary: whatever a logged value does, its logging fails nobody
+        except Exception:  # noqa: BLE001 - boundary: a logged value that raises must not fail the code that logs it
             self._log.miss()
 
 
 def _notice(line: Line, missing: int) -> bytes:
-    """Make the line that says that others are missing before it."""
+    """Return the line that reports how many lines before it were dropped."""
     event: dict[str, Any] = {
         "ts": datetime.now(UTC),
         "level": "warning",
@@ -210,9 +210,9 @@ def setup(
     """Start logging to a stream, a file or standard error; `auto` is text in a terminal, JSON elsewhere."""
     if isinstance(stream, Path):
         with os.fdopen(open_to_append(stream), "ab", buffering=0) as file:
-            # The writer keeps a copy of its own.
+            # The writer duplicates the file descriptor, so this one can be closed.
             log = setup(level, file, redactor, style=style, arguments=arguments)
-            close_log(file.fileno(), stream)  # afterwards, so that the log has the line about it
+            close_log(file.fileno(), stream)  # after `setup`, so that a warning of this call reaches the log
             return log
     out: IO[Any] = sys.stderr if stream is None else stream
     terminal = out.isatty()

@@ -1,4 +1,4 @@
-"""The arguments of a call as the log has them: without secrets, and cut to size."""
+"""Call arguments for the log: redacted and truncated."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -9,21 +9,21 @@ from toolcrib.observe.lines import json_line
 from toolcrib.observe.redact import Redactor
 
 LONGEST = 2_048
-"""About so many characters are written; what is beyond them is cut off, and said to be."""
+"""Approximate maximum of logged characters; longer arguments are truncated, with a marker."""
 
 _MOST_KEPT = 10_000
 _DEEPEST = 32
 
 
 class LoggedArguments:
-    """Spells the arguments of calls. What is small and looks like nothing secret is not taken apart."""
+    """Serializes call arguments. Small ones without a sign of a secret skip the redaction of each value."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._hidden: dict[tuple[str, str], frozenset[str]] = {}
 
     def spell(self, start: CallStart | CallEntry) -> bytes:
-        """Return them as JSON."""
+        """Return redacted arguments as JSON."""
         arguments = start.arguments
         assert arguments is not None  # noqa: S101 - for the type checker: callers look first
         if not self._secret_names(start.tool) and _may_be_small(arguments):
@@ -33,7 +33,7 @@ class LoggedArguments:
         return json_line(self.clean(start))[:-1]
 
     def clean(self, start: CallStart | CallEntry) -> Any:
-        """Return them without secrets, taken apart."""
+        """Return redacted arguments as a JSON value."""
         return self._redactor.clean(start.arguments, room=LONGEST, hidden=self._secret_names(start.tool))
 
     def _secret_names(self, tool: Tool) -> frozenset[str]:
@@ -47,7 +47,7 @@ class LoggedArguments:
 
 
 def _may_be_small(arguments: JsonObject) -> bool:
-    """Whether it is worth while to spell them as they are; stops looking as soon as it is not."""
+    """Whether the arguments may fit the limit as they are; stops counting as soon as they do not."""
     room = LONGEST
     for value in arguments.values():
         if type(value) is not str:
@@ -72,7 +72,7 @@ def _may_be_small_inside(arguments: JsonObject) -> bool:
 
 
 def _hidden_in(schema: object, depth: int) -> set[str]:
-    """Name the fields a schema calls secret: those that can only be written, and passwords."""
+    """Return the field names a schema declares secret: `writeOnly`, or `format: password`."""
     found: set[str] = set()
     if depth == 0:
         return found

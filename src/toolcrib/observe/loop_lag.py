@@ -1,4 +1,4 @@
-"""How late the event loop is: measured ten times a second, with the time spent waiting for a CPU left out."""
+"""Measures the event loop's lag ten times a second, without the time spent waiting for a CPU."""
 
 import asyncio
 import threading
@@ -14,18 +14,18 @@ from toolcrib.descriptors import ProcFile
 
 INTERVAL_SECONDS = 0.1
 STALL_SECONDS = 0.25
-"""A loop that is later than this, by its own doing, has stalled."""
+"""Lag above which the loop counts as stalled, without the time it waited for a CPU."""
 KEPT_SECONDS = 60.0
-"""For how long the largest lag is shown: as long as Prometheus usually takes to ask again."""
+"""Window of the largest lag: the usual scrape interval of Prometheus."""
 NANOSECONDS = 1_000_000_000
 _WAITED_FIELD = 1
 
 
 class LoopLag:
-    """The largest lag of the last minute, and how often the loop has stalled.
+    """Tracks the largest lag of the last minute and the number of stalls.
 
-    On Linux, the time the thread was ready to run and had no CPU does not count: a machine that is too busy
-    makes every process late, and says nothing about this one.
+    On Linux, the time in which the thread was runnable without a CPU is subtracted: an overloaded machine
+    delays every process, which is no fault of this one.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class LoopLag:
 
     @property
     def seconds(self) -> float:
-        """The largest lag within the last minute."""
+        """Largest lag of the last minute, in seconds."""
         self._forget()
         return self._recent[0][1] if self._recent else 0.0
 
     def show(self, watch: Callable[[str, str, str, Callable[[], float]], None]) -> None:
-        """Add them to the metrics, with the number of tasks, which is counted when it is asked for."""
+        """Register the metrics, and the number of tasks, which is counted on each scrape."""
         what = "Largest lag of the event loop in the last minute, without the time it waited for a CPU."
         watch("event_loop_lag_seconds", "gauge", what, lambda: self.seconds)
         what = f"How often the event loop was later than {STALL_SECONDS} s."
@@ -51,15 +51,15 @@ class LoopLag:
 
     @asynccontextmanager
     async def measuring(self) -> AsyncGenerator[None]:
-        """Measure in the background until the block ends; an error in it leaves as it is."""
+        """Measure in the background until the block ends; the block's exception propagates unchanged."""
         async with background_tasks() as tasks:
             tasks.start_soon(keep_running, self._run)
             yield
 
     def note(self, late: float) -> None:
-        """Take in how late the loop was this time."""
+        """Add one measured lag, in seconds."""
         self._forget()
-        # What is smaller and older than this can never be the largest again.
+        # Sliding-window maximum: a smaller and older value can never be the largest again.
         while self._recent and self._recent[-1][1] <= late:
             self._recent.pop()
         self._recent.append((self._clock(), late))
@@ -84,16 +84,16 @@ class LoopLag:
 
 
 class ThreadCpuWait:
-    """Reads how long the thread that makes it has waited for a CPU."""
+    """Reads how long the thread that created this object has waited for a CPU (Linux schedstat)."""
 
     def __init__(self) -> None:
         self._file = ProcFile(f"/proc/self/task/{threading.get_native_id()}/schedstat")
 
     def __call__(self) -> float:
-        """Return it in seconds; always 0 where the system does not say."""
+        """Return the wait in seconds; always 0 if the system does not report it."""
         fields = self._file.read().split()
         return int(fields[_WAITED_FIELD]) / NANOSECONDS if fields else 0.0
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file."""
         self._file.close()

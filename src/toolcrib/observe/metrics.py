@@ -1,4 +1,4 @@
-"""Counts for Prometheus: plain numbers per tool as calls end, spelled out only when somebody asks."""
+"""Prometheus metrics: plain counters per tool, rendered as text only when scraped."""
 
 import re
 from bisect import bisect_left
@@ -17,11 +17,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MOST_TOOLS = 20_000
 OTHER = "other"
-"""The label of tools past that number: a catalog that keeps changing must not fill the memory."""
+"""Label of all tools past `MOST_TOOLS`: a catalog that changes constantly must not exhaust memory."""
 
 
 class Metrics:
-    """What is counted. Labels come from the catalog and the table of codes, never from a request."""
+    """The metrics registry. Label values come from the catalog and the error codes, never from a request."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Metrics:
         self._watched: list[tuple[str, str, str, Callable[[], float]]] = []
 
     def watch(self, suffix: str, kind: str, what: str, read: Callable[[], float]) -> None:
-        """Add a number that is kept elsewhere; it is read when metrics are requested."""
+        """Register a metric with a callback that reads its value on each scrape."""
         self._watched.append((suffix, kind, what, read))
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        """Count a batch in, at once."""
+        """Count a batch without blocking."""
         for _, tool, _, _, problem, cached, seconds, _, _, _, _ in batch:
             series = self._tools.get(tool.name) or self._begin(tool)
             series.spelled = ()
@@ -64,11 +64,11 @@ class Metrics:
                 series.misses += tool.category != "mutation"
 
     def refused(self, code: str) -> None:
-        """Count a request that never had a tool, such as one for an unknown name."""
+        """Count a request that resolved to no tool, such as one for an unknown name."""
         self._refused[code if code in CODES else "EXECUTION_ERROR"] += 1
 
     def render(self, dropped: Mapping[str, int]) -> bytes:
-        """All that was counted, and what each sink dropped, in Prometheus' text format."""
+        """Return all metrics, and the number of entries each sink dropped, in Prometheus' text format."""
         self._drop_removed()
         name = self._prefix
         parts = [counts(f"{name}_info", "gauge", "Which Toolcrib this is.", "version", {VERSION: 1})]
@@ -127,7 +127,7 @@ class Metrics:
         )
 
     def _drop_removed(self) -> None:
-        """Drop the tools of servers that were removed: names of servers may never come again."""
+        """Drop the tools of removed servers, as server names may never recur."""
         if self._sources is None:
             return
         known = {state.id for state in self._sources()}

@@ -1,4 +1,4 @@
-"""Gives every call of a declared mutation its row in the store; what the store does not take is kept."""
+"""Stores one row per call of a declared mutation; rows a failing store does not accept are retried."""
 
 import logging
 from collections import deque
@@ -16,7 +16,7 @@ _logger = logging.getLogger(__name__)
 
 
 class MutationRows:
-    """A bounded queue of calls that are never sampled; what it cannot hold is counted and logged."""
+    """A bounded queue of calls that are never sampled; entries that overflow it are counted and logged."""
 
     name = "mutations"
 
@@ -29,7 +29,7 @@ class MutationRows:
         self._unpruned = 0
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        """Take the declared mutations of a batch in."""
+        """Enqueue the declared mutations of a batch."""
         for entry in batch:
             if entry.tool.declared_mutation:
                 self._pending.append(entry)
@@ -43,14 +43,14 @@ class MutationRows:
             )
 
     async def flush(self) -> None:
-        """Write all rows; those a failing store did not take are tried again with the next."""
+        """Write all rows; those a failing store did not accept are retried with the next flush."""
         try:
             while self._pending:
                 await self._write()
             if self._unpruned >= _ROWS_PER_PRUNE:
                 self._unpruned = 0
                 await self._store.prune(KEPT, KEPT_MUTATIONS)
-        except Exception as error:  # noqa: BLE001 - boundary: whatever a store raises, the rows stay
+        except Exception as error:  # noqa: BLE001 - boundary: whatever a store raises, the rows stay queued
             if not self._failing:
                 _logger.warning("Rows of declared mutations cannot be stored now; they are kept: %s", error)
             self._failing = True
@@ -59,7 +59,7 @@ class MutationRows:
         some = [self._pending.popleft() for _ in range(min(ROWS_PER_WRITE, len(self._pending)))]
         try:
             await self._store.add([row(entry) for entry in some])
-        except BaseException:  # also where the wait is cancelled: a row twice is better than none
+        except BaseException:  # also on cancellation: a duplicate row is better than none
             self._pending.extendleft(reversed(some))
             raise
         self._failing = False

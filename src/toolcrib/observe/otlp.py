@@ -1,4 +1,4 @@
-"""Writes calls as OpenTelemetry spans and sends them by OTLP over HTTP; loaded only where that is wanted."""
+"""Exports calls as OpenTelemetry spans by OTLP over HTTP; imported only if tracing is configured."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 
 @dataclass(frozen=True, kw_only=True)
 class OtlpTarget:
-    """Where spans go; what is None is left to the environment, as OpenTelemetry reads it."""
+    """The collector; a field that is None is taken from OpenTelemetry's environment variables."""
 
     endpoint: str = field(repr=False)
     headers: Mapping[str, str] | None = field(default=None, repr=False)
@@ -40,7 +40,7 @@ class OtlpTarget:
 
 
 class OtlpExporter:
-    """The exporter of the OpenTelemetry project, told what to send."""
+    """Wraps OpenTelemetry's OTLP exporter and feeds it with spans of calls."""
 
     def __init__(self, target: OtlpTarget, redactor: Redactor) -> None:
         self._exporter = trace_exporter.OTLPSpanExporter(target.endpoint, headers=target.headers)
@@ -48,7 +48,7 @@ class OtlpExporter:
         logging.getLogger(trace_exporter.__name__).addFilter(_REMARKS)
 
     def send(self, batch: Sequence[CallEntry]) -> str | None:
-        """Deliver a batch; what the exporter itself would have logged first is the reason where it fails."""
+        """Deliver a batch; on failure return the first message that the exporter would have logged."""
         spans = [span for entry in batch if (span := self._spelling.span(entry)) is not None]
         remarks = _REMARKS.listen()
         if not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS:
@@ -56,25 +56,25 @@ class OtlpExporter:
         return next(iter(remarks), "the collector did not take them")
 
     def close(self) -> None:
-        """Give up what is being sent, and the connection."""
+        """Abort the export in progress and close the connection."""
         self._exporter.shutdown()
 
 
 class SpanBuilder:
-    """Says of a call what the log says, in OpenTelemetry's words; arguments and answers it never sees."""
+    """Builds spans with the log's fields as OpenTelemetry attributes; never with arguments or results."""
 
     def __init__(self, resource: Resource, redactor: Redactor) -> None:
         self._resource = resource
         self._redactor = redactor
 
     def span(self, entry: CallEntry) -> ReadableSpan | None:
-        """Return a call as a span; None where its trace is one that nobody else could know."""
+        """Return a call as a span; None if its trace id or span id is not hexadecimal."""
         trace, own = _number(entry.origin.trace_id), _number(entry.id[-17:])
         if not (trace and own):
             return None
         origin, parent = entry.origin, _number(entry.origin.parent)
         above = SpanContext(trace, parent, is_remote=True, trace_flags=_SAMPLED) if parent else None
-        # Made by hand, as a tracer would choose other ids than those that servers were told.
+        # Built directly, as a tracer would generate other ids than those already propagated to servers.
         return ReadableSpan(
             _name(entry.tool),
             SpanContext(trace, own, is_remote=False, trace_flags=_SAMPLED),
@@ -114,14 +114,14 @@ class SpanBuilder:
 
 
 class _Remarks(logging.Filter):
-    """Keeps what the exporter says in our threads off the log, where it would stand again for every batch."""
+    """Captures the exporter's log records in our threads; in the log they would repeat for every batch."""
 
     def __init__(self) -> None:
         super().__init__()
         self._here = local()
 
     def listen(self) -> list[str]:
-        """Return the list that this thread's remarks go to from now on."""
+        """Return a new list that collects this thread's messages from now on."""
         self._here.heard = heard = list[str]()
         return heard
 
@@ -144,7 +144,7 @@ def _resource(service_name: str | None) -> Resource:
 
 
 def _is_door(tool: Tool) -> bool:
-    """Whether this is no tool but a way to a server's resources or prompts."""
+    """Whether this is no tool but a pseudo-tool for a server's resources or prompts."""
     return tool.family == "mcp" and tool.local in DOORS
 
 
@@ -159,7 +159,7 @@ def _name(tool: Tool) -> str:
 
 
 def _number(digits: str) -> int:
-    """Read an id, with or without dashes; 0, which is no id, where it is none."""
+    """Parse a hexadecimal id, with or without dashes; 0, which is no valid id, if it is none."""
     try:
         return int(digits.replace("-", ""), 16)
     except ValueError:

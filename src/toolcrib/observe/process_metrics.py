@@ -1,6 +1,6 @@
-"""What Prometheus is told of this process: memory, descriptors, garbage, the Python it runs on.
+"""Prometheus metrics of this process: memory, file descriptors, garbage collection, Python version.
 
-Loaded when somebody asks for metrics: many never do, and the library brings a web server along.
+Imported on the first scrape: many gateways are never scraped, and the library imports a web server.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from prometheus_client import (
 
 
 def process_metrics() -> bytes:
-    """Spell them in Prometheus' text format."""
+    """Return the process metrics in Prometheus' text format."""
     return generate_latest(_registry())
 
 

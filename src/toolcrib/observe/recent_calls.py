@@ -1,4 +1,4 @@
-"""Keeps the last calls for operators: the newest in memory as they come, a sample that lasts in the store."""
+"""Recent calls for operators: a ring buffer of the newest in memory, and a sample in the store."""
 
 import logging
 from collections import deque
@@ -11,14 +11,14 @@ SHOWN = 1_000
 ROWS_AT_ONCE = 200
 KEPT = 50_000
 KEPT_MUTATIONS = 200_000
-"""Rows of declared mutations that are kept beside those."""
+"""Maximum rows of declared mutations in the store, in addition to `KEPT`."""
 MOST_WAITING = 5_000
 
 _logger = logging.getLogger(__name__)
 
 
 class RecentCalls:
-    """A ring for the live view. Under load the store gets every error it can take, and some of the rest."""
+    """Ring buffer for the live view. Under load the store gets errors first, and a sample of the rest."""
 
     name = "calls"
 
@@ -35,7 +35,7 @@ class RecentCalls:
         self._ring.extend(batch)
         if self._store is None:
             return
-        # Declared mutations have their row from `MutationRows`, and are no part of the sample.
+        # `MutationRows` stores declared mutations, so the sample leaves them out.
         self._waiting.extend([entry for entry in batch if not entry.tool.declared_mutation])
         while len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
@@ -50,9 +50,7 @@ class RecentCalls:
         try:
             await self._store.add([row(entry) for entry in chosen])
             await self._prune(self._store, len(chosen))
-        except (
-            BaseException
-        ) as error:  # boundary: whatever a store raises, and a cancelled wait too, is counted
+        except BaseException as error:  # boundary: whatever a store raises, and cancellation, is counted
             self.dropped += len(chosen)
             if not isinstance(error, Exception):
                 raise
@@ -61,7 +59,7 @@ class RecentCalls:
         self._failing = False
 
     def recent(self, limit: int = SHOWN) -> list[CallRow]:
-        """The newest calls of this process, newest first."""
+        """Return the newest calls of this process, newest first."""
         newest = reversed(self._ring)
         return [row(entry) for entry, _ in zip(newest, range(limit), strict=False)]
 
@@ -78,7 +76,7 @@ class RecentCalls:
 
 
 def row(entry: CallEntry) -> CallRow:
-    """A call as operators read it."""
+    """Return a call entry as the row that operators see."""
     return CallRow(
         id=entry.id,
         at=entry.at,
@@ -97,7 +95,7 @@ def row(entry: CallEntry) -> CallRow:
 
 
 def _sample(entries: Sequence[CallEntry], size: int) -> list[CallEntry]:
-    """Errors first, then as many of the rest as fit, evenly spread; in the order they came."""
+    """Choose `size` entries: errors first, then an evenly spread sample of the rest; sorted by time."""
     if len(entries) <= size:
         return list(entries)
     errors = [entry for entry in entries if entry.problem is not None][-size:]

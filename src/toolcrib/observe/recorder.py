@@ -1,4 +1,4 @@
-"""Hears of every call and hands them on in batches, so that no call waits for a disk or a pipe."""
+"""Records every finished call and passes entries to sinks in batches, so that no call waits for I/O."""
 
 import logging
 from collections import deque
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 PERIOD = 0.25
 MOST_ENTRIES = 20_000
 SLOW_SECONDS = 1.0
-"""A call that has run for so long gets a line while it still runs."""
+"""A call that runs longer than this gets a start line in the log while it still runs."""
 GRACE = 3.0
-"""How long a slow sink may hold up the end of the process, in seconds."""
+"""Maximum seconds a slow sink may delay the shutdown."""
 
-# What `CallEntry(...)` does, in a third of the time.
+# Equals `CallEntry(...)` in a third of the time.
 _entry = cast("Callable[[type[CallEntry], tuple[object, ...]], CallEntry]", tuple.__new__)
 
 
 class CallRecorder:
-    """The Recorder. `record` may be called from any thread, everything else belongs to the event loop's."""
+    """Implements `Recorder`. `record` is thread-safe; all other methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -56,23 +56,23 @@ class CallRecorder:
 
     @property
     def running(self) -> dict[str, tuple[Call, float]] | None:
-        """Where a call puts itself as it begins, by its id, with the moment by `perf_counter`.
+        """Registry of running calls by id, with their start by `perf_counter`; a call adds itself.
 
-        One that stays long gets a line while it runs; `record` takes a call out. None where no log has lines
-        for the start of calls.
+        A long-running call gets a log line while it runs; `record` removes a call. None if no sink
+        wants the start of calls.
         """
         return self._running if self._listeners else None
 
     @property
     def begun(self) -> Callable[[Call], None] | None:
-        """Writes the line of a call before it is sent, for declared mutations; None where no log has one."""
+        """Writes the log line of a declared mutation before it is sent; None if no sink wants starts."""
         return self._begin if self._listeners else None
 
     def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
-        """Take note and return at once; where too much waits to be written, count what is dropped."""
+        """Enqueue a finished call without blocking; when the queue is full, count it as dropped."""
         tool, problem, entries = call.tool, result.problem, self._entries
         began = self._running.pop(call.id, None)
-        # Declared mutations have places of their own, since each must have its row.
+        # The upper half of the queue is reserved for declared mutations, as each must have its row.
         if len(entries) < self._limit or (tool.declared_mutation and len(entries) < 2 * self._limit):
             cached, data = result.cached, result.data
             sort: type[Any] = type(data) if data is not None else type(result.ask)  # pyright: ignore[reportUnknownVariableType]
@@ -87,15 +87,15 @@ class CallRecorder:
             if not (result.cached or result.made):
                 self._note(tool.name, True, seconds)
         elif problem.kind not in BLAMELESS and problem.tool_code is None:
-            self._note(tool.name, False, seconds)  # a tool that says no by its own rules has not failed
+            self._note(tool.name, False, seconds)  # a refusal by the tool's own business rules is no failure
 
     def refused(self, code: str) -> None:
-        """Count a request that was refused before it had a tool; what it asked for becomes no label."""
+        """Count a request refused before it resolved to a tool; the requested name becomes no label."""
         self._metrics.refused(code)
 
     def drain(self) -> None:
-        """Hand what has been noted so far on; waits for nothing."""
-        # Ends first, so that none is handed on before its start.
+        """Pass the entries recorded so far to the sinks, without blocking."""
+        # The queue of ends is emptied first, so that no end reaches a sink before its start.
         batch = _emptied(self._entries)
         if self._running and (starts := self._slow()):
             for listener in self._listeners:
@@ -111,14 +111,14 @@ class CallRecorder:
         self._remarks.take(batch)
 
     async def flush(self) -> None:
-        """Drain, and let every sink bring it to where it belongs; the log's thread may still be writing."""
+        """Drain, then flush every sink; the log's writer thread may still be writing afterwards."""
         self.drain()
         async with anyio.create_task_group() as tasks:
             for lane in self._lanes:
                 tasks.start_soon(lane.flush)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Live until cancelled, then flush once more."""
+        """Flush periodically until cancelled, then flush once more."""
         async with anyio.create_task_group() as tasks:
             for lane in self._lanes:
                 tasks.start_soon(lane.run)
@@ -131,16 +131,16 @@ class CallRecorder:
                     lane.finish()
 
     def metrics(self) -> bytes:
-        """Everything up to this moment, as Prometheus reads it."""
+        """Return the metrics up to this moment, in Prometheus' text format."""
         self.drain()
         return self._metrics.render(self.dropped())
 
     def dropped(self) -> dict[str, int]:
-        """How many entries were dropped so far, by whom."""
+        """Return the number of entries dropped so far, by sink."""
         return {"journal": self._lost} | {lane.sink.name: lane.sink.dropped for lane in self._lanes}
 
     def status(self) -> dict[str, Any]:
-        """How it is doing, as operators see it."""
+        """Return the recorder's status for operators."""
         return {"waiting": len(self._entries), "dropped": self.dropped()}
 
     def _begin(self, call: Call) -> None:
@@ -149,10 +149,10 @@ class CallRecorder:
             listener.begin_now(start)
 
     def _slow(self) -> list[CallStart]:
-        """Take out the calls that have run for a while; the oldest come first, and the rest is skipped."""
+        """Remove and return the calls that run longer than `SLOW_SECONDS`; the registry is in start order."""
         latest, ahead = perf_counter() - SLOW_SECONDS, time() - perf_counter()
         found: list[CallStart] = []
-        # A copy, since other threads record too.
+        # A copy, since other threads may change the registry.
         for call, started in tuple(self._running.values()):
             if started > latest:
                 break
@@ -174,7 +174,7 @@ def _emptied(waiting: "deque[T]") -> list[T]:
 
 
 class _Lane:
-    """One sink and its own task, so that a slow one holds up nobody else."""
+    """One sink and its own task, so that a slow sink does not delay the others."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -188,7 +188,7 @@ class _Lane:
         self._woken.set()
 
     def finish(self) -> None:
-        """Flush once more, within the grace."""
+        """Request a last flush, within `GRACE` seconds."""
         self._ending = True
         self._deadline = anyio.current_time() + GRACE
         if self._scope:

@@ -1,4 +1,4 @@
-"""Keeps secrets out of whatever is written down: known values, known shapes, fields with telling names."""
+"""Redacts secrets in everything that is written: known values, known patterns, fields with secret names."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ MASK = "[redacted]"
 SHORTEST = 6
 """Shorter values are ordinary words and numbers: replacing them everywhere would garble the log.
 
-They are caught by the name of their field and by shape alone.
+They are redacted only by field name and by pattern.
 """
 
 _QUOTE = r"\\{0,7}[\"']"
@@ -34,8 +34,8 @@ _USERINFO = r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
 _SHAPES = re.compile(f"{_HEADER}|{_NAMED}|{_BEARER}|{_OWN_KEY}|{_JWT}|{_USERINFO}")
 _SELF_EVIDENT = re.compile(rf"{_OWN_KEY}|{_JWT}")
 
-# Without a common first letter the shapes cost 100 ns a character; these plain words, which one of them must
-# contain, cost 8, and almost no text has any.
+# Without a common first letter the patterns cost 100 ns per character. Every match of one contains one of
+# these plain words; searching for those costs 8 ns per character, and almost no text has any.
 _NO_SIGN = re.compile(r"[0-9a-f\n-]*")  # ids, mostly
 _SIGN_WORDS = (
     "bearer",
@@ -59,16 +59,16 @@ _MOST_PARTS = 1_000
 _LONGEST_PART = 4_096
 _MOST_CHARACTERS = 65_536
 _NUMBER = 8
-"""What a number, a switch or nothing counts for."""
+"""Characters that a number, a boolean or null counts for."""
 _MARGIN = 16_384
-"""So far past its end a text is looked at: a secret that is cut in two would not be known."""
+"""Characters searched past the point of truncation: a secret cut in two would not be recognized."""
 _CUT = "[cut off]"
 _MOST_KNOWN = 1_000
 _MOST_PASSED = 10_000
 
 
 class Redactor:
-    """The one filter at the boundary: knows every secret there is, sees everything that is to be written."""
+    """The redaction filter for all output: knows all registered secrets, processes everything written."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._known: dict[str, None] = {}
@@ -77,24 +77,24 @@ class Redactor:
         self._values = re.compile("")
         self._passed: set[tuple[str | None, ...]] = set()
         self.learned = 0
-        """Grows with every secret: what was cleaned before must be cleaned again."""
+        """Version number that grows when secrets are added: it invalidates cached redacted text."""
         for secret in secrets:
             self._add(secret)
         self._compile()
 
     def learn(self, *secrets: str) -> None:
-        """Replace these values too from now on, such as a key that was just made."""
+        """Redact these values too from now on, such as a newly created key."""
         known = len(self._known)
         for secret in secrets:
-            # What its shape gives away need not be remembered, so that many keys slow nothing down.
+            # A value that its pattern reveals is not registered, so that many keys do not slow the search.
             if not _SELF_EVIDENT.fullmatch(secret):
                 self._add(secret)
-        # Once for all, and not for what was known: every time takes longer the more there are.
+        # Once for all new values, and not without one: the cost of compiling grows with their number.
         if len(self._known) != known:
             self._compile()
 
     def text(self, text: str) -> str:
-        """The same text without secrets."""
+        """Return the text with secrets masked."""
         for secret in self._longest_first:
             if secret in text:
                 text = self._values.sub(MASK, text)
@@ -104,13 +104,13 @@ class Redactor:
         return _SHAPES.sub(_mask_shape, text)
 
     def is_id(self, text: str) -> bool:
-        """Whether a text is made of what ids are made of, and holds no secret; most often it is one."""
+        """Whether a text has only the characters of hexadecimal ids and contains no known secret."""
         if not _NO_SIGN.fullmatch(text):
             return False
         return not (self._like_ids and any(secret in text for secret in self._like_ids))
 
     def passes(self, words: tuple[str | None, ...]) -> bool:
-        """Whether none of these words holds a secret. Remembered: for names that come again and again."""
+        """Whether none of these words contains a secret. Cached, for names that recur."""
         if words in self._passed:
             return True
         if any(word and self.text(word) != word for word in words):
@@ -121,15 +121,15 @@ class Redactor:
         return True
 
     def clean(self, value: Any, *, room: int = _MOST_CHARACTERS, hidden: frozenset[str] = frozenset()) -> Any:
-        """The same value without secrets, all the way down; cut off where it takes more room than it may.
+        """Return a copy of the value with secrets masked recursively, truncated at `room` characters.
 
-        Fields named in `hidden` are secret too, at whatever depth.
+        Fields named in `hidden` are masked too, at any depth.
         """
         return self._clean(value, _DEEPEST, _Room(room, hidden))
 
     def is_plain(self, text: str) -> bool:
-        """Whether a text holds no secret, nor any word that one could stand behind."""
-        # Word by word is a quarter of what the pattern costs, on the line of every call.
+        """Whether a text contains no known secret, nor any word that could precede one."""
+        # Word by word costs a quarter of the pattern, and this runs for the log line of every call.
         return not (
             any(map(text.__contains__, self._longest_first))
             or any(map(text.lower().__contains__, _SIGN_WORDS))
@@ -187,7 +187,7 @@ class Redactor:
         return cleaned
 
     def _short(self, text: str, left: "_Room") -> str:
-        """A text without secrets, cut to the room there is; looked at a little further than it is kept."""
+        """Return a text redacted and truncated to the budget; the search extends past the truncation."""
         most = max(min(_LONGEST_PART, left.characters), 0)
         cleaned = self.text(text[: most + _MARGIN])
         left.characters -= min(len(cleaned), most)
@@ -195,7 +195,7 @@ class Redactor:
 
 
 class _Room:
-    """What is left while a value is cleaned, and the names of its fields that are secret beside the usual."""
+    """Remaining budget while a value is cleaned, and the additional names of secret fields."""
 
     __slots__ = ("characters", "hidden", "parts")
 
@@ -208,7 +208,7 @@ class _Room:
 
 
 def _telling(name: str, value: object) -> bool:
-    """Whether a field's name says that its value is secret. A number of tokens is not."""
+    """Whether a field's name marks its value as secret. A count of tokens is not secret."""
     if value is None or not is_secret_name(name):
         return False
     return not (isinstance(value, int | float) and "tokens" in name.lower())
@@ -219,7 +219,7 @@ def _mask_shape(match: re.Match[str]) -> str:
 
 
 def _spellings(secret: str) -> set[str]:
-    """A secret as it stands, and as JSON, `repr` and addresses write it."""
+    """Return a secret verbatim, and as escaped by JSON, by `repr` and in URLs."""
     return {
         secret,
         dumps(secret)[1:-1],

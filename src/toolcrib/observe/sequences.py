@@ -1,4 +1,4 @@
-"""What callers do after what: which tools follow a tool, every caller having the same say."""
+"""Tool sequences: which tools callers use after a tool; every caller has the same weight."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -9,20 +9,20 @@ from toolcrib.observe.call_entry import CallEntry
 MOST_TOOLS = 2_000
 MOST_CALLERS = 4_096
 _VOICES = 64
-"""So many callers, the latest, are heard on one tool."""
+"""Maximum callers counted per tool; the most recent ones count."""
 _LAST = 8
-"""So many of a caller's latest steps count."""
+"""Number of a caller's latest follow-up calls that count per tool."""
 _TOGETHER = 600.0
-"""What comes later than so many seconds does not follow, it begins."""
+"""Maximum seconds between two calls of one sequence; a later call starts a new one."""
 _TOLD = 3
 
 _Voices = OrderedDict[str, tuple[str, ...]]
 
 
 class Sequences:
-    """A sink that keeps no more than votes. One caller has one vote, however often it calls.
+    """A sink that stores only votes. Each caller has one vote per tool, however often it calls.
 
-    So nobody can make a tool look like the next thing to do for everyone by calling it a thousand times.
+    So one caller cannot promote a tool for all others by calling it a thousand times.
     """
 
     name = "sequences"
@@ -34,16 +34,16 @@ class Sequences:
         self._told: dict[str, Followers] = {}
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        """Note what succeeded, in the order it came."""
+        """Count successful calls, in order."""
         for _, tool, caller, origin, problem, _, _, at, _, _, _ in batch:
             if problem is None:
                 self._note((caller.id, origin.session_id), caller.id, tool.name, at)
 
     async def flush(self) -> None:
-        """Nothing of this is written down."""
+        """Do nothing: sequences are not persisted."""
 
     def followers(self, tool: str) -> Followers:
-        """The tools that most often follow this one."""
+        """Return the tools that most often follow this one."""
         told = self._told.get(tool)
         if told is None:
             if len(self._told) >= MOST_TOOLS:
@@ -82,7 +82,7 @@ def _count(voices: _Voices | None) -> Followers:
     for steps in voices.values():
         for name in steps:
             votes[name] += 1 / len(steps)  # pyright: ignore[reportArgumentType]
-    # In tenths, so that what is prepared from it need not be made again with every call.
+    # Rounded to tenths, so that hints cached from it are not invalidated by every call.
     shares = ((name, round(votes[name] / len(voices), 1)) for name in votes)
     return tuple(sorted((each for each in shares if each[1] > 0), key=lambda each: (-each[1], each[0])))[
         :_TOLD

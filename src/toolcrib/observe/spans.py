@@ -1,4 +1,4 @@
-"""Spans of calls: which are exported, and the thread that brings them to a collector, so no call waits."""
+"""Spans of calls: samples them and exports them from a thread, so that no call waits for the collector."""
 
 import logging
 from collections import deque
@@ -17,16 +17,16 @@ INSTALL = "pip install 'toolcrib[otel]'"
 MOST_WAITING = 10_000
 SPANS_AT_ONCE = 512
 GRACE = 3.0
-"""How long a slow collector may hold up the end of the process, in seconds."""
+"""Maximum seconds a slow collector may delay the shutdown."""
 
 _CHANCES = 1 << 56
-"""The last 56 bits of a trace id are random, by its standard; ours are too."""
+"""W3C Trace Context level 2: the last 56 bits of a trace id are random; those of our ids are too."""
 
 _logger = logging.getLogger(__name__)
 
 
 def installed() -> bool:
-    """Whether the extra that exports spans is there."""
+    """Whether the optional dependency for span export is installed."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:
@@ -35,33 +35,33 @@ def installed() -> bool:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which calls become spans: `ratio` of the traces that begin here; of others, what their callers keep."""
+    """Sampling: `ratio` of the traces that start here; other traces follow the caller's sampled flag."""
 
     ratio: float = 1.0
     follow: bool = True
-    """Whether a caller's own decision goes first."""
+    """Whether the caller's sampled flag takes precedence over `ratio`."""
 
     def wants(self, origin: Origin) -> bool:
-        """Decide about a call; every gateway in a trace decides alike, and so do others by the standard."""
+        """Whether to export a call; consistent among services that sample by the trace id's random bits."""
         if self.follow and origin.parent:
             return origin.sampled
         return self.ratio >= 1.0 or _chance(origin.trace_id) >= (1.0 - self.ratio) * _CHANCES
 
 
 class SpanExporter(Protocol):
-    """The way to a collector. Used by one thread."""
+    """Sends spans to a collector. Used by one thread."""
 
     def send(self, batch: Sequence[CallEntry]) -> str | None:
-        """Deliver a batch, however long it takes; return what went wrong, or None."""
+        """Deliver a batch, blocking; return the reason of a failure, or None."""
         ...
 
     def close(self) -> None:
-        """Give up what is being sent, and the connection."""
+        """Abort the export in progress and close the connection."""
         ...
 
 
 class Spans:
-    """A sink with a bounded queue; what does not fit, or cannot be delivered, is counted."""
+    """A sink with a bounded queue; spans that overflow it or cannot be delivered are counted."""
 
     name = "traces"
 
@@ -91,20 +91,20 @@ class Spans:
 
     @property
     def choice(self) -> Callable[[Origin], bool] | None:
-        """What decides about a call; None where the flags of every trace are right as they came."""
+        """The sampling decision per call; None if the incoming flags of every trace stay valid."""
         settled = self.sampling.follow and self.sampling.ratio >= 1.0
         return None if settled else self.sampling.wants
 
     async def flush(self) -> None:
-        """Nothing to wait for: the thread sends what was taken in."""
+        """Do nothing: the thread exports the queue."""
 
     async def aclose(self, timeout: float = GRACE) -> None:
-        """Send what is left, for no longer than `timeout` seconds, and take no more."""
+        """Export the queued spans, for at most `timeout` seconds, and accept no more."""
         with CancelScope(shield=True):
             await to_thread.run_sync(self.close, timeout)
 
     def close(self, timeout: float = GRACE) -> None:
-        """Do the same where there is no event loop."""
+        """Do the same without an event loop, blocking."""
         with self._change:
             self._ending = True
             self._change.notify_all()
@@ -115,7 +115,7 @@ class Spans:
 
     def _start(self) -> None:
         if self._thread is None and not self._ending:
-            # A daemon: one that waits for a collector must not keep the process from ending.
+            # A daemon: a thread that waits for a collector must not prevent the process from exiting.
             self._thread = Thread(target=self._run, name="toolcrib-traces", daemon=True)
             self._thread.start()
 
@@ -143,7 +143,7 @@ class Spans:
             return batch
 
     def _tell(self, failure: str | None) -> None:
-        """Say once that spans are lost, and once that they no longer are."""
+        """Log once when spans start to be lost, and once when exports succeed again."""
         if failure is not None and not self._failing:
             _logger.warning("Spans cannot be exported now; they are counted as dropped. Reason: %s", failure)
         elif failure is None and self._failing:
@@ -154,5 +154,5 @@ class Spans:
 def _chance(trace_id: str) -> int:
     try:
         return int(trace_id.replace("-", "")[-14:], 16)
-    except ValueError:  # no trace that others know of
+    except ValueError:  # not a hexadecimal id, so no trace of another service
         return 0

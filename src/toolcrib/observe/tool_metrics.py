@@ -1,6 +1,6 @@
-"""What is counted for one tool, and how it is written in Prometheus' text format.
+"""Counters of one tool, and their rendering in Prometheus' text format.
 
-By hand, because the library takes 6 µs a line: a thousand tools in use would stop the event loop for 120 ms.
+Rendered by hand: the library takes 6 µs per line, so a thousand used tools would block the event loop 120 ms.
 """
 
 from collections import Counter
@@ -23,13 +23,13 @@ PER_TOOL = (
     ("mcp_tool_calls_total", "counter", "Calls to tools of MCP servers."),
     ("mcp_tool_latency_seconds", "histogram", "How long calls to tools of MCP servers took."),
 )
-"""The families a tool has a part in: name without prefix, type, meaning. `Series.spell` keeps the order."""
+"""Metric families with series per tool: name without prefix, type, help; the order of `ToolMetrics.spell`."""
 
 Labels = Mapping[str, str]
 
 
 class ToolMetrics:
-    """The numbers of one tool."""
+    """Counters of one tool."""
 
     __slots__ = (
         "buckets",
@@ -52,7 +52,7 @@ class ToolMetrics:
         self.local = local
         self.mcp = mcp
         self.ends: Counter[tuple[str, str]] = Counter()
-        """By category, which an operator may change, and code; the code of success is empty."""
+        """Calls by category, which an operator may change, and error code; the code of success is empty."""
         self.buckets = [0] * len(_EDGES)
         self.seconds = 0.0
         self.hits = 0
@@ -60,10 +60,10 @@ class ToolMetrics:
         self.late = 0
         self.deprecated = 0
         self.spelled: tuple[str, ...] = ()
-        """What `spell` made last; whoever counts empties it. Most tools rest from one scrape to the next."""
+        """Cached result of `spell`, cleared on every count: most tools are unused between two scrapes."""
 
     def spell(self, prefix: str) -> tuple[str, ...]:
-        """The tool's part in each family, in the order of `PER_TOOL`."""
+        """Return the tool's lines in each family, in the order of `PER_TOOL`."""
         if not self.spelled:
             self.spelled = (
                 _lines(f"{prefix}_tool_calls_total", self._calls()),
@@ -123,19 +123,19 @@ class ToolMetrics:
 
 
 def family(name: str, kind: str, what: str, lines: Iterable[str]) -> str:
-    """A whole family: what it is, then its lines."""
+    """Return a metric family: HELP, TYPE, then its lines."""
     return f"# HELP {name} {what}\n# TYPE {name} {kind}\n{''.join(lines)}"
 
 
 def counts(name: str, kind: str, what: str, label: str, numbers: Mapping[str, float]) -> str:
-    """A family with one label."""
+    """Return a metric family with one label."""
     return family(
         name, kind, what, (_lines(name, (({label: value}, number) for value, number in numbers.items())),)
     )
 
 
 def number(name: str, kind: str, what: str, value: float) -> str:
-    """A family without labels."""
+    """Return a metric family without labels."""
     return family(name, kind, what, (f"{name} {value}\n",))
 
 

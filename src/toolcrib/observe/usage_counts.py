@@ -1,4 +1,4 @@
-"""Counts how much each caller uses each tool per day, and adds it to the store a few times a second."""
+"""Usage counts per day, tool and caller, added to the store a few times a second."""
 
 import logging
 from bisect import bisect_left
@@ -32,7 +32,7 @@ class _Count:
 
 
 class UsageTally:
-    """Sums up what has not reached the store yet; what a failing store did not take is sent again."""
+    """Accumulates counts not yet stored; counts that a failing store did not accept are retried."""
 
     name = "usage"
 
@@ -66,7 +66,7 @@ class UsageTally:
                 await self._store.add([_row(key, count) for key, count in some.items()])
             except (
                 BaseException
-            ) as error:  # boundary: whatever a store raises, and a cancelled wait too, the counts stay
+            ) as error:  # boundary: whatever a store raises, and on cancellation, the counts stay
                 self._put_back(some)
                 if not isinstance(error, Exception):
                     raise
@@ -104,19 +104,19 @@ class UsageTally:
 
 
 class ToolUsage(TypedDict):
-    """How much a tool was used, by whomever, over whatever days were asked for; ready to be sent as JSON."""
+    """Usage of one tool over the requested callers and days, as JSON payload."""
 
     calls: int
     errors: int
     cached: int
     p50: float
     p95: float
-    """Milliseconds, read from buckets."""
+    """Milliseconds, estimated from histogram buckets."""
     lastUsed: float
 
 
 def summary(rows: Iterable[UsageRow]) -> dict[str, ToolUsage]:
-    """Add rows up by tool."""
+    """Aggregate rows by tool."""
     tools: dict[str, list[UsageRow]] = {}
     for row in rows:
         tools.setdefault(row.tool, []).append(row)
@@ -124,9 +124,9 @@ def summary(rows: Iterable[UsageRow]) -> dict[str, ToolUsage]:
 
 
 def quantile(counts: Sequence[int], q: float) -> float:
-    """Read a quantile in milliseconds from counts per latency bucket; 0 where there are none.
+    """Estimate a quantile in milliseconds from counts per latency bucket; 0 if there are none.
 
-    Within a bucket times are taken as evenly spread; what is above the last bound is told as that bound.
+    Interpolates linearly within a bucket; values above the last bound are reported as that bound.
     """
     rank = q * sum(counts)
     below = 0.0

@@ -1,4 +1,4 @@
-"""Writes bytes to a pipe, terminal or file from a thread of its own; whoever hands them over never waits."""
+"""Writes log lines to a pipe, terminal or file from a dedicated thread; producers never block."""
 
 import os
 import select
@@ -12,7 +12,7 @@ MOST_BYTES = 8 * 1024 * 1024
 
 
 class LineWriterThread:
-    """A bounded queue of lines and the thread that empties it. Lines that do not fit are counted instead."""
+    """A bounded queue of lines and the thread that drains it. Overflowing lines are dropped and counted."""
 
     def __init__(
         self, stream: IO[Any], *, limit: int = MOST_BYTES, notice: Callable[[int], bytes] | None = None
@@ -20,7 +20,7 @@ class LineWriterThread:
         self.dropped = 0
         self._noticed = 0
         self._notice = notice
-        """Makes the line that says how many lines are missing; written before the next that can be."""
+        """Formats the line that reports dropped lines; written before the next successful line."""
         self._way = _way_to(stream)
         self._limit = limit
         self._change = Condition()
@@ -33,11 +33,11 @@ class LineWriterThread:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room."""
+        """Whether the queue is full."""
         return self._waiting >= self._limit
 
     def put(self, data: bytes, lines: int = 1) -> None:
-        """Leave lines to be written, if there is room for them."""
+        """Enqueue lines; drop and count them if the queue is full."""
         with self._change:
             if self.full or self._ending:
                 self.dropped += lines
@@ -49,7 +49,7 @@ class LineWriterThread:
             self._change.notify_all()
 
     def put_now(self, data: bytes) -> None:
-        """Write a line before this returns, where nothing can block it: to a file, with an empty queue."""
+        """Write a line synchronously if that cannot block (a file, an empty queue); else enqueue it."""
         with self._change:
             if self._way.is_file and not (self._chunks or self._busy or self._ending):
                 try:
@@ -60,17 +60,17 @@ class LineWriterThread:
         self.put(data)
 
     def skip(self, lines: int) -> None:
-        """Count lines that were not even handed over."""
+        """Count lines that were dropped before they were enqueued."""
         with self._change:
             self.dropped += lines
 
     def sync(self, timeout: float) -> bool:
-        """Wait until all is written, though no longer than `timeout` seconds; whether it is."""
+        """Wait at most `timeout` seconds until the queue is written; return whether it is."""
         with self._change:
             return self._change.wait_for(lambda: not (self._chunks or self._busy), timeout)
 
     def close(self, timeout: float = 1.0) -> None:
-        """Write what is left, for no longer than `timeout` seconds, and take no more."""
+        """Write the queued lines, for at most `timeout` seconds, and accept no more."""
         written = self.sync(timeout)
         with self._change:
             self._ending = True
@@ -82,7 +82,7 @@ class LineWriterThread:
 
     def _start(self) -> None:
         if self._thread is None:
-            # A daemon: one that is stuck in a blocked pipe must not keep the process from ending.
+            # A daemon: a thread stuck in a blocked pipe must not prevent the process from exiting.
             self._thread = Thread(target=self._run, name="toolcrib-log", daemon=True)
             self._thread.start()
 
@@ -91,7 +91,7 @@ class LineWriterThread:
             data, lines = b"".join(chunks[0]), chunks[1]
             try:
                 self._write(data)
-            except (OSError, ValueError):  # the reader is gone, the disk is full, or the stream is closed
+            except (OSError, ValueError):  # broken pipe, disk full, or closed stream
                 self.skip(lines)
             with self._change:
                 self._waiting -= len(data)
@@ -119,7 +119,7 @@ class LineWriterThread:
 
 
 class _Descriptor:
-    """Past the stream's buffer, whose lock a blocked write would hold; a copy, so nobody else closes it."""
+    """Bypasses the stream's buffer, as a blocked write holds its lock; owns a duplicated descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
@@ -130,7 +130,7 @@ class _Descriptor:
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # somebody else made it non-blocking
+            except BlockingIOError:  # other code made the descriptor non-blocking
                 select.select([], [self._descriptor], [], 1.0)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class _Descriptor:
 
 
 class _Text:
-    """A stream in memory, or in place of standard error."""
+    """A text stream without a file descriptor: in memory, or a replacement of standard error."""
 
     is_file = False
 
@@ -152,7 +152,7 @@ class _Text:
         self._stream.flush()
 
     def close(self) -> None:
-        """The stream is somebody else's."""
+        """Do nothing: the stream belongs to the caller."""
 
 
 def _way_to(stream: IO[Any]) -> _Descriptor | _Text:
