@@ -1,1 +1,1 @@
-"""What happens to a call between the door and its source: one file a step, placed in order by `build`."""
+"""The middleware of a call between gateway and source: one module per step, ordered by the runtime."""

@@ -1,4 +1,4 @@
-"""A call waits until what carries it out is up: a source that sleeps, an app that does not run yet."""
+"""Lazy activation: a call starts the idle source or app that serves it, and waits until that is up."""
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -12,26 +12,26 @@ from toolcrib.model import Call, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
 _MAX_MARGIN = 0.25
-"""How many seconds before its deadline a waiting call is refused at the latest, to be told in time."""
+"""A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
 
 
 @dataclass(frozen=True)
 class Activate:
-    """A source that is down is not waited for: whoever wakes it says so at once."""
+    """Wakes idle sources and starts apps. A call to a source that is down does not wait: `wake` raises."""
 
     is_up: Callable[[str], bool]
     wake: Callable[[str], Awaitable[None]]
     limit: float = 10.0
     ready: Callable[[Call], Awaitable[bool]] | None = None
-    """Makes the app of a call run for its user; whether this call is what started it."""
+    """Ensures that the call's app runs for its user; returns whether this call started it."""
     most: int = 1_024
-    """How many calls wait for one source or app; the rest is refused."""
+    """Maximum calls that wait for one source or app; further ones are OVERLOADED."""
     share: float = DEFAULT_SHARE
-    """The largest part of these that calls of one principal may be."""
+    """Maximum share of those that calls of one principal may take."""
     _waiting: dict[str, Slots] = field(default_factory=dict[str, Slots], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for what runs in this process, and so is always up."""
+        """Return the stage; None for tools in this process, which are always up."""
         if tool.inside:
             return None
         is_up, keeper = self.is_up, tool.keeper
@@ -65,7 +65,7 @@ class Activate:
         raise Unavailable("SOURCE_DOWN", message, retry_after=1.0)
 
     def _left(self, call: Call) -> float:
-        """Return how long a call may wait: one with a deadline is refused before it passes."""
+        """Return the seconds a call may wait, which ends shortly before its deadline."""
         if call.deadline is None:
             return self.limit
         left = max(0.0, call.deadline - anyio.current_time())
@@ -73,7 +73,7 @@ class Activate:
 
     @contextmanager
     def _place(self, source: str, principal: str) -> Generator[None]:
-        """Count a call that waits: what never comes up must not collect calls without end."""
+        """Hold a waiting slot: a source that never starts must not accumulate waiting calls."""
         slots = self._waiting.setdefault(source, Slots(self.most, self.share))
         if not slots.take(principal):
             message = f"too many calls wait for {source} to start; nothing was done, try again shortly"

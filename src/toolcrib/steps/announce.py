@@ -1,4 +1,4 @@
-"""A call that takes long is spoken of while it runs, once: somebody waits, and hears nothing else."""
+"""Sends one progress notification (a spoken sentence) for a call that exceeds the tool's slow threshold."""
 
 import asyncio
 import logging
@@ -18,16 +18,16 @@ def _never(call: Call) -> bool:
 
 @dataclass(frozen=True)
 class Announce:
-    """Says nothing to whoever cannot be told, and nothing where it must be silent."""
+    """Skips calls without a progress callback, and calls for which `silent` returns true."""
 
     silent: Callable[[Call], bool] = _never
-    """Whether nobody is to say anything: the provider speaks by itself, or the operator wants it so."""
+    """Whether to suppress the notification: the provider owns the audio, or the operator disabled it."""
     _telling: set["asyncio.Task[None]"] = field(
         default_factory=set["asyncio.Task[None]"], init=False, repr=False
     )
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for tools that nobody says a sentence for."""
+        """Return the stage; None for tools without a slow message."""
         slow = tool.slow
         if slow is None or slow.threshold <= 0:
             return None
@@ -46,7 +46,7 @@ class Announce:
         return announce
 
     def _tell(self, loop: asyncio.AbstractEventLoop, report: Report, said: Progress) -> None:
-        # A task of its own: the call goes on however long its caller takes to hear this.
+        # A separate task: a client that receives slowly does not delay the call.
         task = loop.create_task(_told(report, said))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -55,5 +55,5 @@ class Announce:
 async def _told(report: Report, said: Progress) -> None:
     try:
         await report(said)
-    except Exception:  # boundary: a caller's own code must not end anything of ours
+    except Exception:  # boundary: an error in the caller's callback must not fail the call
         log.exception("a caller could not be told that its call takes a while")

@@ -1,4 +1,4 @@
-"""One try has a time limit; when it passes, the answer says whether something may have happened."""
+"""Timeout per attempt; its error states whether the call may have taken effect."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from toolcrib.model import Call, ObservedChannel, Result, Tool
 BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
 RETRY_SECONDS = 2.0
 TICK = 0.02
-"""How late a limit may be noticed, in seconds."""
+"""Interval of the timeout check, in seconds: the maximum delay until a timeout is noticed."""
 
 
 class _Try:
-    """One running try: whose task it is, until when it may run, how often it has been told to stop."""
+    """A running attempt: its task, its time limit, and the number of cancellations sent to it."""
 
     __slots__ = ("deadline", "left", "task", "told", "until")
 
@@ -25,19 +25,19 @@ class _Try:
         self.task, self.told, self.deadline = task, 0, deadline
         self.until = until if until < deadline else deadline  # noqa: FURB136 - half the price of `min`, on every call
         self.left = 0.0
-        """What remains of the limit, while it stands still."""
+        """Remaining seconds while the timeout is paused."""
 
     def stand_still(self) -> None:
-        """Stop counting: the caller is being asked, and people take their time. Its deadline holds."""
+        """Pause the timeout while the caller answers an elicitation; the call's deadline still holds."""
         self.left = self.until - self.task.get_loop().time()
         self.until = self.deadline
 
     def go_on(self) -> None:
-        """Count on from where it stood."""
+        """Resume the timeout with the remaining seconds."""
         self.until = min(self.task.get_loop().time() + self.left, self.deadline)
 
     def is_over(self) -> bool:
-        """Take back what we told the task; whether that was all anybody told it."""
+        """Undo our own cancellations of the task; return whether there were some and no others."""
         if not self.told:
             return False
         while self.told:
@@ -47,14 +47,14 @@ class _Try:
 
 
 class _Watch:
-    """Looks after all tries with one timer: a cancel scope for each would cost more than most steps."""
+    """Checks all attempts with one timer: a cancel scope per attempt would cost more than most steps."""
 
     def __init__(self) -> None:
         self._tries: set[_Try] = set()
         self._ticking = False
 
     def begin(self, limit: float, deadline: float | None) -> _Try:
-        """Watch the current task from now on."""
+        """Start the timeout of the current task."""
         loop = asyncio.get_running_loop()
         task = cast("asyncio.Task[object]", asyncio.current_task(loop))
         try_ = _Try(task, loop.time() + limit, inf if deadline is None else deadline)
@@ -65,13 +65,13 @@ class _Watch:
         return try_
 
     def end(self, try_: _Try) -> None:
-        """Watch it no longer; a function that took no notice of the limit and answered has answered."""
+        """End the timeout; a function that ignored its cancellation and returned has succeeded."""
         self._tries.discard(try_)
         if try_.told:
             try_.is_over()
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop what is past its limit, again and again until it does."""
+        """Cancel attempts past their limit, on every tick until they end."""
         now = loop.time()
         for try_ in self._tries:
             if now >= try_.until:
@@ -84,17 +84,17 @@ class _Watch:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The first limit that is set counts: the tool's, its source's, that of its promised response time."""
+    """Uses the first timeout that is set: the tool's, its source's, the one of its response time."""
 
     source_timeout: Callable[[str], float | None]
     _watch: _Watch = field(default_factory=_Watch, init=False, repr=False)
 
     def limit(self, tool: Tool) -> float:
-        """Return the seconds one try of this tool may take."""
+        """Return the timeout of one attempt of this tool, in seconds."""
         return tool.timeout or self.source_timeout(tool.keeper) or BY_RESPONSE_TIME[tool.response_time]
 
     def fit(self, tool: Tool) -> Stage:
-        """Every try is bounded."""
+        """Return the stage; every tool has a timeout."""
         limit, watch = self.limit(tool), self._watch
         local = tool.inside
 

@@ -1,4 +1,4 @@
-"""A source that only fails is given a rest: calls are answered at once until one of them gets through."""
+"""Circuit breaker per source: after repeated failures calls fail fast until a probe succeeds."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,25 +15,25 @@ Verdict = Literal["good", "bad", "neither"]
 
 _AT_FAULT = frozenset({"NETWORK_ERROR", "HTTP_ERROR", "TIMEOUT", "OUTCOME_UNKNOWN"})
 _ENOUGH_PRINCIPALS = 2
-"""Where calls of so many principals fail, it is the source that fails."""
+"""With failed calls of this many principals, the breaker holds for everyone."""
 _TOGETHER = 0.05
-"""Failures so close to each other, in seconds, have one cause: a death ends all running calls at once."""
+"""Failures within this many seconds count as one: a crash fails all running calls at the same time."""
 
 
 @dataclass(frozen=True)
 class Breaker:
-    """Counts what the source is to blame for, not what a tool refuses nor what never reached it."""
+    """Counts failures of the source; not refusals by a tool, nor calls that never reached the source."""
 
     failures: int = 10
-    """So many in a row open it."""
+    """Consecutive failures that open the breaker."""
     rest: float = 5.0
-    """How long it is open at first; it doubles with every probe that fails."""
+    """Seconds it stays open at first; doubles with every failed probe, up to `longest_rest`."""
     longest_rest: float = 60.0
     clock: Callable[[], float] = anyio.current_time
     _circuits: dict[str, "_Circuit"] = field(default_factory=dict[str, "_Circuit"], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for what runs in this process; the tools of a source share its breaker."""
+        """Return the stage, None for tools in this process; the tools of a source share a breaker."""
         if tool.inside:
             return None
         circuit = self._circuits.setdefault(tool.source, _Circuit(tool.source, self))
@@ -54,7 +54,7 @@ class Breaker:
         return breaker
 
     def forget(self, source: str) -> None:
-        """Begin afresh with a source that is not what it was."""
+        """Close and reset the breaker of a source that was replaced or reconnected."""
         circuit = self._circuits.get(source)
         if circuit is not None:
             circuit.close()
@@ -65,7 +65,7 @@ class Breaker:
             del self._circuits[gone]
 
     def states(self) -> Mapping[str, BreakerState]:
-        """Say how the breaker of each source stands."""
+        """Return the state of each source's breaker."""
         return {source: circuit.state for source, circuit in self._circuits.items()}
 
 
@@ -81,14 +81,14 @@ class _Circuit:
         self._until = 0.0
         self._probing: Call | None = None
         self._failing: set[str] = set()
-        """Whose calls failed since the last good one."""
+        """Principals with failed calls since the last success."""
 
     def concerns(self, call: Call) -> bool:
-        """Whether an open breaker holds for a call: failures of one principal alone say little to others."""
+        """Whether an open breaker applies to a call; failures of one principal affect no other one."""
         return len(self._failing) != 1 or call.caller.principal in self._failing
 
     def judge(self, error: ToolcribError, call: Call) -> Verdict:
-        """Say what an error tells of the source; that an app did not start is between it and one user."""
+        """Classify an error as good, bad or neither; an app that did not start concerns only one user."""
         if error.problem.stage is not None:
             return "neither"
         if isinstance(error, Lost) or error.problem.code in _AT_FAULT:
@@ -97,10 +97,10 @@ class _Circuit:
         return "good" if isinstance(error, Failed | Broken) else "neither"
 
     def count(self, verdict: Verdict, call: Call, *, closed: bool = True) -> None:
-        """Count a call that was no probe; `closed` says how the breaker was when the call began.
+        """Count a call that was no probe; `closed` is the breaker's state when the call began.
 
-        One that began before the breaker opened says nothing new. One that was let through although it is
-        open, as another principal's calls opened it, closes it or makes it hold for everyone.
+        A call that began before the breaker opened changes nothing. A call admitted while it is open, as
+        only another principal's calls failed, closes it or makes it apply to everyone.
         """
         if verdict == "good":
             self._answered(closed=closed)
@@ -126,7 +126,7 @@ class _Circuit:
             self.close()
 
     async def probe(self, call: Call, proceed: Handler) -> Result:
-        """Let one call through when the rest is over, and go by what becomes of it."""
+        """Admit one call when the open period is over, and close or reopen by its outcome."""
         now = self._settings.clock()
         if self._probing is not None or now < self._until:
             raise self._refusal(now)
@@ -143,7 +143,7 @@ class _Circuit:
             self._conclude(call, verdict)
 
     def _listening(self, call: Call) -> Call:
-        """A source that asks something is well: others need not wait until somebody has answered it."""
+        """Conclude the probe at its first elicitation: a source that sends one works."""
         if call.channel is None:
             return call
         return call.replace(channel=ObservedChannel(call.channel, lambda: self._conclude(call, "good")))
@@ -160,7 +160,7 @@ class _Circuit:
             self._open()
 
     def close(self) -> None:
-        """Let calls through and count from nothing."""
+        """Close the breaker and reset its counts."""
         self.state, self.failed, self._rest = "closed", 0, self._settings.rest
         self._failing.clear()
 

@@ -11,23 +11,23 @@ from toolcrib.model import Call, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, FairSlots, Hold
 
 _MAX_MARGIN = 0.25
-"""How many seconds before its deadline a waiting call is refused at the latest, to be told in time."""
+"""A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
 
 
 @dataclass(frozen=True)
 class Bulkhead:
-    """A source's calls never take slots of another source, nor one principal's all slots of a source."""
+    """Isolates sources from each other, and the principals of one source from each other."""
 
     running: int = 32
     waiting: int = 64
     patience: float = 10.0
     apart: frozenset[str] = frozenset()
-    """Names of tools with slots of their own: they only wait, and would fill their source's."""
+    """Tools with slots of their own: their calls mostly wait, and would exhaust their source's slots."""
     share: float = DEFAULT_SHARE
     _slots: dict[str, FairSlots] = field(default_factory=dict[str, FairSlots], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage:
-        """The tools of a source share its slots."""
+        """Return the stage; the tools of a source share its slots."""
         owner = tool.name if tool.name in self.apart else tool.source
         slots = self._slots.setdefault(owner, FairSlots(self.running, self.share, max_waiting=self.waiting))
 
@@ -47,13 +47,13 @@ class Bulkhead:
         return bulkhead
 
     def retain(self, sources: Collection[str]) -> None:
-        """Drop the slots of all other sources, but for those that are in use."""
+        """Drop the slots of all other sources, except those in use."""
         for owner, slots in tuple(self._slots.items()):
             if not slots.used and owner.partition(":")[0] not in sources:
                 del self._slots[owner]
 
     def _left(self, call: Call) -> float:
-        """Return how long a call may wait: one with a deadline is refused before it passes."""
+        """Return the seconds a call may wait, which ends shortly before its deadline."""
         if call.deadline is None:
             return self.patience
         left = max(0.0, call.deadline - anyio.current_time())

@@ -1,4 +1,4 @@
-"""The same question by the same caller is answered once per time-to-live, and asked once at a time."""
+"""Result cache with a TTL, and single flight: concurrent identical calls run once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _LARGEST = 1024 * 1024
 
 @dataclass(frozen=True)
 class Cache:
-    """Keeps verified, unshaped answers, by caller unless the operator says they are for all."""
+    """Caches verified, unshaped results per caller, or for all callers where the tool is `shared_cache`."""
 
     shared: Shared
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out where nothing may be kept; a mutation never is."""
+        """Return the stage; None for tools without a TTL, and for mutations."""
         ttl = tool.cache_ttl
         if not ttl or tool.category == "mutation":
             return None
@@ -42,7 +42,7 @@ class Cache:
         return cache
 
     async def _together(self, key: str, ask: Callable[[], Awaitable[Result]]) -> Result:
-        """Ask once for all who want to know the same now; a question goes to each of them."""
+        """Single flight: run the call once for all waiters; if it needs input, each waiter runs it."""
         result, by_another = await self.shared.once(key, ask)
         if not by_another:
             return result
@@ -51,7 +51,7 @@ class Cache:
     async def _ask(
         self, call: Call, proceed: Handler, key: str, ttl: float, channel: Channel | None = None
     ) -> Result:
-        """Ask and keep the answer, unless it is this caller's alone: it was asked something meanwhile."""
+        """Run the call and cache its result, unless it depends on input the caller gave while it ran."""
         asked: list[bool] = []
         if channel is not None:
             call = call.replace(channel=ObservedChannel(channel, lambda: asked.append(True)))
@@ -62,7 +62,7 @@ class Cache:
 
 
 def _key(call: Call) -> str:
-    """Everything the answer may depend on, the definition's hash included: a changed tool starts afresh."""
+    """Return the cache key: all that the result may depend on, including the hash of the definition."""
     caller, tool = call.caller, call.tool
     who = (
         ("",)
@@ -74,7 +74,7 @@ def _key(call: Call) -> str:
 
 
 def _own(result: Result) -> Result:
-    """What is kept: shared with nobody, whatever is done to the answer that is given now."""
+    """Return a copy for the cache that shares no mutable data with the result in use."""
     data = orjson.loads(result.encoded) if result.encoded else result.data
     return result.replace(data=data, made=time())
 

@@ -1,4 +1,4 @@
-"""A caller that says how long it waits gets its answer by then."""
+"""Enforces the caller's deadline on the whole call."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
 
 _GRACE = 0.1
-"""A running attempt ends itself at the deadline and says what it knows; this ends what waits before it."""
+"""A running attempt ends at the deadline with its own error; this later limit ends calls still waiting."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Bounds the whole call. Without a caller's deadline the bounds of the single waits add up to one."""
+    """Bounds the whole call. Without a deadline, the timeouts of the single steps add up to a bound."""
 
     def fit(self, tool: Tool) -> Stage:
-        """Every tool can be given a deadline."""
+        """Return the stage; a call to any tool may have a deadline."""
         del tool
         return _bound
 

@@ -1,4 +1,4 @@
-"""A caller gets so many calls at once, refilled evenly; more wait for their turn."""
+"""Rate limits per user and per user and tool (GCRA); excess calls are refused with Retry-After."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ _MOST_CALLERS = 256
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits per user, and per user and tool: what the tool declares and what the operator sets."""
+    """Rate limits per user, and per user and tool: the tool's declared one and the operator's."""
 
     shared: Shared
     per_user: RateLimit | None = None
     per_tool: Mapping[str, RateLimit] = field(default_factory=dict[str, RateLimit])
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out where nothing limits this tool."""
+        """Return the stage; None if no rate limit applies to this tool."""
         rates: list[tuple[str, RateLimit]] = []
         if self.per_user is not None:
             rates.append(("user", self.per_user))

@@ -1,4 +1,4 @@
-"""Outermost: a call is registered while it runs, and recorded exactly once as it ends, with its time."""
+"""Outermost step: registers a call while it runs, and records it exactly once when it ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,18 +14,18 @@ _GONE = Result(problem=problem("CANCELLED", "the caller went away"))
 
 @dataclass(frozen=True)
 class Record:
-    """Tells the recorder, which never waits."""
+    """Passes calls to the recorder, which never blocks."""
 
     recorder: Recorder
     wants: Callable[[Origin], bool] | None = None
-    """Decides whether a call's trace is kept; None where its flags are right as they came."""
+    """Sampling decision for a call's trace; None if the incoming flags stay valid."""
     running: dict[str, tuple[Call, float]] | None = None
-    """Takes calls by id while they run, with their start by `perf_counter`; `recorder` takes them out."""
+    """Registry of running calls by id, with their start by `perf_counter`; `recorder` removes them."""
     begun: Callable[[Call], None] | None = None
-    """Writes the line of a declared mutation before it is sent."""
+    """Writes the log line of a declared mutation before the call is sent."""
 
     def fit(self, tool: Tool) -> Stage:
-        """Every tool is recorded; what runs in this process never asks."""
+        """Return the stage; every tool is recorded."""
         if tool.declared_mutation and self.begun is not None:
             stage: Stage = partial(_announced, self.begun, replace(self, running=None).fit_timing(tool))
         else:
@@ -33,7 +33,7 @@ class Record:
         return stage if self.wants is None else partial(_flagged, self.wants, stage)
 
     def fit_timing(self, tool: Tool) -> Stage:
-        """Return what takes the time of a call to this tool."""
+        """Return the stage that times calls to this tool; tools in this process never elicit input."""
         return self._record if tool.inside else self._record_talk
 
     async def _record(self, call: Call, proceed: Handler) -> Result:
@@ -42,14 +42,14 @@ class Record:
             self.running[call.id] = call, started
         try:
             result = await proceed(call)
-        except BaseException:  # only cancellation gets past `recover`: note it and let it go on
+        except BaseException:  # only cancellation passes `recover`: record it and re-raise
             self.recorder.record(call, _GONE, perf_counter() - started)
             raise
         self.recorder.record(call, result, perf_counter() - started)
         return result
 
     async def _record_talk(self, call: Call, proceed: Handler) -> Result:
-        """Do the same, leaving out the time in which the caller was asked: it says nothing of the tool."""
+        """Do the same without the time spent on elicitation, which is not the tool's."""
         channel = call.channel
         if channel is None or not channel.capabilities:
             return await self._record(call, proceed)
@@ -67,19 +67,19 @@ class Record:
 
 
 async def _flagged(wants: Callable[[Origin], bool], stage: Stage, call: Call, proceed: Handler) -> Result:
-    """Say in the trace first whether it is kept, so that the servers a call reaches do as we do."""
+    """Set the sampled flag before the call proceeds, so that downstream servers decide alike."""
     wanted = wants(call.origin)
     return await stage(call.replace(origin=call.origin.replace(sampled=wanted)), proceed)
 
 
 def _announced(begun: Callable[[Call], None], stage: Stage, call: Call, proceed: Handler) -> Outcome:
-    """Write the line of a call before anything of it is sent."""
+    """Write the log line of a call before anything of it is sent."""
     begun(call)
     return stage(call, proceed)
 
 
 class _Stopwatch:
-    """Counts the seconds from when it is made, but for those in which it is stopped."""
+    """Counts the seconds since its creation, except those in which it is stopped."""
 
     def __init__(self) -> None:
         self._counted = 0.0
@@ -88,18 +88,18 @@ class _Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """What it has counted."""
+        """Seconds counted so far."""
         return self._counted if self._since is None else self._counted + perf_counter() - self._since
 
     @property
     def waited(self) -> float:
-        """The seconds in which it was stopped."""
+        """Seconds in which it was stopped."""
         return perf_counter() - self.began - self.seconds
 
     def stop(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._counted, self._since = self.seconds, None
 
     def start(self) -> None:
-        """Count on."""
+        """Resume counting."""
         self._since = perf_counter()

@@ -1,4 +1,4 @@
-"""Whatever is raised further in becomes a Result here, so that faces never see an exception."""
+"""Error boundary: converts every exception of the inner steps to a Result; frontends never see one."""
 
 import logging
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recover:
-    """The only place on the call path that catches everything."""
+    """The only catch-all on the call path."""
 
     def fit(self, tool: Tool) -> Stage:
-        """Every tool can fail."""
+        """Return the stage; every tool can fail."""
         del tool
         return _recover
 
@@ -33,7 +33,7 @@ async def _recover(call: Call, proceed: Handler) -> Result:
 
 
 def _tell(call: Call, error: ToolcribError) -> None:
-    """Log the stack: of what is behind the error, or of one who broke a rule; of a mere refusal if asked."""
+    """Log the stack of an error with a cause or of a broken contract; of other errors at DEBUG only."""
     code, cause = error.problem.code, error.__cause__
     if cause is None and not isinstance(error, Broken):
         level = logging.DEBUG
@@ -51,7 +51,7 @@ def _tell(call: Call, error: ToolcribError) -> None:
 
 
 def _about(call: Call, code: str) -> dict[str, object]:
-    """Who asked for what, in the words of the call's own lines, and what must not be said of it."""
+    """Return the log fields of a call, named as in its own lines, and its secrets to be masked."""
     return {
         SECRETS_FIELD: SecretArguments(call.arguments),
         "call_id": call.id,

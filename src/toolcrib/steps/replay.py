@@ -1,4 +1,4 @@
-"""A request that comes with a key is carried out once: made again, it is answered with what came of it."""
+"""Idempotency keys: a call with a key is executed once; a repeated key returns the stored result."""
 
 import logging
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from toolcrib.quotas import BoundedReplays, ReplayQuota
 log = logging.getLogger(__name__)
 
 LARGEST = 1024 * 1024
-"""No larger answer is kept, in bytes."""
+"""Maximum size of a stored result, in bytes."""
 LONGEST = 900.0
-"""How long a call may run, in seconds; one elsewhere that has not ended by then is not waited for."""
+"""Maximum seconds a claim of another process is respected; after that its call counts as interrupted."""
 
 MAX_INLINE_SECONDS = 1.0
-"""How long an answer waits for its ending to be stored, where the caller has no earlier deadline."""
+"""Maximum seconds a response waits until its ending is stored, if the caller's deadline is not earlier."""
 MIN_INLINE_SECONDS = 0.1
-"""Also for a caller whose deadline has passed: a store that works needs a few milliseconds."""
+"""Minimum of the same, also past the deadline: a working store needs a few milliseconds."""
 MAX_PENDING_BYTES = 32 * 1024 * 1024
 RETRY_SECONDS = 1.0
 _LAST_TRY_SECONDS = 3.0
@@ -38,9 +38,9 @@ _CHECK = "it may have taken effect, so check before asking again under another k
 
 @dataclass
 class Endings:
-    """Stores how calls with a key ended; what the store does not take at once is tried again.
+    """Stores the endings of calls with a key; writes that fail are retried in the background.
 
-    What is pending when the process ends counts as unknown.
+    Endings that are pending when the process exits count as OUTCOME_UNKNOWN.
     """
 
     replays: BoundedReplays
@@ -52,7 +52,7 @@ class Endings:
 
     @property
     def pending(self) -> int:
-        """How many wait to be stored."""
+        """Number of endings that wait to be stored."""
         return len(self._pending)
 
     def is_pending(self, call: str) -> bool:
@@ -60,7 +60,7 @@ class Endings:
         return call in self._pending
 
     async def store(self, row: ReplayRow, answer: str | None, deadline: float | None) -> None:
-        """Keep an answer, or free the key for None; waits for the store a moment and not past a deadline."""
+        """Store a result, or release the key for None; waits briefly, and then retries in the background."""
         left = MAX_INLINE_SECONDS if deadline is None else deadline - anyio.current_time()
         seconds = min(MAX_INLINE_SECONDS, max(left, MIN_INLINE_SECONDS))
         if not await self._stored(row, answer, seconds):
@@ -69,7 +69,7 @@ class Endings:
             self._wait(row, answer)
 
     async def run(self) -> None:
-        """Try what is pending again, until cancelled, and a last time then."""
+        """Retry pending endings until cancelled, then one last time."""
         try:
             while True:
                 await anyio.sleep(RETRY_SECONDS)
@@ -111,7 +111,7 @@ class Endings:
             self._give_up(next(iter(self._pending)))
 
     def _forget(self, call: str) -> bool:
-        """Drop a pending ending; False where it is gone: those that wait go while another is stored."""
+        """Drop a pending ending; False if it was removed while another one was being stored."""
         pending = self._pending.pop(call, None)
         if pending is None:
             return False
@@ -131,23 +131,23 @@ def _pending_bytes(answer: str | None) -> int:
 
 @dataclass(frozen=True)
 class Replay:
-    """Claims a key in the store before anything is done, and keeps the answer under it.
+    """Claims a key in the store before the call, and stores the result under it.
 
-    What the answer says is what the key does: one that may be tried again frees it, any other is kept.
+    A retryable error releases the key; any other result is stored.
     """
 
     replays: StoredReplays
     mark: str
-    """What this gateway signs its claims with."""
+    """Identifies this process as the holder of its claims."""
     is_gone: Callable[[str], bool]
-    """Whether the process that left a mark has surely ended."""
+    """Whether the process with a mark has certainly ended."""
     refused: Callable[[], str] = str
-    """Why the store does not take writes now; empty while it does."""
+    """Reason why the store does not accept writes now; empty while it does."""
     clock: Clock = field(default_factory=Clock)
-    """The store's clock: a jump of the machine's must not drop a key."""
+    """The store's clock: a jump of the system clock must not expire a key."""
     quota: ReplayQuota = field(default_factory=ReplayQuota)
     _running: dict[str, bool] = field(default_factory=dict[str, bool], init=False, repr=False)
-    """The calls that run here under a key, and whether each has come as far as its source."""
+    """Calls that run here under a key, and whether each has reached its source."""
     bounded: BoundedReplays = field(init=False, repr=False)
     endings: Endings = field(init=False, repr=False)
 
@@ -158,14 +158,14 @@ class Replay:
         object.__setattr__(self, "endings", Endings(bounded, now))
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for what changes nothing, and so can be asked again as it is."""
+        """Return the stage; None for read-only tools, which are safe to repeat without a key."""
         if tool.read_only:
             return None
         return self._replay_declared if tool.declared_mutation else self._replay
 
     @property
     def begin(self) -> "Begin":
-        """The step that notes how far such a call has come."""
+        """The step that marks a call with a key as begun."""
         return Begin(self._running)
 
     def _replay(self, call: Call, proceed: Handler) -> Outcome:
@@ -184,7 +184,7 @@ class Replay:
         if reason := self.refused():
             raise _no_store(f"the store does not answer: {reason}")
         row = _claim(call, self.mark, self.clock.now())
-        # First, so that nobody finds the claim without its call.
+        # Before the claim, so that a concurrent request never finds the claim without its call.
         self._running[call.id] = False
         try:
             found = await self._claimed(call, row)
@@ -199,14 +199,14 @@ class Replay:
             raise
         except Unavailable as error:
             raise _no_store(str(error)) from error
-        except BaseException as error:  # cut off in the middle: the claim may have been made, so take it back
+        except BaseException as error:  # interrupted: the claim may have been stored, so release it
             await self.endings.store(row, None, call.deadline)
             if isinstance(error, ToolcribError):
                 raise _no_store(str(error)) from error
             raise
 
     def _answer(self, row: ReplayRow, found: ReplayRow) -> Result:
-        """Answer from what is there."""
+        """Return the stored result, or raise if the key is running, interrupted or of another request."""
         if found.body != row.body:
             said = "this idempotency key was used for another request; take a new key for a new request"
             raise Refused("IDEMPOTENCY_MISMATCH", said, path="idempotencyKey")
@@ -231,7 +231,7 @@ class Replay:
             again = not self._running[call.id] or _may_run_again(error, call.tool)
             await self._end(call, row, None if again else _ended(error, call.tool))
             raise
-        except BaseException as error:  # the caller went away, or a fault of ours: noted, and let go on
+        except BaseException as error:  # cancellation, or an error of the gateway: stored and re-raised
             again = not self._running[call.id] or call.tool.idempotent or is_not_begun(error)
             await self._end(call, row, None if again else _cut_short(call.tool))
             raise
@@ -240,19 +240,19 @@ class Replay:
         return result
 
     async def _end(self, call: Call, row: ReplayRow, result: Result | None) -> None:
-        """Keep a result, or free the key where there is none; also for a caller that has left meanwhile."""
+        """Store a result, or release the key for None; also if the client has disconnected."""
         answer = None if result is None else _spelled(result)
         await self.endings.store(row, answer, call.deadline)
 
 
 @dataclass(frozen=True)
 class Begin:
-    """From here on a call may take effect, which is noted for those with a key."""
+    """Marks calls with a key as begun: from this step on they may take effect."""
 
     running: dict[str, bool]
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out where no keys are kept."""
+        """Return the stage; None for read-only tools, which use no keys."""
         return None if tool.read_only else self._begin
 
     def _begin(self, call: Call, proceed: Handler) -> Outcome:
@@ -262,12 +262,12 @@ class Begin:
 
 
 def _claim(call: Call, mark: str, now: float) -> ReplayRow:
-    """A key is its caller's own. What is asked for is a tool and its arguments, in whatever order."""
+    """Return the row that claims a key: scoped to its caller, with a hash of tool and arguments."""
     caller, key = call.caller, call.idempotency_key
     return ReplayRow(
         key=_hash((caller.id, caller.user, caller.key, key)),
         call=call.id,
-        # With the key, which is stored nowhere: arguments are often few enough to be guessed by their hash.
+        # Salted with the key, which is stored nowhere: a plain hash of few possible arguments can be guessed.
         body=_hash((key, call.tool.name, call.arguments)),
         holder=mark,
         at=now,
@@ -277,24 +277,24 @@ def _claim(call: Call, mark: str, now: float) -> ReplayRow:
 
 
 def _hash(value: object) -> str:
-    # A program may hand in what is no JSON, such as a date; its text tells it from others.
+    # A library caller may pass values that are not JSON, such as a date; their text distinguishes them.
     return sha256(dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _may_run_again(error: ToolcribError, tool: Tool) -> bool:
-    """Whether nothing was done, or what was done may be done again."""
+    """Whether nothing was done, or the call is safe to repeat."""
     if isinstance(error, Refused | Unavailable):
         return True
     return error.problem.retryable and (tool.idempotent or not isinstance(error, Lost))
 
 
 def _ended(error: ToolcribError, tool: Tool) -> Result:
-    """What is kept of an error: itself, unless it says that a call may be made again which may not."""
+    """Return the result to store for an error: itself, or OUTCOME_UNKNOWN if it claims to be retryable."""
     return _cut_short(tool) if error.problem.retryable else Result(problem=error.problem, hints=error.hints)
 
 
 def _spelled(result: Result) -> str:
-    """Spell an answer to be kept; of one that cannot be, that the call was carried out."""
+    """Serialize a result to store; if it cannot be stored, an error that the call was carried out."""
     try:
         spelled = stored_results.spell(result)
     except TypeError:

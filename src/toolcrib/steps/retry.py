@@ -1,4 +1,4 @@
-"""A call that failed is tried again where nothing was sent, or where repeating it changes nothing."""
+"""Retries failed calls with exponential backoff and jitter, if nothing was sent or repeating is safe."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ _PASSING = ("NETWORK_ERROR", "HTTP_ERROR", "HANDLER_ERROR")
 
 @dataclass
 class _Budget:
-    """What one source has left for retries; a source in trouble must not get twice the calls."""
+    """Retry budget of one source (token bucket): retries must not double the load of a failing source."""
 
     tokens: float
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Goes by the operator's and the author's word on a tool, never by what an external server claims."""
+    """Relies on what operator and author declare of a tool, never on claims of an external server."""
 
     most: int = 2
     pause: float = 0.05
-    """The longest pause before the first retry, in seconds; it doubles, and chance picks one below it."""
+    """Maximum seconds before the first retry; doubles per retry, with full jitter."""
     share: float = 0.1
-    """What each call adds to its source's budget; a retry takes 1."""
+    """Tokens each call adds to its source's budget; a retry takes 1."""
     budget: float = 10.0
     patience: float = 1.0
-    """The longest time to wait for a source that says when to come back."""
+    """Maximum Retry-After that is waited for, in seconds."""
     _budgets: dict[str, _Budget] = field(default_factory=dict[str, _Budget], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for functions that must not be repeated; the tools of a source share its budget."""
+        """Return the stage, None for non-repeatable functions; the tools of a source share a budget."""
         if tool.family == "core" or (tool.family == "function" and not tool.repeatable):
             return None
         budget = self._budgets.setdefault(tool.source, _Budget(self.budget))
@@ -58,7 +58,7 @@ class Retry:
             del self._budgets[gone]
 
     async def _again(self, call: Call, proceed: Handler, first: ToolcribError, budget: _Budget) -> Result:
-        """Try again, as often and as long as that may be; else the last error that tells of a real try."""
+        """Retry within the limits; else raise the last error of an attempt that reached the source."""
         told = error = first
         for number in range(self.most):
             pause = self._pause(error, number)
@@ -77,8 +77,8 @@ class Retry:
         raise told
 
     def _pause(self, error: ToolcribError, number: int) -> float | None:
-        """How long to wait before the next try; None where that is too long."""
-        chance = uniform(0, self.pause * 2**number)  # noqa: S311 - spreads retries, hides nothing
+        """Return the seconds before the next attempt; None if the source's Retry-After is too long."""
+        chance = uniform(0, self.pause * 2**number)  # noqa: S311 - jitter, no security use
         wait = error.problem.retry_after or 0.0
         return None if wait > self.patience else wait + chance
 
@@ -96,7 +96,7 @@ def _harmless(error: ToolcribError, tool: Tool) -> bool:
 
 
 def _restarting(error: ToolcribError, told: ToolcribError) -> bool:
-    """Whether a source that was lost under this call says that it is about to be back."""
+    """Whether a source that was lost during this call reports that it is restarting."""
     down = isinstance(error, Unavailable) and error.problem.code == "SOURCE_DOWN"
     return down and not isinstance(told, Unavailable) and error.problem.retry_after is not None
 

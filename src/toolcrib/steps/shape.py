@@ -1,4 +1,4 @@
-"""A result gets a sentence that can be spoken, and one that is too large is refused."""
+"""Adds a spoken sentence to each result, and refuses results that are too large."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from toolcrib.model import Call, Json, JsonObject, Result, Tool
 
 FALLBACK = "I've fetched the result."
 LARGE_BYTES = 1 << 20
-"""Larger results are compared with the memory that is left."""
+"""Results above this size in bytes need a reservation of memory."""
 _RETRY_SECONDS = 2.0
 _LONGEST = 800
 _FIELD = re.compile(r"\{([^{}]+)\}")
@@ -19,14 +19,14 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 
 @dataclass(frozen=True)
 class Shape:
-    """Outside the cache, so that what is kept stays whole."""
+    """Runs outside the cache, so that cached results stay complete."""
 
     result_bytes: int = 8 * 1024 * 1024
     memory: ResultMemory | None = None
-    """Refuses large results that memory has no room for."""
+    """Memory budget for large results; None means unlimited."""
 
     def fit(self, tool: Tool) -> Stage:
-        """Every result is spoken of and bounded."""
+        """Return the stage; every tool's results are bounded and get a message."""
         speak, large = _speaker(tool), _Reservations(tool, self.memory)
 
         async def shape(call: Call, proceed: Handler) -> Result:
@@ -38,7 +38,7 @@ class Shape:
             if expected or size > LARGE_BYTES:
                 result = large.admit(call, result, size, reserved=expected)
             if result.problem is not None:
-                # What failed has failed, however much the tool says about it.
+                # A failed call stays a failure: of an oversized error only the content is dropped.
                 return result if size <= self.result_bytes else result.replace(content=(), meta={})
             if size > self.result_bytes:
                 cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
@@ -51,9 +51,9 @@ class Shape:
 
 
 class _Reservations:
-    """Reserves memory for the results of one tool, once one of them was large.
+    """Reserves memory for the results of one tool after one of them was large.
 
-    The first ones are measured when they are there: nothing says before how large a result will be.
+    First results are checked when they have arrived, as their size is unknown before.
     """
 
     __slots__ = ("_memory", "_tool", "expected")
@@ -61,10 +61,10 @@ class _Reservations:
     def __init__(self, tool: Tool, memory: ResultMemory | None) -> None:
         self._tool, self._memory = tool, memory
         self.expected = 0
-        """The size to reserve before the next call; 0 where results are small."""
+        """Bytes to reserve before the next call; 0 while results are small."""
 
     async def reserving(self, call: Call, proceed: Handler, size: int) -> Result:
-        """Run a call with memory reserved for its result; refuse it where there is none."""
+        """Run a call with memory reserved for its result; OVERLOADED if there is not enough."""
         memory, principal = self._memory, call.caller.principal
         if memory is None:
             return await proceed(call)
@@ -77,8 +77,8 @@ class _Reservations:
             memory.release(principal, size)
 
     def admit(self, call: Call, result: Result, size: int, *, reserved: int) -> Result:
-        """Return a result that memory has room for; of a failed call at least the problem."""
-        # Halved, so that one large result among small ones is not reserved for ever.
+        """Return the result if memory suffices, else raise; of a failed call return at least the problem."""
+        # Halved after each small result, so that one large result does not cause reservations for ever.
         self.expected = size if size > LARGE_BYTES else _large(self.expected // 2)
         memory, principal = self._memory, call.caller.principal
         if memory is None or size <= max(reserved, LARGE_BYTES):
@@ -103,7 +103,7 @@ def _large(size: int) -> int:
 
 
 def _rest(result: Result) -> int:
-    """What an answer holds beside its data."""
+    """Return the size of a result without its data: content, meta and questions."""
     size = sum(map(_weight, result.content)) + _weight(result.meta)
     if result.ask is not None:
         size += len(result.ask.state) + sum(map(_weight, result.ask.questions.values()))
@@ -111,7 +111,7 @@ def _rest(result: Result) -> int:
 
 
 def _weight(value: Json) -> int:
-    """The text in a block, wherever in it that is: a resource has it one level down."""
+    """Return the length of all text in a content block, recursively: a resource nests its text."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
@@ -136,7 +136,7 @@ def _fill(template: str, data: Json) -> str:
 
 
 def _dig(data: Json, path: str) -> Json:
-    """Follow a dotted path through objects and lists; None where it leads nowhere."""
+    """Resolve a dotted path through objects and lists; None if it does not exist."""
     for part in path.split("."):
         try:
             data = data[int(part) if type(data) is list else part]

@@ -1,4 +1,4 @@
-"""A call takes from its caller's energy what its tool costs, where energy counts."""
+"""Charges a tool's energy cost to its caller, in contexts that count energy."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from toolcrib.model import Call, Caller, Result, Tool
 
 @dataclass(frozen=True)
 class Spend:
-    """Inside the cache, so that kept answers cost nothing. Whether there is enough, the policy asks."""
+    """Runs inside the cache, so that cached results are free. The policy checks the balance before."""
 
     counts: Callable[[Caller], bool]
     cost: Callable[[Tool], float]
     take: Callable[[str, float], Awaitable[object]]
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Left out for tools that cost nothing."""
+        """Return the stage; None for tools without a cost."""
         cost = self.cost(tool)
         if cost <= 0:
             return None

@@ -1,4 +1,4 @@
-"""Arguments must satisfy the tool's input schema; what does not is named by its path."""
+"""Validates arguments against the tool's JSON Schema; errors name the path of each fault."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from toolcrib.schemas import ValidationFault, compile_schema
 
 @dataclass(frozen=True)
 class Validate:
-    """Compiles each tool's schema once."""
+    """Compiles each tool's input schema once."""
 
     def fit(self, tool: Tool) -> Stage:
-        """Every tool has a schema."""
+        """Return the stage; every tool has a schema."""
         compiled = compile_schema(tool.input_schema)
         fits = compiled.ok
 

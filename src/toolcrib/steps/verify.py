@@ -1,4 +1,4 @@
-"""What a source answers must keep the contract; it is encoded here, once."""
+"""Validates the result of a source against its contract, and serializes its data once."""
 
 from dataclasses import dataclass
 
@@ -19,15 +19,15 @@ _NOT_JSON = (
     "an answer must be JSON (whole characters, integers of 64 bits, 250 levels at most), and this one is not"
 )
 _TOLD = 3
-"""So many broken rules are named at once."""
+"""Maximum number of hint faults named in one error."""
 
 
 @dataclass(frozen=True)
 class Verify:
-    """Names the rule an answer breaks."""
+    """Raises `Broken` (CONTRACT_VIOLATION) with the violated rule."""
 
     def fit(self, tool: Tool) -> Stage:
-        """Every answer is verified; the output schema only of tools that run here, ours to answer for."""
+        """Return the stage; the output schema is checked only for tools in this process, which we own."""
         ours = tool.inside and tool.output_schema is not None
         checked = compile_schema(tool.output_schema) if ours and tool.output_schema else None
 
@@ -47,7 +47,7 @@ class Verify:
             encoded = _encode(tool, result.data)
             wrong = checked.faults(result.data, "data") if checked else ()
             if wrong:
-                # Without what came instead: it may be secret, and nobody who calls can mend it.
+                # Without the actual value: it may be secret, and the caller cannot fix it.
                 rule = f"{wrong[0].path} is not {wrong[0].expected}"
                 raise _broken(tool, f"the answer does not fit the output schema: {rule}")
             return result.replace(encoded=encoded)
@@ -56,7 +56,7 @@ class Verify:
 
 
 def _from_blocks(tool: Tool, result: Result) -> Result:
-    """Whoever reads data alone must find what the blocks say."""
+    """Return the result with its content blocks as data, for clients that read only the data."""
     if not result.content:
         raise _broken(tool, _NULL)
     return result.replace(data=list(result.content), structured=False)
@@ -66,7 +66,7 @@ def _check_hints(tool: Tool, hints: Hints) -> None:
     found = faults(hints)
     if found:
         more = f", and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
-        # The values stay in the log: what a tool got wrong may be what nobody else should see.
+        # The values appear only in the log, as they may be confidential.
         cause = HintsError(found)
         raise _broken(tool, "; ".join(rules_of(found[:_TOLD])) + more) from cause
 
