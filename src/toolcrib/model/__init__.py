@@ -1,4 +1,4 @@
-"""The values everything else passes around: immutable, standard library only."""
+"""Domain model: immutable values that all layers share; standard library only."""
 
 from toolcrib.model.actor import FILE_WATCH, LIBRARY, SIGNAL, SYSTEM, Actor, ActorKind
 from toolcrib.model.call import Call, Origin, Progress, Report

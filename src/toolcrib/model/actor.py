@@ -1,4 +1,4 @@
-"""Who performs an administrative action, and from where: the first columns of an audit record."""
+"""The actor of an administrative action, and where it comes from, as in an audit record."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ ActorKind = Literal[
     "file_watch",
     "system",
 ]
-"""`user` is a user believed by header (mode `trust_header`), `key` any API key, a user's own included."""
+"""`user` is a user named by a trusted header (mode `trust_header`), `key` any API key, also a user's."""
 
 _KINDS: dict[str, ActorKind] = {
     "admin": "admin",
@@ -25,44 +25,44 @@ _KINDS: dict[str, ActorKind] = {
     "trust_header": "user",
     "local": "library",
 }
-"""Callers that hold no API key, by the name their credential has."""
+"""Kinds of callers without an API key, by the name of their credential."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A caller as the audit records it."""
+    """A caller as an audit record names it."""
 
     kind: ActorKind
     name: str
-    """The name of the key, or the operating system's user on the command line; empty where there is none."""
+    """Name of the key, or the operating system's user on the command line; empty if there is none."""
     caller: Caller
-    """Whose permissions and ownership the action is checked against."""
+    """The caller with whose permissions and ownership the action is authorized."""
     frontend: str
     """`rest`, `page`, `mcp`, `apps`, `cli`, `library` or `gateway`."""
     address: str = ""
-    """The client's network address; empty where the action comes from this machine itself."""
+    """The client's network address; empty for an action from this machine."""
 
     @classmethod
     def of(cls, caller: Caller, frontend: str, address: str = "") -> "Actor":
-        """Return the actor a credential stands for."""
+        """Return the actor for an authenticated caller."""
         kind = _KINDS.get(caller.key, "key")
         name = caller.user or "" if kind == "user" else caller.key
         return cls(kind=kind, name=name, caller=caller, frontend=frontend, address=address)
 
     @classmethod
     def unknown(cls, frontend: str, address: str, name: str = "") -> "Actor":
-        """Return whoever failed to authenticate; `name` is the key's where it is known."""
+        """Return the actor for a failed authentication; `name` is the key's, if known."""
         nobody = Caller(id="unknown", contexts=frozenset())
         return cls(kind="unknown", name=name, caller=nobody, frontend=frontend, address=address)
 
     @property
     def user(self) -> str | None:
-        """The user it acts for."""
+        """The user that the actor acts for."""
         return self.caller.user
 
     @property
     def label(self) -> str:
-        """Kind and name in one word, such as `key:ci`; the kind alone where the name says no more."""
+        """Kind and name in one word, such as `key:ci`; only the kind if the name adds nothing."""
         return self.kind if self.name in ("", self.kind) else f"{self.kind}:{self.name}"
 
 
@@ -72,9 +72,9 @@ def _program(kind: ActorKind, frontend: str) -> Actor:
 
 
 LIBRARY = _program("library", "library")
-"""The program that embeds the gateway and uses its console directly."""
+"""The program that embeds the gateway and calls its admin API directly."""
 SIGNAL = _program("signal", "gateway")
-"""Whoever sent this process a SIGHUP."""
+"""The sender of a SIGHUP to this process."""
 FILE_WATCH = _program("file_watch", "gateway")
 """A changed config file."""
 SYSTEM = _program("system", "gateway")

@@ -1,4 +1,4 @@
-"""One request for one tool, which is already found and visible to the caller."""
+"""A call: one request for one tool, which is already resolved and visible to the caller."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from toolcrib.model.value import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a running call has come."""
+    """A progress notification of a running call."""
 
     done: float | None = None
     total: float | None = None
     message: str | None = None
     kind: str = "progress"
-    """`progress`, or `waiting` for the sentence spoken while a slow call runs."""
+    """`progress`, or `waiting` for the spoken sentence of a slow call."""
 
 
 Report = Callable[[Progress], Awaitable[None]]
@@ -27,27 +27,27 @@ Report = Callable[[Progress], Awaitable[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class Origin(Value):
-    """Where a call comes from: which agent, in which session, as part of which trace."""
+    """Origin of a call: agent, session, trace, frontend and address."""
 
     agent_id: str = "unknown"
     agent_version: str = "0"
     session_id: str | None = None
     trace_id: str = ""
     parent: str = ""
-    """The caller's span in that trace, 16 hex digits; empty where the trace begins here."""
+    """Parent span id in that trace, 16 hex digits; empty if the trace starts here."""
     sampled: bool = True
-    """Whether the trace is being kept, as its flags say."""
+    """The sampled flag of the trace."""
     correlation_id: str = ""
     face: str = "library"
     address: str = ""
-    """The client's network address; empty where the call does not come over a network."""
+    """The client's network address; empty for a call that does not come over a network."""
     provider: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Value):
-    """One request. Never changed; a step that needs another one makes it with `but`."""
+    """One request. Immutable; a step that needs a different one derives it with `replace`."""
 
     id: str
     tool: Tool
@@ -55,17 +55,17 @@ class Call(Value):
     caller: Caller
     origin: Origin = Origin()
     deadline: float | None = None
-    """When the caller stops waiting, on the event loop's clock."""
+    """When the caller stops waiting, in seconds on the event loop's clock."""
     answers: JsonObject = field(default_factory=dict[str, Any])
-    """What the caller says to the questions of an earlier try, by the names they were asked under."""
+    """The caller's answers to the questions of an earlier round, by the questions' names."""
     state: str = ""
-    """What the source gave along with those questions, to know the call again by."""
+    """Opaque state the source attached to those questions, to resume the call."""
     idempotency_key: str = ""
-    """What the caller knows this request by: made twice, it is carried out once."""
+    """Chosen by the caller; a repeated request with the same key is executed once."""
     activated: bool = False
-    """Whether its app was started because of this call."""
+    """Whether this call started its app."""
     report: Report | None = None
     channel: Channel | None = None
-    """The way back to the caller; None where it can neither be asked nor told anything."""
+    """Channel for elicitation and notifications to the caller; None if it supports neither."""
     meta: JsonObject = field(default_factory=dict[str, Any])
-    """Vendor data that came with the call and passes through."""
+    """Vendor data (`_meta`) of the request, passed through."""

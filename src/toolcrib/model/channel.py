@@ -1,4 +1,4 @@
-"""The way back to whoever made a call, for as long as it runs."""
+"""Channel from a running call back to its caller: elicitation requests and log notifications."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from toolcrib.model.json import JsonObject
 
 
 class Unanswered(Exception):
-    """A question got no answer: it could not be put, or whoever was asked refused. `code` is JSON-RPC's."""
+    """A request to the caller failed: undeliverable, or refused by the client. `code` is JSON-RPC's."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -14,35 +14,35 @@ class Unanswered(Exception):
 
 
 class Channel(Protocol):
-    """What a source may do beside answering: ask the caller something, and tell it what is going on.
+    """What a source may send to the caller before its result: requests and log notifications.
 
-    Questions and messages are spelled as MCP spells them; a caller that can be asked nothing has no channel.
+    Requests and notifications have MCP's format; a caller that supports none has no channel.
     """
 
     @property
     def owner(self) -> str:
-        """Who may share a connection to a server with this call: a session, or a principal in a context."""
+        """Key of the connections this call may share: a session, or a principal in a context."""
         ...
 
     @property
     def alone(self) -> bool:
-        """Whether this call needs a connection to itself, as nothing else tells whom a question is for."""
+        """Whether this call needs a dedicated connection, so that server requests can be attributed to it."""
         ...
 
     @property
     def capabilities(self) -> JsonObject:
-        """What the caller said it can be asked: `elicitation`, `sampling`, `roots`, as it declared them."""
+        """Client capabilities as the caller declared them: `elicitation`, `sampling`, `roots`."""
         ...
 
     @property
     def level(self) -> str | None:
-        """The least severe log message it wants; None where it did not say."""
+        """Minimum log level of notifications; None if the caller set none."""
         ...
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Put a question (`elicitation/create`, …) and return the answer's result; raise Unanswered."""
+        """Send a request (`elicitation/create`, …) and return its result; raises `Unanswered`."""
         ...
 
     async def log(self, params: JsonObject) -> None:
-        """Pass on a log message (`notifications/message`) of whoever carries out the call."""
+        """Forward a log notification (`notifications/message`) of the server."""
         ...

@@ -1,4 +1,4 @@
-"""Ids of gateways: what each shows of itself, and those that a request or a definition came through."""
+"""Gateway ids, for loop detection: a gateway's own id, and the ids on the path of a request or definition."""
 
 import re
 from collections.abc import Mapping
@@ -7,25 +7,25 @@ from typing import Any, cast
 from toolcrib.model.json import Json, JsonObject
 
 GATEWAY = "toolcrib/gateway"
-"""In the `_meta` of a greeting: the id of the gateway that answers."""
+"""`_meta` key of an initialize response: the id of the responding gateway."""
 GATEWAYS = "toolcrib/gateways"
-"""In the `_meta` of a request or of what is listed: the ids of the gateways it came through."""
+"""`_meta` key of a request or listed definition: the ids of the gateways it passed through."""
 GATEWAYS_VARIABLE = "TOOLCRIB_GATEWAYS"
-"""The environment variable that tells a program which gateways have started it, the first one first."""
+"""Environment variable with the ids of the gateways that started a program, outermost first."""
 MAX_GATEWAYS = 8
-"""How many gateways a request may come through, or start one another."""
+"""Maximum number of gateways on the path of a request, or in a chain of started processes."""
 
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def gateway_id(meta: Json) -> str:
-    """Return the id a gateway shows of itself; empty where it is none of ours."""
+    """Return the gateway id in `_meta`; empty if the server is no Toolcrib gateway."""
     found = cast("JsonObject", meta).get(GATEWAY) if isinstance(meta, Mapping) else None
     return found if isinstance(found, str) and _ID.fullmatch(found) else ""
 
 
 def gateways_in(meta: Json) -> tuple[str, ...]:
-    """Return the ids in `_meta`; none where what stands there is anything but ids."""
+    """Return the gateway ids in `_meta`; none if the value is malformed."""
     found = cast("JsonObject", meta).get(GATEWAYS) if isinstance(meta, Mapping) else None
     if not isinstance(found, list):
         return ()
@@ -36,5 +36,5 @@ def gateways_in(meta: Json) -> tuple[str, ...]:
 
 
 def gateways_of_process(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the ids of the gateways that have started this process."""
+    """Return the ids of the gateways that started this process."""
     return tuple(each for each in env.get(GATEWAYS_VARIABLE, "").split(",") if _ID.fullmatch(each))

@@ -1,4 +1,4 @@
-"""What an agent is told beside a result, so that it knows its next step: frozen values, spelled as JSON."""
+"""Hints that accompany a result and guide the agent's next step: frozen values, serialized as JSON."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -21,12 +21,12 @@ WarningType = Literal["validation", "duplicate", "conflict", "deprecation", "per
 
 
 class Part:
-    """What the values below have in common: how they are spelled."""
+    """Base class of the values below: their serialization."""
 
     __slots__ = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Spell the fields as agents read them; one that may be left out is, where it says nothing."""
+        """Serialize the fields under their JSON names; an optional field is left out if it is empty."""
         keys, needed, values = _spelling(self.__class__)
         spelled: dict[str, Any] = {}
         for key, always, value in zip(keys, needed, values(self)):  # noqa: B905 - every result is spelled here
@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextAction(Part):
-    """Something worth doing next; `action` is the name of a tool, or kebab-case for what is none."""
+    """A suggested next action; `action` is the name of a tool, or kebab-case if it is no tool."""
 
     action: str
     priority: Level
@@ -60,7 +60,7 @@ class NextAction(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceFacts(Part):
-    """What is known of a resource. Quality and freshness are a word, or a number from 0 to 1."""
+    """Metadata of a resource. Quality and freshness are a word, or a number from 0 to 1."""
 
     category: str | None = None
     last_accessed: str | None = None
@@ -71,7 +71,7 @@ class ResourceFacts(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource(Part):
-    """Something the result is about, or that goes with it."""
+    """Something the result is about or related to."""
 
     type: str
     id: str
@@ -82,7 +82,7 @@ class Resource(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk(Part):
-    """What may go wrong, how likely and how bad."""
+    """A risk: its type, severity, probability and impact."""
 
     type: RiskType
     severity: Level
@@ -94,7 +94,7 @@ class Risk(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency(Part):
-    """Which actions come before another."""
+    """Actions that must or should precede another."""
 
     action: str
     depends_on: tuple[str, ...]
@@ -104,7 +104,7 @@ class Dependency(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact(Part):
-    """What following the suggestions brings, and takes. `roi` is benefit by effort, 0 where there is none."""
+    """Benefit and effort of following the suggestions. `roi` is benefit by effort, 0 without an effort."""
 
     benefit: float = 0.0
     effort: float = 0.0
@@ -114,7 +114,7 @@ class Impact(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment(Part):
-    """How an action goes with what the user prefers."""
+    """How well an action matches a preference of the user."""
 
     action: str
     preference: str
@@ -137,7 +137,7 @@ class Caution(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative(Part):
-    """Another way that was considered."""
+    """An alternative approach that was considered."""
 
     approach: str
     confidence: float
@@ -149,7 +149,7 @@ class Alternative(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance(Part):
-    """Who made the hints, when and how."""
+    """Origin of the hints: when and by what they were generated."""
 
     generated_at: str
     generated_by: str
@@ -160,19 +160,19 @@ class Provenance(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What confidence is reckoned from, each from 0 to 1; `toolcrib.hints.confidence` has the formula."""
+    """Inputs of the confidence formula, each from 0 to 1; see `toolcrib.hints.confidence`."""
 
     quality: float = 0.75
     freshness: float = 1.0
     completeness: float = 1.0
     validation: float = 1.0
     success: float = 1.0
-    """How often the tool succeeded lately: the gateway knows, and puts it in as it completes a result."""
+    """Recent success rate of the tool; the gateway sets it when it completes a result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hints(Part, Value):
-    """The eleven fields every result carries, then the ones that may be there."""
+    """Hints of a result: eleven required fields, then the optional ones."""
 
     suggested_next_actions: tuple[NextAction, ...] = ()
     related_resources: tuple[Resource, ...] = ()
@@ -191,32 +191,32 @@ class Hints(Part, Value):
     constraints: tuple[str, ...] = ()
     metadata: Provenance | None = None
     evidence: Evidence | None = field(default=None, compare=False, repr=False)
-    """What `confidence` was reckoned from, where it was: it is reckoned again with the tool's own record."""
+    """Inputs of `confidence`, if calculated: the gateway recalculates it with the tool's success rate."""
     encoded: bytes = field(default=b"", compare=False, repr=False)
-    """The same as JSON bytes, where they were prepared ahead of the call."""
+    """The hints as JSON bytes, if serialized ahead of the call."""
     sound: bool = field(default=False, init=False, compare=False, repr=False)
-    """Whether `toolcrib.hints.faults` has looked at this very value and found none."""
+    """Whether `toolcrib.hints.faults` has validated this object without a fault."""
 
     def but(self, **changes: Any) -> Self:
-        """Return the same hints with some fields changed; what was known of the old ones is forgotten."""
+        """Return a copy with some fields changed; `encoded` and `sound` are reset."""
         return super().replace(**{"encoded": b"", "sound": False, **changes})
 
 
 REQUIRED = tuple(each.name for each in fields(Hints))[:11]
-"""The fields every result carries, filled or empty."""
+"""The fields of every result, filled or empty."""
 _UNSPOKEN = frozenset({"evidence", "encoded", "sound"})
 _FILLED = {
     Hints: frozenset(REQUIRED),
     Impact: frozenset({"benefit", "effort", "roi"}),
     Dependency: frozenset({"action", "depends_on", "type"}),
 }
-"""What is always said of these, although it may be left unsaid when one is made."""
+"""Fields that are always serialized, although they have a default."""
 _PLAIN = frozenset({str, float, int, bool})
 
 
 @cache
 def spoken(kind: type[Any]) -> dict[str, tuple[str, bool]]:
-    """Name what a part says: each field, its JSON name, and whether it is always there."""
+    """Return the serialized fields of a part: for each its JSON name, and whether it is always present."""
     said = [each for each in fields(kind) if each.name not in _UNSPOKEN]
     filled = _FILLED.get(kind, {each.name for each in said if each.default is MISSING})
     return {each.name: (json_name(each.name), each.name in filled) for each in said}
@@ -230,7 +230,7 @@ def _spelling(kind: type[Any]) -> tuple[tuple[str, ...], tuple[bool, ...], Calla
 
 
 def json_name(name: str) -> str:
-    """`suggested_next_actions` is `suggestedNextActions` in JSON."""
+    """Convert snake case to camel case: `suggested_next_actions` to `suggestedNextActions`."""
     first, *rest = name.split("_")
     return first + "".join(part.title() for part in rest)
 

@@ -1,9 +1,9 @@
-"""What JSON is, as far as types can say it."""
+"""Type aliases for JSON values."""
 
 from collections.abc import Mapping
 from typing import Any
 
 Json = Any
-"""Any JSON value: a recursive union would gain the type checker nothing, as every reader checks shapes."""
+"""Any JSON value: a recursive union would not help the type checker, as every reader checks types."""
 
 JsonObject = Mapping[str, Any]

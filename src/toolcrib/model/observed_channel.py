@@ -1,4 +1,4 @@
-"""A caller's channel with somebody listening in: who must know while a question waits for its answer."""
+"""A channel decorator with callbacks for the time in which requests to the caller are pending."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ def _nothing() -> None:
 
 
 class ObservedChannel:
-    """Tells when the first of the questions that wait is put, and when the last of them is over."""
+    """Calls `asked` when the first pending request is sent, and `over` when the last one has ended."""
 
     def __init__(
         self, channel: Channel, asked: Callable[[], None], over: Callable[[], None] = _nothing
@@ -21,26 +21,26 @@ class ObservedChannel:
 
     @property
     def owner(self) -> str:
-        """As the channel says."""
+        """Delegate to the channel."""
         return self._channel.owner
 
     @property
     def alone(self) -> bool:
-        """As the channel says."""
+        """Delegate to the channel."""
         return self._channel.alone
 
     @property
     def capabilities(self) -> JsonObject:
-        """As the channel says."""
+        """Delegate to the channel."""
         return self._channel.capabilities
 
     @property
     def level(self) -> str | None:
-        """As the channel says."""
+        """Delegate to the channel."""
         return self._channel.level
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Put the question through the channel."""
+        """Send the request through the channel."""
         self._waiting += 1
         if self._waiting == 1:
             self._asked()
@@ -52,5 +52,5 @@ class ObservedChannel:
                 self._over()
 
     async def log(self, params: JsonObject) -> None:
-        """Pass the message on."""
+        """Forward the notification."""
         await self._channel.log(params)

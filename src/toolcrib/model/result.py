@@ -1,4 +1,4 @@
-"""One outcome: content and data, or a problem, or something to ask first."""
+"""The result of a call: content and data, or a problem, or a request for input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from toolcrib.model.value import Value
 
 
 class Kind(StrEnum):
-    """Every way a call can go wrong. A closed list: codes are finer, kinds are not."""
+    """Categories of problems: a closed set; error codes subdivide them."""
 
     INVALID = "invalid"
     NOT_FOUND = "not_found"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a call went wrong, in words a model or a person can act on."""
+    """Why a call failed, in words that a model or a person can act on."""
 
     code: str
     kind: Kind
@@ -36,16 +36,16 @@ class Problem:
     retryable: bool = False
     retry_after: float | None = None
     path: str | None = None
-    """Where in the request the fault is, such as `arguments.when`."""
+    """Path of the fault in the request, such as `arguments.when`."""
     tool_code: str | None = None
-    """The code the tool itself gave, where it gave one."""
+    """The tool's own error code, if any."""
     stage: str | None = None
     details: JsonObject = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What must be answered before the call can go on: consent, a form, a sampled text."""
+    """Input required before the call can continue: consent, a form, a sampled text."""
 
     questions: Mapping[str, JsonObject]
     state: str = ""
@@ -53,19 +53,19 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """What a voice assistant should know: whether to keep silent, what to offer next."""
+    """Instructions for a voice assistant: whether to stay silent, what to offer next."""
 
     suppress: bool = False
     follow_ups: tuple[str, ...] = ()
 
     def as_json(self) -> JsonObject:
-        """Spell it as every face does."""
+        """Serialize in the format of all frontends."""
         return {"suppressVoiceResponse": self.suppress, "suggestedFollowUps": list(self.follow_ups)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata(Value):
-    """When, how long, by which version, as part of which trace."""
+    """Metadata of a result: timestamp, duration, versions, trace."""
 
     tool_version: str
     timestamp: str
@@ -76,7 +76,7 @@ class Metadata(Value):
     cached: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Spell the fields as agents read them."""
+        """Serialize the fields under their JSON names."""
         return {
             "toolVersion": self.tool_version,
             "timestamp": self.timestamp,
@@ -89,19 +89,19 @@ class Metadata(Value):
 
 
 REPLAYED = "toolcrib/replayed"
-"""Set in the `meta` of an answer that was kept for an idempotency key."""
+"""`meta` key of a result that was replayed for an idempotency key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Value):
-    """What comes back from a call. The door completes it with hints, metadata and a message."""
+    """The result of a call. The gateway completes it with hints, metadata and a message."""
 
     data: Json = None
-    """The raw answer. A source that speaks only in blocks may leave it None: it is then those blocks."""
+    """The raw result. A source with content blocks only may leave it None; it is then those blocks."""
     structured: bool = True
-    """Whether `data` is the tool's own structured answer; False where it was read out of its text."""
+    """Whether `data` is the tool's structured content; False if it was derived from content blocks."""
     content: tuple[JsonObject, ...] = ()
-    """Blocks for the model (text, image, …), also of a tool that failed. Empty where the rest says it all."""
+    """Content blocks for the model (text, image, …), also of a failed call. May be empty beside data."""
     problem: Problem | None = None
     ask: Ask | None = None
     message: str = ""
@@ -110,8 +110,8 @@ class Result(Value):
     metadata: Metadata | None = None
     cached: bool = False
     made: float = 0.0
-    """When a kept answer was made, in seconds since the epoch; 0 for one that is being made now."""
+    """When a cached or stored result was produced, in seconds since the epoch; 0 for a new one."""
     encoded: bytes = field(default=b"", compare=False, repr=False)
-    """`data` as JSON, encoded once when it was verified; faces splice it."""
+    """`data` as JSON, serialized once by the verify step; frontends splice the bytes."""
     meta: JsonObject = field(default_factory=dict[str, Any])
-    """Vendor data that came with the answer and passes through."""
+    """Vendor data (`_meta`) of the result, passed through."""

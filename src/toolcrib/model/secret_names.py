@@ -1,4 +1,4 @@
-"""Which names of fields and arguments say that their value is a secret."""
+"""Names of fields and arguments that mark their value as a secret."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,13 +8,13 @@ NAMES_OF_SECRETS = (
     r"(?:pass(?:word|wd|phrase)s?|secrets?|credentials?|authorization|(?:set-)?cookies?"
     r"|(?:api|admin|access|private|secret|signing|encryption)[_-]?keys?|token(?:s(?!\\*[\"']?\s{0,8}[:=]\s{0,8}\d))?)"
 )
-"""As a regular expression, to be matched without regard to case."""
+"""A regular expression, matched case-insensitively."""
 
 _SECRET_NAME = re.compile(NAMES_OF_SECRETS, re.IGNORECASE)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a name says that its value is a secret."""
+    """Whether a name marks its value as a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -23,7 +23,7 @@ SECRETS_FIELD = "secret_arguments"
 
 
 class SecretArguments:
-    """The secrets among a call's arguments; whoever writes this down writes none of them."""
+    """The secrets among a call's arguments; its `repr` never contains them."""
 
     __slots__ = ("values",)
 

@@ -1,4 +1,4 @@
-"""A tool: what it is, what it needs, how it behaves, and where it comes from."""
+"""The definition of a tool: schema, behaviour, requirements, origin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -13,12 +13,12 @@ Category = Literal["query", "mutation", "analysis", "generation"]
 ResponseTime = Literal["fast", "medium", "slow"]
 Family = Literal["function", "core", "mcp", "app", "langchain", "openapi"]
 APPS = "apps"
-"""The id of the source of all apps; their tools are named by package."""
+"""Id of the one source that runs all apps; their tools are named by package."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So many calls at once, refilled evenly over the window."""
+    """A rate limit: a burst of `max_calls`, refilled evenly over the window."""
 
     max_calls: int
     window_ms: int
@@ -26,18 +26,18 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deprecation:
-    """A tool on its way out: since which version, what replaces it, until when it answers (ISO date)."""
+    """Deprecation of a tool: since which version, its replacement, its removal date (ISO)."""
 
     since: str
     replacement: str | None = None
     removal_date: str | None = None
     announced: str | None = None
-    """The day its end was made known (ISO date), from which callers have time to change over."""
+    """Day of the announcement (ISO date), from which callers have time to migrate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One call an author vouches for."""
+    """An example call by the tool's author."""
 
     description: str
     params: JsonObject
@@ -46,7 +46,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
-    """How a result becomes a sentence: a template with `{dotted.paths}`, or one field of the data."""
+    """How a result is turned into a spoken sentence: a template with `{dotted.paths}`, or one data field."""
 
     template: str | None = None
     field: str | None = None
@@ -54,7 +54,7 @@ class Speech:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
-    """What to say while a slow call runs, and after how long."""
+    """The progress sentence of a slow call, and after how many seconds it is sent."""
 
     threshold: float
     message: str = "One moment, please."
@@ -62,7 +62,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Something that can be called. `name` is canonical: `source:local`."""
+    """A callable tool. `name` is canonical: `source:local`."""
 
     name: str
     source: str
@@ -91,42 +91,42 @@ class Tool:
     annotations: JsonObject = field(default_factory=dict[str, Any])
     icons: tuple[JsonObject, ...] = ()
     meta: JsonObject = field(default_factory=dict[str, Any])
-    """Vendor data in the definition, which passes through: what a tool's page looks like, and the like."""
+    """Vendor data (`_meta`) of the definition, passed through, such as a UI template."""
     hardware: tuple[Requirement, ...] = ()
-    """What its app needs of a device."""
+    """Hardware its app requires of a device."""
     extensions: JsonObject = field(default_factory=dict[str, Any])
-    """What its app says to assistants (`mentraExtensions`): activation phrases, a category of its own."""
+    """Extensions of its app (`mentraExtensions`), such as activation phrases and an own category."""
     hidden: bool = False
     expose_as: str | None = None
     exposed: str = ""
-    """The safe name, claimed in the catalog; empty until the tool has entered it."""
+    """The safe name, claimed in the catalog; empty until the tool is registered."""
     fingerprint: str = ""
-    """Hash of the whole definition; empty until the tool has entered the catalog."""
+    """Hash of the whole definition; empty until the tool is registered in the catalog."""
     degraded: bool = False
-    """Whether its source is down, so that a call may be refused at once."""
+    """Whether its source is down, so that a call may fail fast."""
     declared_mutation: bool = False
-    """Whether its author or the operator declared that it changes something; else that is only assumed."""
+    """Whether its author or the operator declared it a mutation; otherwise that is only the default."""
     changed: Literal["", "notify", "strict"] = ""
-    """Set where its definition is not the trusted one: how its source is pinned."""
+    """Pin mode of its source, if its definition differs from the trusted one; otherwise empty."""
 
     @property
     def local(self) -> str:
-        """The name its own source knows it by."""
+        """The name within its source."""
         return self.name[len(self.source) + 1 :]
 
     @property
     def keeper(self) -> str:
-        """The id of the source that carries its calls out; all apps share one."""
+        """Id of the source that executes its calls; all apps share one."""
         return APPS if self.family == "app" else self.source
 
     @property
     def read_only(self) -> bool:
-        """Whether calling it changes nothing, as far as we are told by someone we trust."""
+        """Whether calling it changes nothing, by its category, which only trusted parties declare."""
         return self.category in ("query", "analysis")
 
     @property
     def repeatable(self) -> bool:
-        """Whether a call may be made again unasked; what was generated once is not generated again."""
+        """Whether a call may be retried automatically; generations are not repeated."""
         return (self.read_only or self.idempotent) and self.category != "generation"
 
     @property
@@ -136,21 +136,21 @@ class Tool:
 
     @property
     def promised(self) -> float | None:
-        """The seconds it promises to stay below; None where it is slow, or nobody has promised anything."""
+        """Promised maximum seconds per call; None if it is slow or declares no response time."""
         if not self.inside and self.response_time == "medium":
-            return None  # what is assumed of tools from outside
+            return None  # the default for external tools, not a declaration
         return PROMISES.get(self.response_time)
 
 
 PROMISES: dict[ResponseTime, float] = {"fast": 0.1, "medium": 1.0}
-"""The seconds a response time stands for; what is slow promises nothing."""
+"""Promised maximum seconds by response time; slow tools promise nothing."""
 
 _STANDING = frozenset({"exposed", "fingerprint", "degraded", "changed", "declared_mutation"})
-"""What a tool is given in the catalog; it is no part of its definition."""
+"""Fields that the catalog sets; they are no part of the definition."""
 
 
 def fingerprint(tool: Tool) -> str:
-    """Hash every field of the definition, so that no change, however deep, goes unseen."""
+    """Hash every field of the definition, so that any change, at any depth, is detected."""
     plain = {f.name: getattr(tool, f.name) for f in fields(tool) if f.name not in _STANDING}
     return sha256(dumps(plain, sort_keys=True, default=_plain).encode()).hexdigest()
 
@@ -160,5 +160,5 @@ def _plain(value: object) -> object:
         return sorted(str(item) for item in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    # All that is left are the dataclasses above, which `object` cannot say.
+    # Only the dataclasses above are left, which the type `object` does not express.
     return {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Who may see and use what: one question, asked by every face for every list and every call."""
+"""Access policy: one query that every frontend evaluates for each list of tools and each call."""
 
 from collections.abc import Hashable, Sequence
 
@@ -28,14 +28,14 @@ __all__ = [
 
 
 class Policy:
-    """The rules, combined. What hides a tool is asked first, so that a denial never betrays a hidden one."""
+    """Combines the rules. Hiding takes precedence, so that a denial never reveals a hidden tool."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
         self._scope = tuple(rule for rule in self.rules if isinstance(rule, Contexts | InstalledRule))
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Return the reason against this tool for this caller; one that hides goes before one that denies."""
+        """Return why this caller may not use this tool, or None; a hiding reason precedes a denying one."""
         denial: Reason | None = None
         for rule in self.rules:
             reason = rule.why_not(tool, caller)
@@ -46,20 +46,20 @@ class Policy:
         return denial
 
     def visible(self, tool: Tool, caller: Caller) -> bool:
-        """Whether this tool is on this caller's list."""
+        """Whether this tool is in this caller's list."""
         return self.why_not(tool, caller) is None
 
     def in_scope(self, tool: Tool, caller: Caller) -> bool:
-        """Whether a tool is among those that a caller's context and apps select, usable or not."""
+        """Whether the caller's context and installed apps select this tool, usable or not."""
         return all(rule.why_not(tool, caller) is None for rule in self._scope)
 
     def owner(self, claimants: Sequence[Tool], caller: Caller) -> Tool | None:
-        """Return whom a name belongs to for this caller: the first claimant in its scope.
+        """Return the owner of a name for this caller: the first claimant in its scope.
 
-        That it cannot be used now, being hidden, denied or away, does not pass the name on to another.
+        An owner that is hidden, denied or down does not pass the name on to another tool.
         """
         return next((tool for tool in claimants if self.in_scope(tool, caller)), None)
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return what of a caller decides its list: callers of one audience share prepared bytes."""
+        """Return the cache key of a caller's list: callers with equal audiences share serialized bytes."""
         return tuple([rule.audience(caller) for rule in self.rules])

@@ -1,4 +1,4 @@
-"""A context selects tools: by name, glob, tag or category."""
+"""Contexts: named selections of tools by name, glob, tag or category."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _MOST_KNOWN = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What one context shows and how. `tools` None shows all, empty shows none."""
+    """Selection and display settings of one context. `tools` None selects all, empty selects none."""
 
     tools: tuple[str, ...] | None = None
     style: str | None = None
@@ -24,17 +24,17 @@ class Context:
     max_tools: int | None = None
     pinned: tuple[str, ...] = ()
     search: bool = False
-    """Whether MCP clients are shown what is pinned and what they searched for, in place of all."""
+    """Search mode: MCP clients see only the pinned tools and the ones they searched for."""
     min_energy: float | None = None
     max_energy_cost: float | None = None
     urgent: bool = False
     slow_response: bool | None = None
-    """Whether it is said that a call takes a while; None where the provider decides that."""
+    """Whether slow calls send their progress sentence; None leaves it to the provider."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @cached_property
     def counts_energy(self) -> bool:
-        """Whether energy counts here: where somebody has said something about it. Asked on every call."""
+        """Whether energy is counted here: if an energy limit is set. Cached, as every call reads it."""
         return self.min_energy is not None or self.max_energy_cost is not None
 
     def __post_init__(self) -> None:
@@ -42,20 +42,20 @@ class Context:
         object.__setattr__(self, "_kept", _Entries(self.pinned))
 
     def selects(self, tool: Tool) -> bool:
-        """Whether some entry names this tool; what searches is always there where tools are searched for."""
+        """Whether some entry matches this tool; the search tool is always selected in search mode."""
         if self.tools is None or (self.search and tool.name == SEARCH):
             return True
         chosen: _Entries = self.__dict__["_chosen"]
         return chosen.name(tool)
 
     def pins(self, tool: Tool) -> bool:
-        """Whether this tool stays on a list that is cut."""
+        """Whether this tool stays in a list that is cut to a limit."""
         kept: _Entries = self.__dict__["_kept"]
         return bool(self.pinned) and kept.name(tool)
 
 
 class _Entries:
-    """Names, globs, tags and categories, read once."""
+    """Names, globs, tags and categories, parsed once."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         folded = tuple(fold(entry) for entry in entries)
@@ -64,7 +64,7 @@ class _Entries:
         self._known: dict[tuple[str, str, str], bool] = {}
 
     def name(self, tool: Tool) -> bool:
-        """Whether some entry names this tool. Asked on every call, so the answer is kept per definition."""
+        """Whether some entry matches this tool. Runs on every call, so it is cached per definition."""
         known = self._known
         key = (tool.name, tool.exposed, tool.fingerprint)
         found = known.get(key)
@@ -83,7 +83,7 @@ class _Entries:
 
 
 class Contexts:
-    """The rule: a tool that its caller's context does not select is not there."""
+    """Rule: hides tools that the caller's context does not select."""
 
     name = "contexts"
 
@@ -91,7 +91,7 @@ class Contexts:
         self.contexts = {"default": Context(), **contexts}
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Hide what the context does not select; a context that does not exist selects nothing."""
+        """Hide tools that the context does not select; an unknown context selects none."""
         context = self.contexts.get(caller.context)
         if context is None and caller.context == NO_CONTEXT:
             return Reason(self.name, "is in no context of this key, which was given none")
@@ -102,11 +102,11 @@ class Contexts:
         return Reason(self.name, f"is not selected by the context {caller.context}")
 
     def audience(self, caller: Caller) -> Hashable:
-        """All that matters is the context."""
+        """Return the context, on which alone the rule depends."""
         return caller.context
 
     def idle_entries(self, tools: Mapping[str, Tool]) -> tuple[tuple[str, str], ...]:
-        """Return every entry that matches no tool, after its place: a slip, or a tool yet to come."""
+        """Return every entry that matches no tool, with its config path: a typo, or a future tool."""
         found: list[tuple[str, str]] = []
         for name, context in self.contexts.items():
             for place, entries in (("tools", context.tools or ()), ("pinned", context.pinned)):

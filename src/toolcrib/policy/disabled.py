@@ -1,4 +1,4 @@
-"""A tool the operator hid, or the caller switched off, is not there."""
+"""Rule: hides tools that the operator hid or the caller disabled."""
 
 from collections.abc import Hashable
 
@@ -7,12 +7,12 @@ from toolcrib.model import Caller, Tool
 
 
 class DisabledRule:
-    """The rule: hidden by an override, or switched off by the caller, alone or with its whole source."""
+    """Rule: hides tools with a hiding override, and tools or whole sources the caller disabled."""
 
     name = "disabled"
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Hide what is hidden or switched off."""
+        """Hide tools that are hidden or disabled."""
         if tool.hidden:
             return Reason(self.name, "was hidden by the operator")
         if caller.disabled and (tool.name in caller.disabled or tool.source in caller.disabled):
@@ -20,5 +20,5 @@ class DisabledRule:
         return None
 
     def audience(self, caller: Caller) -> Hashable:
-        """All that matters is what the caller switched off."""
+        """Return what the caller disabled, on which alone the rule depends."""
         return caller.disabled

@@ -1,4 +1,4 @@
-"""Who has little energy sees fewer, cheaper tools; contexts say whether it counts at all."""
+"""Rule: hides tools that cost more energy than the caller has left, in contexts that count energy."""
 
 from collections.abc import Callable, Hashable
 from math import inf
@@ -11,11 +11,11 @@ from toolcrib.policy.contexts import Context, Contexts
 Band = Literal["high", "medium", "low", "urgent"]
 
 BANDS: tuple[tuple[Band, float], ...] = (("high", 50.0), ("medium", 20.0), ("low", 0.0))
-"""Each band, and above what it begins; below the last everything is urgent."""
+"""Each band and its lower bound; below the last bound the band is urgent."""
 REACH: dict[Band, float] = {"high": inf, "medium": 50.0, "low": 20.0, "urgent": 0.0}
-"""The dearest tool that somebody in a band can possibly pay for."""
+"""Maximum cost of a tool that a caller in each band may use."""
 AWAIT = "crib:await_energy"
-"""The tool that waits for energy: it is there whenever energy counts, and nowhere else."""
+"""The tool that waits for energy: visible exactly in contexts that count energy."""
 
 
 def band_of(level: float) -> Band:
@@ -27,7 +27,7 @@ def band_of(level: float) -> Band:
 
 
 class EnergyRule:
-    """The rule. `level` says what a caller has left, by its id."""
+    """The energy rule. `level` returns what a caller has left, by its id."""
 
     name = "energy"
 
@@ -35,18 +35,18 @@ class EnergyRule:
         self._contexts, self._level, self._default = contexts, level, default_cost
 
     def cost(self, tool: Tool) -> float:
-        """Return what a call of a tool costs."""
+        """Return the energy cost of a call to a tool."""
         if tool.name == AWAIT:
             return 0.0
         return self._default if tool.energy_cost is None else tool.energy_cost
 
     def counts(self, caller: Caller) -> bool:
-        """Whether this caller's energy counts where it is."""
+        """Whether this caller's context counts energy."""
         context = self._contexts.contexts.get(caller.context)
         return context is not None and context.counts_energy
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Hide what is too dear for the context, or for what the caller has left."""
+        """Hide tools that cost more than the context allows, or than the caller has left."""
         context = self._contexts.contexts.get(caller.context)
         if context is None or not context.counts_energy:
             return None if tool.name != AWAIT else Reason(self.name, "is for contexts in which energy counts")
@@ -66,7 +66,7 @@ class EnergyRule:
         return None
 
     def audience(self, caller: Caller) -> Hashable:
-        """The band, and whether there is enough for the context, where it counts."""
+        """Return the band, and whether the level is below the context's minimum; None without energy."""
         context = self._contexts.contexts.get(caller.context)
         if context is None or not context.counts_energy or context.urgent:
             return None

@@ -1,4 +1,4 @@
-"""A tool of an app that cannot run on the user's device is not there."""
+"""Rule: hides tools of apps that cannot run on the user's device."""
 
 from collections.abc import Hashable
 
@@ -8,16 +8,16 @@ from toolcrib.model import Caller, Tool
 
 
 class HardwareRule:
-    """The rule: what an app requires of a device, the connected one must have. No device is no reason."""
+    """Rule: the connected device must have the hardware that an app requires; no device hides nothing."""
 
     name = "hardware"
 
     def __init__(self, *, phone_microphone: bool = True) -> None:
         self.phone_microphone = phone_microphone
-        """Whether the phone lends its microphone to devices that have none."""
+        """Whether the phone's microphone serves devices that have none."""
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Hide what needs hardware the device lacks."""
+        """Hide tools that require hardware the device lacks."""
         if not tool.hardware or caller.device is None:
             return None
         found = check_compatibility(
@@ -26,5 +26,5 @@ class HardwareRule:
         return Reason(self.name, lacks(found, caller.device)) if found else None
 
     def audience(self, caller: Caller) -> Hashable:
-        """All that matters is what the device has; which model it is, does not."""
+        """Return the device's hardware, on which alone the rule depends; the model does not matter."""
         return None if caller.device is None else caller.device.has

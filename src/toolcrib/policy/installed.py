@@ -1,4 +1,4 @@
-"""A tool of an app that the user has not installed is not there."""
+"""Rule: hides tools of apps that the user has not installed."""
 
 from collections.abc import Hashable
 
@@ -7,12 +7,12 @@ from toolcrib.model import Caller, Tool
 
 
 class InstalledRule:
-    """The rule: an app's tools are for those who have installed it, as long as they have a session."""
+    """Rule: an app's tools are visible to users who installed it, while they have an active session."""
 
     name = "installed"
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Hide what belongs to an app the user does not have."""
+        """Hide tools of apps that are not installed."""
         if tool.family != "app" or tool.source in caller.apps:
             return None
         if caller.user is None:
@@ -22,5 +22,5 @@ class InstalledRule:
         return Reason(self.name, f"is a tool of {tool.source}, which the user has not installed")
 
     def audience(self, caller: Caller) -> Hashable:
-        """All that matters is what is installed."""
+        """Return the installed apps, on which alone the rule depends."""
         return caller.apps

@@ -1,4 +1,4 @@
-"""A caller needs every permission a tool asks for."""
+"""Rule: a caller needs every permission that a tool requires."""
 
 from collections.abc import Hashable
 
@@ -6,20 +6,20 @@ from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
 TOOLS = "tools"
-"""With `auth.default: deny`, `tools:SOURCE` and `tools:*` open the tools that ask for no permission."""
+"""With `auth.default: deny`, `tools:SOURCE` and `tools:*` grant the tools that require no permission."""
 
 
 class PermissionsRule:
-    """The rule: what is missing keeps a tool off the list, and its call says which permission that is."""
+    """Rule: denies tools with a missing permission; the error of a call names it."""
 
     name = "permissions"
 
     def __init__(self, *, deny: bool = False) -> None:
         self._deny = deny
-        """Whether a tool that asks for no permission needs `tools:SOURCE`, as `auth.default: deny` says."""
+        """Whether a tool that requires no permission needs `tools:SOURCE` (`auth.default: deny`)."""
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Deny where a permission is missing, and name it."""
+        """Deny a tool with missing permissions, and name them."""
         needed = tool.permissions
         if self._deny and not needed:
             needed = frozenset({f"{TOOLS}:{tool.source}"})
@@ -31,5 +31,5 @@ class PermissionsRule:
         return Reason(self.name, f"needs the permission {', '.join(missing)}", "deny")
 
     def audience(self, caller: Caller) -> Hashable:
-        """All that matters is what the caller holds."""
+        """Return the caller's permissions, on which alone the rule depends."""
         return caller.permissions

@@ -1,4 +1,4 @@
-"""A tool that is no longer what was trusted is not there, where its source is pinned strictly."""
+"""Rule: hides tools of strictly pinned sources that differ from their trusted definition."""
 
 from collections.abc import Hashable
 
@@ -7,12 +7,12 @@ from toolcrib.model import Caller, Tool
 
 
 class PinnedRule:
-    """The rule: a changed tool of a source with `pin: strict` is hidden until an operator approves it."""
+    """Rule: hides a changed tool of a source with `pin: strict` until an operator approves it."""
 
     name = "pinned"
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Hide what has changed, from everyone."""
+        """Hide changed tools from every caller."""
         del caller
         if tool.changed != "strict":
             return None
@@ -22,6 +22,6 @@ class PinnedRule:
         )
 
     def audience(self, caller: Caller) -> Hashable:
-        """The definition decides, for all callers alike."""
+        """Return None: the rule does not depend on the caller."""
         del caller
         return None

@@ -1,4 +1,4 @@
-"""A deprecated tool answers until its removal date; from then on it says what replaces it."""
+"""Rule: denies deprecated tools from their removal date on; the error names the replacement."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class RemovedRule:
-    """The rule: past its date a tool is off every list, and its call answers that it is gone."""
+    """Rule: past its removal date a tool is in no list, and a call to it is TOOL_REMOVED."""
 
     today: Callable[[], str] = _today
     name = "removed"
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
-        """Deny what is past its date."""
+        """Deny tools past their removal date."""
         del caller
         gone = tool.deprecated
         if gone is None or gone.removal_date is None or self.today() < gone.removal_date:
@@ -29,6 +29,6 @@ class RemovedRule:
         return Reason(self.name, f"was removed on {gone.removal_date}{instead}", "deny", "TOOL_REMOVED")
 
     def audience(self, caller: Caller) -> Hashable:
-        """The day decides, for all callers alike."""
+        """Return the current day: the rule depends on it, not on the caller."""
         del caller
         return self.today()
