@@ -1,4 +1,4 @@
-"""The seams: a new kind of source, step, rule, format, recorder or store satisfies one of these."""
+"""Protocols of the extension points: sources, steps, rules, formats, recorders and stores."""
 
 from toolcrib.interfaces.apps import (
     AppData,

@@ -1,4 +1,4 @@
-"""The seam to the audit record: an append-only, hash-chained list of administrative actions."""
+"""Protocol of the audit trail: an append-only hash chain of administrative actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FIRST_PREVIOUS = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One administrative action, without secrets, before it has its place in the chain."""
+    """One administrative action, redacted, before it is appended to the chain."""
 
     at: float
     """When it ended, in seconds since the epoch."""
@@ -29,10 +29,10 @@ class AuditEntry:
     before: Json
     after: Json
     outcome: str
-    """`success`, or the code of the error."""
+    """`success`, or the error code."""
 
     def content(self, number: int, previous: str) -> JsonObject:
-        """Return what is hashed in a place of the chain: everything but the hash."""
+        """Return the hashed content of the record with this number: everything but the hash."""
         return {
             "number": number,
             "at": self.at,
@@ -49,7 +49,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord(AuditEntry):
-    """An action in its place: its number, the hash of the record before it, and its own."""
+    """A record of the chain: the entry, its number, the previous record's hash, and its own hash."""
 
     number: int
     previous: str
@@ -61,16 +61,16 @@ class AuditRecord(AuditEntry):
 
 
 def digest_of(content: JsonObject) -> str:
-    """Return the hash of a record's content: sha256 over JSON with sorted keys, without spaces, in ASCII."""
+    """Return the hash of a record's content: SHA-256 of JSON with sorted keys, no spaces, in ASCII."""
     canonical = dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return sha256(canonical.encode()).hexdigest()
 
 
 class AuditTrail(Protocol):
-    """Audit records that last. None is ever changed or deleted; the database refuses it."""
+    """Stored audit records. Append-only: the database refuses updates and deletions."""
 
     async def add(self, entry: AuditEntry) -> AuditRecord:
-        """Append a record to the chain and return it; cancellation waits until it is written."""
+        """Append a record to the chain and return it; shielded from cancellation until it is written."""
         ...
 
     async def recent(
@@ -82,8 +82,8 @@ class AuditTrail(Protocol):
         action: str | None = None,
         since: float | None = None,
     ) -> Sequence[AuditRecord]:
-        """The newest first, from the one before number `before` on.
+        """Return records, the newest first, with numbers below `before`.
 
-        `action` is a whole name or the part before the dot, for all actions of that group.
+        `action` is a full name, or the part before the dot for all actions of that group.
         """
         ...

@@ -1,4 +1,4 @@
-"""The seams a call passes: steps, rules, formats, and whoever takes note."""
+"""Protocols on the call path: steps, rules, formats and recorders."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -7,52 +7,52 @@ from typing import Any, Literal, Protocol
 from toolcrib.model import Call, Caller, JsonObject, Result, Tool
 
 Outcome = Coroutine[Any, Any, Result]
-"""A call under way."""
+"""A running call, to be awaited once."""
 
 Handler = Callable[[Call], Outcome]
-"""What a composed chain is, and what its end is."""
+"""A composed chain of steps, or the final handler of a source."""
 
 
 Followers = tuple[tuple[str, float], ...]
-"""Names of tools that follow another, and how often they do, from 0 to 1; the most likely first."""
+"""Tools that follow another, with their frequency from 0 to 1; the most likely first."""
 
 
 class Stage(Protocol):
-    """A step fitted to one tool: act, `await proceed(call)` or not, act on what comes back.
+    """A step bound to one tool (middleware): acts, awaits `proceed(call)` or not, acts on the result.
 
-    One that does nothing after `proceed` need not be async, and hands on what that returns: a call pays for
-    every coroutine it passes.
+    A stage that does nothing after `proceed` need not be async and returns its coroutine, as every
+    further coroutine costs time on each call.
     """
 
     def __call__(self, call: Call, proceed: Handler) -> Outcome: ...
 
 
 class Step(Protocol):
-    """What happens to a call between the door and its source."""
+    """One middleware between the gateway and a source."""
 
     def fit(self, tool: Tool) -> Stage | None:
-        """Prepare for one tool, once per catalog version; None where there is nothing to do for it."""
+        """Bind the step to one tool, once per catalog version; None if it has nothing to do for it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a caller may not use a tool. `hide`: as if it were not there; `deny`: says what is missing."""
+    """Why a caller may not use a tool. `hide`: as if it did not exist; `deny`: the error names the reason."""
 
     rule: str
     message: str
-    """Goes on where the name of the tool ends: "needs a camera", "is hidden"."""
+    """Continues a sentence after the tool's name: "needs a camera", "is hidden"."""
     effect: Literal["hide", "deny"] = "hide"
     code: str = "PERMISSION_DENIED"
-    """What a call that is denied answers."""
+    """Error code of a denied call."""
 
 
 class Rule(Protocol):
-    """Who may see and use what. Pure: no I/O."""
+    """An access rule. Pure: no I/O."""
 
     @property
     def name(self) -> str:
-        """What `explain` calls it."""
+        """Name of the rule in `explain`."""
         ...
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
@@ -60,40 +60,40 @@ class Rule(Protocol):
         ...
 
     def audience(self, caller: Caller) -> object:
-        """Return all this rule looks at in a caller, hashable: equal audiences see equal lists."""
+        """Return all that this rule depends on in a caller, hashable: equal audiences see equal lists."""
         ...
 
 
 class Format(Protocol):
-    """How one LLM provider or face spells tools. Pure: no I/O."""
+    """The tool declaration format of one LLM provider or frontend. Pure: no I/O."""
 
     @property
     def name(self) -> str:
-        """What `?format=` calls it."""
+        """Name of the format in `?format=`."""
         ...
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
-        """Declare one tool under the name the caller's style gives it."""
+        """Return the declaration of one tool under this name."""
         ...
 
 
 class Recorder(Protocol):
-    """Hears of every call exactly once. Must not wait for anything."""
+    """Receives every call exactly once. Must not block."""
 
     def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
-        """Take note and return at once; `waited` is how long the caller was asked, no part of `seconds`."""
+        """Record a call without blocking; `waited` is the time of elicitation, not part of `seconds`."""
         ...
 
     def refused(self, code: str) -> None:
-        """Take note of a request that was refused before it had a tool."""
+        """Record a request that was refused before it resolved to a tool."""
         ...
 
 
 class ResultMemory(Protocol):
-    """The memory that large results share."""
+    """Memory budget that large results share."""
 
     def reserve(self, principal: str, size: int) -> bool:
-        """Reserve memory for a result of this size; False where there is not enough."""
+        """Reserve memory for a result of this size in bytes; False if there is not enough."""
         ...
 
     def release(self, principal: str, size: int) -> None:

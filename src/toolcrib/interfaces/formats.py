@@ -1,4 +1,4 @@
-"""The seam to LLM providers: how each declares tools, asks for them, and wants to be answered."""
+"""Protocol of LLM providers: tool declarations, tool calls and tool results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,51 +10,51 @@ from toolcrib.model import JsonObject, Problem, Result, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a provider takes; None where nobody knows of a limit."""
+    """Limits of a provider; None means no known limit."""
 
     name: str = r"[a-zA-Z0-9_-]{1,64}"
-    """The whole of a tool's name must match this."""
+    """Pattern that a tool's full name must match."""
     parameter: str | None = None
-    """So must the names of its parameters."""
+    """Pattern that parameter names must match."""
     description: int | None = None
-    """The most characters a description may have."""
+    """Maximum length of a description, in characters."""
     tools: int | None = None
-    """The most tools one request may declare."""
+    """Maximum number of tools one request may declare."""
     result_bytes: int | None = None
-    """The most bytes of UTF-8 a result may have."""
+    """Maximum size of a result, in bytes of UTF-8."""
     owns_audio: bool = False
-    """Whether the provider speaks by itself: nobody else says that a call takes a while."""
+    """Whether the provider generates the speech: the gateway then sends no sentence for slow calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Something of a schema that a provider cannot be told."""
+    """A part of a schema that a provider's format cannot express."""
 
     path: str
-    """Where, as a JSON pointer such as `#/properties/when`."""
+    """JSON pointer of the place, such as `#/properties/when`."""
     keyword: str
-    """Which keyword of the original is not said any more, or not as it was."""
+    """Keyword of the original schema that is dropped or changed."""
     message: str
-    """What was done instead, in words for the tool's author."""
+    """What was done instead, for the tool's author."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderCall:
-    """One call that a model wants made."""
+    """One tool call requested by a model."""
 
     id: str
-    """What the provider calls it; empty where it has no ids."""
+    """The provider's id of the call; empty for providers without ids."""
     name: str
     arguments: JsonObject = field(default_factory=dict[str, Any])
     problem: Problem | None = None
-    """What is wrong with its arguments, where they cannot be read: such a call is answered, not made."""
+    """Fault of arguments that cannot be parsed: such a call gets an error result and is not executed."""
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What else the answer needs to know of it."""
+    """Further provider data that the result message needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResult:
-    """A call and what came of it."""
+    """A provider's call and its result."""
 
     asked: ProviderCall
     result: Result
@@ -62,32 +62,32 @@ class ProviderResult:
 
 @runtime_checkable
 class Provider(Format, Protocol):
-    """A format whose reader also calls: pure, like every format."""
+    """A format whose provider also requests calls; pure, like every format."""
 
     @property
     def bounds(self) -> Bounds:
-        """What it takes."""
+        """Limits of the provider."""
         ...
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Put declarations together as the provider's `tools` wants them; some wrap all of them in one."""
+        """Assemble declarations into the provider's `tools` value; some providers wrap all in one object."""
         ...
 
     def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Say what of a tool's schema its declaration does not say."""
+        """Return the parts of a tool's schema that its declaration cannot express."""
         ...
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
-        """Read the calls in a message of the provider's, all of them, in order; none where there are none.
+        """Parse all calls in a message of the provider, in order.
 
-        A message that is none of this provider's is refused with INVALID_REQUEST and its path.
+        Raises `Refused` (INVALID_REQUEST, with the path) for a message of another format.
         """
         ...
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Read the ids of calls that nobody wants answered any more."""
+        """Parse the ids of calls that the provider cancelled."""
         ...
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
-        """Spell the messages that answer calls, every call once, within the provider's bounds."""
+        """Return the messages with the results, each call once, within the provider's limits."""
         ...

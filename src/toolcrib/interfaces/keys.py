@@ -1,4 +1,4 @@
-"""The seam to stored API keys: what is kept of a key, and how changes of keys are read."""
+"""Store protocol for API keys, including a change feed for replicas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,32 +7,32 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """An API key as it is stored: never the key, only its hash."""
+    """A stored API key: never the secret, only its hash."""
 
     name: str
     digest: str
-    """sha256 of the key, in hex."""
+    """SHA-256 of the key, in hex."""
     permissions: frozenset[str] = frozenset()
     contexts: frozenset[str] | None = None
-    """The contexts it may ask for; `*` means any, None any too unless `auth.default` is deny."""
+    """Contexts it may select; `*` means any, None means any too unless `auth.default` is deny."""
     home: str = "default"
-    """The context it is in where it asks for none."""
+    """Default context of its requests."""
     act_as: bool = False
     user: str | None = None
     """The user it belongs to and acts for; None for a plain key."""
     created: float = 0.0
     created_by: str | None = None
-    """Who made it, as the audit names an actor; None for keys older than the audit."""
+    """The actor that created it, as named in the audit; None for keys older than the audit."""
     rotated: float | None = None
     revoked: float | None = None
     last_used: float | None = None
-    """When it last authenticated somebody, to the minute; None where it never has."""
+    """Last successful authentication, to the minute; None if there was none."""
     expires: float | None = None
-    """When it stops being valid; None where it never does."""
+    """Expiry time; None for a key that does not expire."""
     previous_digest: str | None = None
-    """Hash of the secret before the last rotation, where that had an overlap."""
+    """Hash of the secret before the last rotation, if that had an overlap."""
     previous_until: float | None = None
-    """When that secret stops being valid."""
+    """Expiry time of the previous secret."""
 
     def is_live(self, at: float) -> bool:
         """Whether it is neither revoked nor expired."""
@@ -41,7 +41,7 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyPosition:
-    """How far changes have been read: the number of the last one, and the name of the key it was made to."""
+    """Cursor in the change feed: the number of the last change read, and the name of its key."""
 
     change: int = -1
     name: str = ""
@@ -53,51 +53,51 @@ class KeyChanges:
 
     records: Sequence[KeyRecord]
     purged: Sequence[str]
-    """Names of keys of which nothing but the name is left."""
+    """Names of purged keys, of which only the name remains."""
     position: KeyPosition
-    """Where to read on."""
+    """Cursor for the next read."""
     newest: int
-    """The number of the newest change of all; one before the position means that the store was replaced."""
+    """Number of the newest change; if it is below the cursor's, the store was replaced."""
 
 
 class StoredKeys(Protocol):
-    """API keys that last."""
+    """Stored API keys."""
 
     async def add(self, key: KeyRecord) -> bool:
-        """Store a new key; False where a key of that name exists or existed."""
+        """Store a new key; False if the name is or was in use."""
         ...
 
     async def find(self, name: str) -> KeyRecord | None:
-        """One key, also a revoked one; None where there is none of that name."""
+        """Return a key, also a revoked one; None if there is none of that name."""
         ...
 
     async def all(self) -> Sequence[KeyRecord]:
-        """Every key, revoked ones included, by name."""
+        """Return every key, including revoked ones, ordered by name."""
         ...
 
     async def page(self, *, after: str, limit: int) -> Sequence[KeyRecord]:
-        """So many keys, revoked ones included, by name, from the first after this name on."""
+        """Return at most `limit` keys, including revoked ones, ordered by name, after this name."""
         ...
 
     async def changes(self, after: KeyPosition, limit: int) -> KeyChanges:
-        """So many keys that were added, changed or purged after a position; from the first one on, all."""
+        """Return at most `limit` keys added, changed or purged after a cursor; from the start, all keys."""
         ...
 
     async def rotate(self, name: str, digest: str, at: float, previous_until: float | None = None) -> bool:
-        """Put another hash in place; False where there is no live key of that name.
+        """Replace the hash of a key; False if there is no live key of that name.
 
-        The one before stays valid until `previous_until`, and with None not at all; the one before that goes.
+        The previous secret stays valid until `previous_until`, or not at all with None; older ones end.
         """
         ...
 
     async def revoke(self, name: str, at: float) -> bool:
-        """End a key; False where there is none of that name, or it is revoked already."""
+        """Revoke a key; False if there is none of that name, or it is revoked already."""
         ...
 
     async def used(self, times: Mapping[str, float]) -> None:
-        """Store when keys were last used, by name; an earlier time than the stored one changes nothing."""
+        """Store the last use of keys, by name; an earlier time than the stored one is ignored."""
         ...
 
     async def purge(self, before: float, limit: int) -> int:
-        """Forget all but the names of so many keys that ended earlier; how many these were."""
+        """Purge at most `limit` keys that ended earlier, except their names; return the number."""
         ...

@@ -1,45 +1,45 @@
-"""The seam to what lasts of MCP sessions: when one was last used, and which have ended."""
+"""Store protocol for MCP sessions: last use, and ended sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 FORGOTTEN = "forgotten"
-"""Id of the row that says up to which time ends were dropped; that of one principal goes on with its name."""
+"""Id of the row with the time up to which ended sessions were pruned; a principal's row appends its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSessionRow:
-    """What is stored of an MCP session beside its token."""
+    """The stored state of an MCP session; the rest is in its token."""
 
     id: str
     """Hash of the token's random part."""
     principal: str
-    """Whom it belongs to."""
+    """Principal that owns the session."""
     used: float
-    """When it was last used, or ended; by the store's clock."""
+    """Time of its last use or its end, by the store's clock."""
     ended: bool = False
 
 
 class StoredMcpSessions(Protocol):
-    """MCP sessions that are older than an hour or have ended; of all others the token says everything."""
+    """Stored MCP sessions: those older than an hour, and ended ones; for all others the token suffices."""
 
     async def get(self, id: str) -> McpSessionRow | None:
-        """What is stored of a session."""
+        """Return the stored state of a session, if any."""
         ...
 
     async def end(self, row: McpSessionRow) -> None:
-        """Store that a session has ended, for good."""
+        """Store the end of a session, which is final."""
         ...
 
     async def renew(self, rows: Sequence[McpSessionRow]) -> None:
-        """Store when sessions were last used; one that has ended, or was used later, stays as it is."""
+        """Store the last use of sessions; ended ones, and those with a later use, are unchanged."""
         ...
 
     async def ended_since(self, moment: float) -> Sequence[str]:
-        """The ids of sessions that ended at a moment or later."""
+        """Return the ids of sessions that ended at this moment or later."""
         ...
 
     async def prune(self, before: float, *, most: int, per_principal: int) -> int:
-        """Forget what was last used earlier, and the longest unused beyond a number; how many went."""
+        """Delete rows unused since a time, and the least recently used past the limits; return a count."""
         ...

@@ -1,4 +1,4 @@
-"""The seam between the door of the operators and the config: what is configured, and how it changes."""
+"""Protocol between the admin API and the config: configured servers, and hot reload."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,64 +9,64 @@ from toolcrib.model import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry:
-    """An MCP server as the config names it, whether it runs or not."""
+    """An MCP server in the config, running or not."""
 
     id: str
     transport: str
     enabled: bool = True
     added: bool = False
-    """Added while running, and kept in the overlay."""
+    """Whether it was added at run time and is stored in the overlay."""
     barred: str = ""
-    """Why it is not started although it is enabled."""
+    """Reason why it is not started although it is enabled."""
     pin: Literal["strict", "notify", "off"] = "notify"
-    """What a changed definition of one of its tools leads to, whether the config says so or not."""
+    """Effective pin mode: the reaction to a changed tool definition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadPlan:
-    """What a reload does: ids of servers, then names of the config's other sections."""
+    """The changes of a reload: ids of servers, then names of the other config sections."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
     deferred: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Servers that are stopped only when calls end, and the ids of those calls."""
+    """Servers that stop only after running calls have ended, with the ids of those calls."""
     applied: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
-    """Sections that are different now, and take effect when the gateway is started again."""
+    """Changed sections that take effect only after a restart of the gateway."""
     warnings: tuple[str, ...] = ()
 
 
 class ConfigReload(Protocol):
-    """Brings the running gateway in line with its config."""
+    """Applies config changes to the running gateway (hot reload)."""
 
     @property
     def enabled(self) -> bool:
-        """Whether MCP servers are used at all."""
+        """Whether MCP servers are enabled at all."""
         ...
 
     @property
     def pins(self) -> Mapping[str, str]:
-        """The hashes that are approved, by tool, whoever approved them."""
+        """Approved definition hashes by tool, from config and overlay."""
         ...
 
     def servers(self) -> Mapping[str, ServerEntry]:
-        """Every server the config in force names, by id."""
+        """Return every server of the active config, by id."""
         ...
 
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know of the config in force."""
+        """Return warnings for the operator about the active config."""
         ...
 
     async def reload(
         self, *, dry_run: bool = False, applied: Callable[[ReloadPlan], None] = ...
     ) -> ReloadPlan:
-        """Read file and overlay again and apply the difference; a faulty config is refused whole."""
+        """Reload file and overlay and apply the difference; an invalid config is refused as a whole."""
         ...
 
     async def amend(
         self, change: Callable[[JsonObject], JsonObject], applied: Callable[[ReloadPlan], None] = ...
     ) -> ReloadPlan:
-        """Change the overlay, and apply it; nothing is stored where the outcome would be refused."""
+        """Change and apply the overlay; nothing is stored if the resulting config would be refused."""
         ...

@@ -1,4 +1,4 @@
-"""The seam to what replicas share."""
+"""Protocol of the state that replicas share."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from toolcrib.model import Result
 
 @dataclass(frozen=True, slots=True)
 class RateDemand:
-    """A claim on a rate: so many calls at once under a key, refilled evenly over the window (seconds)."""
+    """A rate limit to apply: a burst of `calls` per key, refilled evenly over `window` seconds."""
 
     key: str
     calls: int
@@ -18,7 +18,7 @@ class RateDemand:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSignal:
-    """Something others should look at again: a topic such as `keys`, and what it is about."""
+    """A cache invalidation message: a topic such as `keys`, and the changed item."""
 
     topic: str
     about: str = ""
@@ -26,7 +26,7 @@ class ChangeSignal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyAllowance:
-    """How much a caller can have, how fast it comes back (a second), and how deep one may fall."""
+    """Energy budget of a caller: maximum, recovery per second, and lowest level."""
 
     start: float = 100.0
     recover: float = 1.0
@@ -34,55 +34,55 @@ class EnergyAllowance:
 
 
 class Shared(Protocol):
-    """State that replicas share: limits, cached results, running flights, change signals, presence."""
+    """Shared state: rate limits, energy, cached results, single flight, change signals, presence."""
 
     async def take(self, demands: Sequence[RateDemand]) -> float:
-        """Check all, then take all: 0 where it may go on, else the seconds to wait (and nothing is taken)."""
+        """Take from all limits atomically: return 0, or the seconds to wait if one of them is exceeded."""
         ...
 
     def left(self, key: str, purse: EnergyAllowance) -> float:
-        """What a caller has left to spend, as far as is known here. Does not wait."""
+        """Return a caller's energy level as known locally. Does not block."""
         ...
 
     async def spend(self, key: str, cost: float, purse: EnergyAllowance) -> float:
-        """Take from what a caller has; what is left then."""
+        """Subtract from a caller's energy; return the remaining level."""
         ...
 
     async def recall(self, key: str) -> Result | None:
-        """A kept result that is still fresh."""
+        """Return a cached result that has not expired, or None."""
         ...
 
     async def keep(self, key: str, result: Result, ttl: float) -> None:
-        """Keep a result for `ttl` seconds."""
+        """Cache a result for `ttl` seconds."""
         ...
 
     async def once(self, key: str, make: Callable[[], Awaitable[Result]]) -> tuple[Result, bool]:
-        """Run `make` unless it is already running under this key; its result, and whether another made it.
+        """Single flight: run `make` unless it runs under this key; return its result, and whether shared.
 
-        A waiter that goes away disturbs nobody; a leader that is cancelled hands over to a waiter.
+        A cancelled waiter does not affect the others; a cancelled leader hands over to a waiter.
         """
         ...
 
     def publish(self, change: ChangeSignal) -> None:
-        """Tell every listener, here and on other replicas. Does not wait."""
+        """Notify every listener, here and on other replicas. Does not block."""
         ...
 
     def listen(self, topic: str, hear: Callable[[ChangeSignal], None]) -> Callable[[], None]:
-        """Hear of changes of a topic, also one's own; call the answer to stop."""
+        """Subscribe a callback to a topic, including own changes; the returned function unsubscribes."""
         ...
 
     async def appear(self, key: str, value: str, ttl: float) -> None:
-        """Be present under a key for `ttl` seconds; again to stay."""
+        """Announce presence under a key for `ttl` seconds; repeat to renew."""
         ...
 
     async def vanish(self, key: str) -> None:
-        """Be present no longer."""
+        """Withdraw a presence."""
         ...
 
     async def present(self, prefix: str) -> Mapping[str, str]:
-        """Who is present under a prefix: key to value."""
+        """Return the presences under a prefix: key to value."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...

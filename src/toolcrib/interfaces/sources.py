@@ -1,4 +1,4 @@
-"""The seam to where tools come from: a source, what it offers, how it is kept alive."""
+"""Protocol of tool sources: their offer, their lifecycle and supervision."""
 
 from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from toolcrib.model import Call, Family, JsonObject, Tool
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A tool that is not offered, and why: a name another one owns, a definition that cannot be used."""
+    """A tool that is not offered, and the reason: a name conflict or an unusable definition."""
 
     name: str
     source: str
@@ -21,89 +21,89 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceResources:
-    """What a source has besides tools: resources and prompts, as its server spelled them, and found fit."""
+    """Resources and prompts of a source: as its server sent them, and validated."""
 
     resources: Sequence[JsonObject] = ()
     templates: Sequence[JsonObject] = ()
     prompts: Sequence[JsonObject] = ()
     has_resources: bool = False
-    """Whether something can be read at all, listed or not."""
+    """Whether resources can be read at all, listed or not."""
     has_prompts: bool = False
     tells: bool = False
-    """Whether it can tell when a resource has changed."""
+    """Whether it supports subscriptions to resource changes."""
     completes: bool = False
-    """Whether it can say how an argument that was begun may go on."""
+    """Whether it supports completion of arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Everything a source offers at one moment, and what became of the rest."""
+    """Snapshot of everything a source offers, and of the tools that were withheld or repaired."""
 
     tools: Sequence[Tool]
     withheld: Sequence[Withheld] = ()
     repaired: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By canonical name: what had to be changed for a tool to be usable."""
+    """By canonical name: the repairs that made a tool usable."""
     definitions: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """By canonical name: each tool as its server spelled it, to be hashed whole and remembered."""
+    """By canonical name: each tool as its server sent it, for hashing and storing."""
     examined: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
-    """By canonical name: what the catalog found a tool to be, where a source had it look ahead of time."""
+    """By canonical name: the catalog's analysis of a tool, if the source requested it ahead of time."""
     materials: SourceResources | None = None
-    """None where there are none, or nobody has asked yet."""
+    """None if there are none, or if they have not been listed yet."""
 
 
 class SourceLink(Protocol):
-    """What a running source holds on to: its way to tell the gateway how it is."""
+    """Callbacks by which a running source reports its state to the gateway."""
 
     def up(self, offer: Offer) -> None:
-        """I am live, and this is everything I offer. Again whenever that changes."""
+        """Report that the source is up, with its complete offer; call again on every change."""
         ...
 
     def down(self, reason: str) -> None:
-        """I have just lost my server; clearing up may take a moment."""
+        """Report that the server was lost, before the cleanup, which may take a moment."""
         ...
 
     def updated(self, uri: str) -> None:
-        """A resource that is followed has changed."""
+        """Report a change of a subscribed resource."""
         ...
 
 
 class Source(Protocol):
-    """Where tools come from."""
+    """A source of tools."""
 
     @property
     def id(self) -> str:
-        """The first half of its tools' names."""
+        """The first part of its tools' canonical names."""
         ...
 
     @property
     def family(self) -> Family:
-        """What kind of source it is."""
+        """The kind of source."""
         ...
 
     @property
     def timeout(self) -> float | None:
-        """How long one attempt may take by default, in seconds; None leaves it to the response time."""
+        """Default timeout of one attempt, in seconds; None derives it from the response time."""
         ...
 
     @property
     def mortal(self) -> bool:
-        """Whether it can die under a running call. What runs in this process cannot."""
+        """Whether it can crash during a call; sources in this process cannot."""
         ...
 
     async def run(self, link: SourceLink) -> None:
-        """Live until cancelled. Returning or raising is death; the supervisor runs it again."""
+        """Run until cancelled. Returning or raising counts as a crash, and the supervisor restarts it."""
         ...
 
     def call(self, call: Call) -> Outcome:
-        """Carry out one call. Only called while `run` is live."""
+        """Execute one call. Called only while `run` is running."""
         ...
 
     async def check(self) -> None:
-        """Ask it for something real; raise what is wrong. Only called while `run` is live."""
+        """Health check with a real request; raises the fault. Called only while `run` is running."""
         ...
 
     def details(self) -> Mapping[str, Any]:
-        """Say what operators should know of it besides its state. Never holds a secret."""
+        """Return details for operators besides the state. Never contains a secret."""
         ...
 
 
@@ -111,80 +111,80 @@ _NOT_BEGUN = "toolcrib: the call was cancelled before it had begun"
 
 
 def note_not_begun(error: CancelledError) -> None:
-    """Note that a call was cancelled while it still waited: nothing was done, so it may be repeated.
+    """Mark a call as cancelled while it still waited: nothing was done, so a retry is safe.
 
-    A note, not another class: `asyncio.timeout` takes no other than CancelledError for its own.
+    A note, not a subclass: `asyncio.timeout` recognizes only CancelledError as its own.
     """
     error.add_note(_NOT_BEGUN)
 
 
 def is_not_begun(error: BaseException) -> bool:
-    """Whether a call was cancelled before it had begun."""
+    """Whether a call was cancelled before it began."""
     return _NOT_BEGUN in getattr(error, "__notes__", ())
 
 
 class ServerUnreachable(ConnectionError):
-    """The server of a source cannot be reached: it accepts no connection, or a proxy answers for it."""
+    """The server of a source is unreachable: it accepts no connection, or a proxy responds in its place."""
 
 
 class ServerMisbehaved(ConnectionError):
-    """The connection of a source was closed because of what its server sent, however long it was up."""
+    """The connection was closed because of invalid data from the server, however long it was up."""
 
 
 @runtime_checkable
 class ReachableSource(Protocol):
-    """A source whose server is no process of ours: it is reconnected to, not restarted."""
+    """A source with a remote server: it is reconnected, not restarted."""
 
     async def reach(self, within: float) -> None:
-        """Raise ServerUnreachable unless the server accepts a connection in so many seconds; send nothing."""
+        """Raise ServerUnreachable unless the server accepts a connection in `within` s; send nothing."""
         ...
 
 
 @runtime_checkable
 class KeepsConnections(Protocol):
-    """A source that keeps connections for single owners: sessions of clients that can be asked."""
+    """A source with dedicated connections per owner: client sessions that support elicitation."""
 
     def release(self, owner: str) -> None:
-        """Close the connections of an owner that is gone."""
+        """Close the connections of an owner that has ended."""
         ...
 
 
 @runtime_checkable
 class SubscribableSource(Protocol):
-    """A source that can tell when one of its resources has changed."""
+    """A source that supports subscriptions to resource changes."""
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
-        """Tell of these and no others, from now on; return what cannot be told, and why.
+        """Subscribe to exactly these resources; return the ones that failed, with their errors.
 
-        Only called while `run` is live, and again by whoever runs it after every start.
+        Called only while `run` is running, and again by the supervisor after every start.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """How a source is kept alive. Times are seconds."""
+    """Supervision settings of a source. Times are seconds."""
 
     restart: bool = True
     most_restarts: int = 5
-    """Restarts in a row, none of which lived long enough to count as stable, before it is a crash loop."""
+    """Consecutive restarts without a stable run before the state is `crash_loop`."""
     backoff: float = 1.0
-    """The pause before the first restart; it doubles, with jitter."""
+    """Delay before the first restart; exponential backoff with jitter."""
     lazy: bool = False
     """Start on the first call rather than with the gateway."""
     idle: float | None = None
-    """Stop after so long without a call, until the next one; None for never."""
+    """Idle timeout: stop after this time without a call, until the next one; None for never."""
     grace: float = 600.0
-    """How long the tools of a source that is down stay listed."""
+    """How long the tools of a source that is down remain listed."""
 
 
 State = Literal["starting", "up", "down", "crash_loop", "asleep", "stopped"]
-"""`asleep`: not running, and a call starts it. `stopped`: not running, and nothing but an operator does."""
+"""`asleep`: not running, started by a call. `stopped`: not running, started only by an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """How a source is doing, as operators see it."""
+    """Status of a source for operators."""
 
     id: str
     state: State

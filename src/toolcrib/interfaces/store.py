@@ -1,4 +1,4 @@
-"""The seam to what lasts: a store, one part per aggregate."""
+"""Protocol of the persistent store: one repository per aggregate."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,40 +12,40 @@ from toolcrib.interfaces.mcp_sessions import StoredMcpSessions
 from toolcrib.model import JsonObject
 
 GIVERS = "url_givers"
-"""Beside the settings of a stored overlay: whose key added each server. No setting, and never exported."""
+"""Entry of a stored overlay with the kind of caller that added each server; no setting, never exported."""
 
 
 class StoredOverlay(Protocol):
-    """What was changed at run time: a document of the config file's own shape."""
+    """Config changes made at run time: a document with the structure of the config file."""
 
     async def load(self) -> tuple[int, JsonObject]:
-        """The version (0 if never saved) and the document."""
+        """Return the version (0 if never saved) and the document."""
         ...
 
     async def save(self, document: JsonObject, *, expected: int) -> int | None:
-        """Replace it if its version is still `expected`; the new version, or None where someone was first."""
+        """Compare-and-swap: replace it if its version is `expected`; return the new version, or None."""
         ...
 
 
 class StoredClaims(Protocol):
-    """Which tool owns which exposed name."""
+    """Registry of exposed names and their owners."""
 
     async def all(self) -> Mapping[str, str]:
-        """Folded name to the canonical name of its owner."""
+        """Return folded names with the canonical name of their owner."""
         ...
 
     async def put(self, claims: Mapping[str, str]) -> None:
-        """Add or move claims."""
+        """Insert or update claims."""
         ...
 
     async def drop(self, names: Iterable[str]) -> None:
-        """Give names up."""
+        """Delete claims."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
-    """One call that happened, as operators read it. Holds no arguments and no results."""
+    """One finished call, for operators. Contains no arguments and no results."""
 
     id: str
     at: float
@@ -64,26 +64,26 @@ class CallRow:
 
 
 class StoredCalls(Protocol):
-    """The last calls."""
+    """Recent calls."""
 
     async def add(self, rows: Sequence[CallRow]) -> None:
-        """Store a batch."""
+        """Insert a batch."""
         ...
 
     async def recent(
         self, *, limit: int, tool: str | None = None, caller: str | None = None, before: float | None = None
     ) -> Sequence[CallRow]:
-        """The newest first."""
+        """Return calls, the newest first."""
         ...
 
     async def prune(self, keep: int, mutations: int) -> int:
-        """Forget all but the newest `keep`, and so many of declared mutations; how many went."""
+        """Delete all but the newest `keep` calls and `mutations` declared mutations; return the number."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """How much one caller used one tool on one day (UTC)."""
+    """Usage of one tool by one caller on one day (UTC)."""
 
     day: str
     tool: str
@@ -94,7 +94,7 @@ class UsageRow:
     milliseconds: float = 0.0
     last_used: float = 0.0
     latencies: tuple[int, ...] = ()
-    """Counts per bucket of `LATENCY_BOUNDS`, from which quantiles are read."""
+    """Histogram counts per bucket of `LATENCY_BOUNDS`, for estimating quantiles."""
 
 
 LATENCY_BOUNDS = (
@@ -113,14 +113,14 @@ LATENCY_BOUNDS = (
     10000.0,
     30000.0,
 )
-"""Upper bounds of the latency buckets in milliseconds; one more bucket takes what is above the last."""
+"""Upper bounds of the latency buckets in milliseconds; one more bucket counts values above the last."""
 
 
 class StoredUsage(Protocol):
-    """Counts that add up."""
+    """Cumulative usage counts."""
 
     async def add(self, rows: Sequence[UsageRow]) -> None:
-        """Add a batch to what is there."""
+        """Add a batch to the stored counts."""
         ...
 
     async def totals(
@@ -131,108 +131,108 @@ class StoredUsage(Protocol):
         app: str | None = None,
         caller: str | None = None,
     ) -> Sequence[UsageRow]:
-        """The rows from day `since` on, by day, tool and caller; `app` is a package, for all its tools."""
+        """Return rows from day `since` on, by day, tool and caller; `app` is a package, for all its tools."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDefinition:
-    """A tool as its source spelled it when it was last seen, and as it was first trusted."""
+    """A tool definition as last seen from its source, and the hash of the trusted one."""
 
     name: str
-    """Canonical."""
+    """Canonical name."""
     definition: JsonObject
     seal: str
     """Hash of the definition as last seen."""
     trusted: str
-    """Hash of the definition that was seen first: trusted on first use."""
+    """Hash of the trusted definition: the first one seen (trust on first use)."""
     seen: float
 
 
 class StoredDefinitions(Protocol):
-    """What sources offered, so that their tools are known before they have started."""
+    """Tool definitions of sources, so that tools are listed before their source has started."""
 
     async def all(self) -> Sequence[StoredDefinition]:
-        """Every definition, by name."""
+        """Return every definition, ordered by name."""
         ...
 
     async def put(self, definitions: Sequence[StoredDefinition]) -> None:
-        """Add or replace, by name."""
+        """Insert or replace definitions, by name."""
         ...
 
     async def drop(self, names: Iterable[str]) -> None:
-        """Forget tools."""
+        """Delete definitions."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRow:
-    """One request that is carried out once: who is at work on it, or what came of it."""
+    """The claim of an idempotency key: who executes the request, or its result."""
 
     key: str
-    """Hash of the caller's key, and of whose it is."""
+    """Hash of the idempotency key and its owner."""
     call: str
-    """The id of the call that claimed it."""
+    """Id of the call that claimed it."""
     body: str
-    """Hash of what was asked for."""
+    """Hash of the request."""
     holder: str
-    """The mark of the process that carries it out."""
+    """Mark of the process that executes it."""
     at: float
     """When it was claimed, by the store's clock."""
     until: float
-    """When whoever carries it out must have ended."""
+    """Expiry of the claim: when the call must have ended."""
     answer: str | None = None
-    """The answer as JSON; None as long as nobody knows it."""
+    """The result as JSON; None until it is known."""
     owner: str = ""
-    """The principal whose quota it counts for."""
+    """Principal whose quota is charged."""
     bytes: int = 0
-    """How much of that quota the answer takes."""
+    """Size of the result charged to that quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTotals:
-    """What is stored of one principal's requests."""
+    """Stored totals of one principal's idempotency keys."""
 
     keys: int = 0
     bytes: int = 0
     oldest: float = 0.0
-    """When the first of them was claimed."""
+    """When the oldest of them was claimed."""
 
 
 class StoredReplays(Protocol):
-    """Requests that were made under a key, so that one made twice is carried out once."""
+    """Idempotency keys and their stored results."""
 
     async def claim(self, row: ReplayRow, *, since: float) -> ReplayRow | None:
-        """Store a row and return None, or return the one that its key has since then."""
+        """Insert a claim and return None, or return the row its key has had since `since`."""
         ...
 
     async def find(self, key: str, *, since: float) -> ReplayRow | None:
-        """The row that a key has since then."""
+        """Return the row that a key has had since `since`, or None."""
         ...
 
     async def finish(self, key: str, call: str, answer: str, size: int = 0) -> bool:
-        """Keep the answer of the call that claimed a key; False where it has not, or no more."""
+        """Store the result of the call that claimed a key; False if it does not have the claim."""
         ...
 
     async def shorten(self, owner: str, size: int, answer: str) -> int:
-        """Replace a principal's oldest answers until so many bytes are free; how many are."""
+        """Replace a principal's oldest results until `size` bytes are free; return the freed bytes."""
         ...
 
     async def totals(self) -> Mapping[str, ReplayTotals]:
-        """What is stored, by principal. Reads every row."""
+        """Return the stored totals by principal. Reads every row."""
         ...
 
     async def release(self, key: str, call: str) -> bool:
-        """Free a key that a call claimed and did nothing under; False where it has not, or no more."""
+        """Release a claimed key under which nothing was done; False if the call does not have the claim."""
         ...
 
     async def prune(self, before: float) -> int:
-        """Forget what was claimed earlier; how many went."""
+        """Delete rows claimed earlier; return the number."""
         ...
 
 
 class Store(Protocol):
-    """What lasts, one part per aggregate."""
+    """The persistent store, one repository per aggregate."""
 
     @property
     def keys(self) -> StoredKeys: ...
@@ -261,30 +261,30 @@ class Store(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The time for whatever is kept for so long, or ends after so long."""
+        """Clock for retention periods and expiry."""
         ...
 
     @property
     def refused(self) -> str:
-        """Why the store does not take writes or answer, as last seen; empty while it does. Costs nothing."""
+        """Last known reason why the store fails or refuses writes; empty while it works. Costs nothing."""
         ...
 
     async def gateway_id(self) -> str:
-        """Return the id of the gateway whose data this is, 16 hex digits, drawn when first asked for."""
+        """Return the id of the gateway that owns this data, 16 hex digits, generated on first use."""
         ...
 
     async def check(self) -> None:
-        """Answer if the database does; raise what is wrong otherwise."""
+        """Raise the fault if the database does not respond."""
         ...
 
     async def check_writes(self) -> None:
-        """Raise what is wrong where writes are refused; writes at most once a second to find out."""
+        """Raise the fault if writes are refused; tests that with at most one write per second."""
         ...
 
     async def watch(self) -> None:
-        """Keep `refused` true to the state of the store, until cancelled."""
+        """Update `refused` until cancelled."""
         ...
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
