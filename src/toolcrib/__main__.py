@@ -1,4 +1,4 @@
-"""`python -m toolcrib` is the command line."""
+"""Runs the command line for `python -m toolcrib`."""
 
 from toolcrib.cli import main
 

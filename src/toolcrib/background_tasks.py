@@ -1,4 +1,4 @@
-"""Background tasks: a task group that ends with a block, and tasks that are started again after an error."""
+"""Background tasks: a task group that ends with a block, and tasks that restart after an error."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -8,14 +8,14 @@ import anyio
 from anyio.abc import TaskGroup
 
 RESTART_SECONDS = 1.0
-"""How long a task that failed rests before it is started again."""
+"""Delay before a failed task is restarted."""
 
 log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def background_tasks() -> AsyncGenerator[TaskGroup, None]:
-    """Yield a task group that ends with the block; an error of the block is not wrapped in a group."""
+    """Yield a task group cancelled at the end of the block; the block's exception is not wrapped."""
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         try:
@@ -29,9 +29,9 @@ async def background_tasks() -> AsyncGenerator[TaskGroup, None]:
 
 
 async def keep_running(run: Callable[..., Awaitable[object]], *args: object) -> None:
-    """Run a task of the gateway; after an error that nothing foresaw it is started again.
+    """Run a background task, and restart it after an unexpected exception.
 
-    An error in a task group ends everything in it, which here would be the gateway with all its calls.
+    An exception in a task group cancels the whole group, here the gateway with all of its calls.
     """
     while True:
         try:

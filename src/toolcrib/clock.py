@@ -1,4 +1,4 @@
-"""Time for limits that outlast a process: it passes evenly, whatever happens to the machine's wall clock."""
+"""A clock for limits that outlast a process: it advances evenly, also when the wall clock is set."""
 
 import time
 from collections.abc import Callable
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_UNPROVEN_SECONDS = 3600.0
-"""The longest time without a gateway that counts where only the wall clock says that it has passed."""
+"""Maximum downtime that is counted if only the wall clock indicates it."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Where there is one, the clock that also counts while the machine sleeps; macOS calls it CLOCK_MONOTONIC.
+# The clock that also counts while the machine sleeps, if there is one; on macOS it is CLOCK_MONOTONIC.
 _ELAPSED: int | None = getattr(time, "CLOCK_BOOTTIME", None) or getattr(time, "CLOCK_MONOTONIC", None)
 
 
 def elapsed_seconds() -> float:
-    """Return seconds since some moment; only time that passes changes it, a sleeping machine's too."""
+    """Return monotonic seconds, including the time in which the machine sleeps."""
     return time.monotonic() if _ELAPSED is None else time.clock_gettime(_ELAPSED)
 
 
 def boot_id() -> str:
-    """Return what tells this start of the machine from all others; empty where that is unknown."""
+    """Return a unique id of this boot of the machine; empty if unknown."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
@@ -28,26 +28,26 @@ def boot_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockReading:
-    """What a clock showed, and what a later process needs to know how long ago that was."""
+    """A reading of a clock, with what a later process needs to calculate the time since then."""
 
     seen: float
-    """What `Clock.now` returned."""
+    """The value of `Clock.now`."""
     boot: str
-    """Which start of the machine this was in; empty where that is unknown."""
+    """Id of the boot it was read in; empty if unknown."""
     elapsed: float
-    """What `elapsed_seconds` returned at that moment."""
+    """The value of `elapsed_seconds` at that moment."""
     wall: float
-    """What the wall clock showed at that moment; `seen` may be far behind it."""
+    """The wall clock at that moment; `seen` may be far behind it."""
 
 
 class Clock:
-    """Seconds since the epoch, for how long something is kept and when it ends.
+    """Seconds since the epoch, for retention periods and expiry.
 
-    It begins with the wall clock, and from then on follows elapsed time alone: setting the wall clock
-    forward or back changes nothing. A later process goes on from the last stored reading. The time in
-    between is known where the machine was not restarted; otherwise the wall clock is believed, but
-    for no more than an hour, and never backwards. So nothing is dropped too early; after a long stop
-    it may be kept longer. Only differences of its readings mean something: it may be behind the wall.
+    It starts with the wall clock, and then follows elapsed time only: setting the wall clock forward or
+    back changes nothing. A later process resumes from the last stored reading. The time in between is
+    known if the machine was not rebooted; otherwise the wall clock is trusted, but for an hour at most,
+    and never backwards. So nothing expires too early; after a long downtime it may be retained longer.
+    Only differences between readings are meaningful: the clock may be behind the wall clock.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class Clock:
         self._ahead = self._latest_ahead = wall() - elapsed()
 
     def now(self) -> float:
-        """Return the time by which rows are kept and sessions end."""
+        """Return the time for retention and expiry."""
         return self._elapsed() + self._ahead
 
     def is_past(self, moment: float) -> bool:
-        """Whether a date that an operator set has come, by the wall clock or by any reason to think so.
+        """Whether a date set by an operator has passed, by the wall clock or by elapsed time.
 
-        For rights that end, such as keys with a date: setting the wall clock back prolongs none.
+        For access that expires, such as keys with a date: setting the wall clock back extends none.
         """
         return moment <= self.latest()
 
     def latest(self) -> float:
-        """Return the latest time that it may be, by which dates that an operator set have come."""
+        """Return the latest possible current time, for dates set by an operator."""
         return max(self._wall(), self._elapsed() + self._latest_ahead)
 
     def reading(self) -> ClockReading:
@@ -82,7 +82,7 @@ class Clock:
         return ClockReading(seen=seen, boot=self._boot, elapsed=elapsed, wall=self._wall())
 
     def resume(self, last: ClockReading) -> None:
-        """Go on from the last stored reading."""
+        """Resume from the last stored reading."""
         elapsed = self._elapsed()
         if self._boot and last.boot == self._boot and elapsed >= last.elapsed:
             passed = elapsed - last.elapsed

@@ -1,4 +1,4 @@
-"""File descriptors of this process: their limit, how many are free, and files that keep theirs."""
+"""File descriptors of this process: their limit, how many are free, and files that stay open."""
 
 import errno
 import os
@@ -6,13 +6,13 @@ import sys
 from contextlib import suppress
 
 MAX_DESCRIPTORS = 65_536
-"""How far the soft limit is raised at most; a hard limit may be a thousand times that."""
+"""Maximum to which the soft limit is raised; a hard limit may be a thousand times that."""
 
 MAX_SPARE, SPARE_SHARE = 32, 8
-"""How many descriptors are kept for when no other is free: so many, but at most this part of all."""
+"""Size of the emergency reserve of descriptors: the first number, but at most 1/8 of the soft limit."""
 
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
-"""What opening anything fails with where this process, or the system, has no descriptor left."""
+"""Error numbers of opening a file when this process or the system has no descriptor left."""
 
 _MAX_PROC_BYTES = 128
 _OPEN_DESCRIPTORS = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
@@ -21,9 +21,9 @@ _original: int | None = None
 
 
 def raise_descriptor_limit(most: int = MAX_DESCRIPTORS) -> int | None:
-    """Raise the soft limit towards the hard limit; return what it is now, None where there is none.
+    """Raise the soft limit towards the hard limit; return the new soft limit, None if unlimited.
 
-    Only for a process that is the gateway's own: others may rely on the limit they set themselves.
+    Only for the gateway's own process: an embedding program may rely on the limit it set.
     """
     if sys.platform == "win32":
         return None
@@ -36,22 +36,22 @@ def raise_descriptor_limit(most: int = MAX_DESCRIPTORS) -> int | None:
         return None if soft == resource.RLIM_INFINITY else soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (OSError, ValueError):  # some systems have a lower limit than they say
+    except (OSError, ValueError):  # some systems have a lower limit than they report
         return soft
     _original = _original or soft
     return wanted
 
 
 def original_soft_limit() -> int:
-    """Return the soft limit to give to programs, as it was before it was raised; 0 where it was not.
+    """Return the soft limit for child processes, as it was before it was raised; 0 if it was not raised.
 
-    Programs that use select() cannot work with descriptors above 1,023, and expect not to get any.
+    Programs that use select() cannot handle descriptors above 1,023, and rely on the usual limit.
     """
     return _original or 0
 
 
 def soft_limit() -> int | None:
-    """Return how many descriptors this process may have; None where there is no limit."""
+    """Return the maximum number of descriptors of this process; None if unlimited."""
     if sys.platform == "win32":
         return None
     import resource
@@ -61,13 +61,13 @@ def soft_limit() -> int | None:
 
 
 def spare_descriptors() -> int:
-    """Return how many descriptors to keep for when no other is free."""
+    """Return the size of the emergency reserve of descriptors."""
     soft = soft_limit()
     return MAX_SPARE if soft is None else min(MAX_SPARE, max(2, soft // SPARE_SHARE))
 
 
 def free_descriptors() -> int | None:
-    """Return how many more descriptors this process may open; None where that is not known."""
+    """Return how many more descriptors this process may open; None if unknown."""
     soft = soft_limit()
     if soft is None:
         return None
@@ -79,7 +79,7 @@ def free_descriptors() -> int | None:
 
 
 class ProcFile:
-    """A file of the kernel that is read many times; opened once, since opening fails without descriptors."""
+    """A kernel file that is read many times; it stays open, as opening fails without free descriptors."""
 
     def __init__(self, path: str) -> None:
         self._file = -1
@@ -87,11 +87,11 @@ class ProcFile:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
-        """Return what it says now; nothing where the system has no such file."""
+        """Return the current content; empty if the system has no such file."""
         return os.pread(self._file, _MAX_PROC_BYTES, 0) if self._file >= 0 else b""
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -1,12 +1,12 @@
-"""Every way to fail: the one table of codes, and the exceptions that carry a Problem.
+"""The error model: the table of error codes, and the exceptions that carry a `Problem`.
 
 * ToolcribError            carries a Problem; `steps.recover` turns it into a Result
-  x Refused                we did not try: invalid, not found, denied, limited
-  x Unavailable            we could not try: the source is down, or nothing was sent
-  x Lost                   we tried and do not know: it may have taken effect
-  x Failed                 it was tried, and the tool or its source says no
-    x BusinessRuleError    what tool authors raise: a rule of their domain forbids it
-  x Broken                 the answer breaks the contract or the cap
+  x Refused                not attempted: invalid, not found, denied, limited
+  x Unavailable            could not be attempted: the source is down, or nothing was sent
+  x Lost                   attempted, outcome unknown: it may have taken effect
+  x Failed                 attempted, and the tool or its source reports a failure
+    x BusinessRuleError    raised by tool authors: a rule of their domain forbids it
+  x Broken                 the result violates the contract or the size limit
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ Class = Literal["validation", "business", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One row of the table: what a code means on every face."""
+    """One row of the table: the meaning of a code on every frontend."""
 
     kind: Kind
     status: int
     error_class: Class
     retryable: bool
     speak: str
-    """The sentence for the ear: no codes, no addresses."""
+    """Sentence for speech output: no codes, no addresses."""
     mcp: Literal["result", "error"] = "result"
-    """On MCP: a result with `isError`, or a protocol error."""
+    """Representation in MCP: a result with `isError`, or a protocol error."""
 
 
 CODES: dict[str, Code] = {
@@ -98,14 +98,14 @@ CODES: dict[str, Code] = {
 
 
 def problem(code: str, message: str, **more: Any) -> Problem:
-    """Make the Problem of a code; kind and retryability come from the table unless said otherwise."""
+    """Create the `Problem` of a code; kind and, unless given, retryability come from the table."""
     row = CODES[code]
     more.setdefault("retryable", row.retryable)
     return Problem(code=code, kind=row.kind, message=message, **more)
 
 
 def spell(problem: Problem) -> dict[str, Any]:
-    """Spell a problem as every face shows it."""
+    """Serialize a problem in the format of all frontends."""
     more = {
         "retryAfter": problem.retry_after,
         "path": problem.path,
@@ -124,12 +124,12 @@ def spell(problem: Problem) -> dict[str, Any]:
 
 
 class ToolcribError(Exception):
-    """An error that says all a caller may know of it."""
+    """Base class: its problem contains everything the caller may know about the error."""
 
     hints: Hints | None = None
-    """What the agent may do next, where whoever raised it knows that."""
+    """Hints for the agent's next step, if the code that raised it provides them."""
     recorded = False
-    """Whether the audit has a record of the administrative action that failed with this."""
+    """Whether the failed administrative action has an audit record already."""
 
     def __init__(self, code: str, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -137,23 +137,23 @@ class ToolcribError(Exception):
 
 
 class Refused(ToolcribError):
-    """We did not try."""
+    """The call was not attempted."""
 
 
 class Unavailable(ToolcribError):
-    """We could not try: nothing was sent."""
+    """The call could not be attempted: nothing was sent."""
 
 
 class Lost(ToolcribError):
-    """We tried and do not know how it ended."""
+    """The call was attempted and its outcome is unknown."""
 
 
 class Failed(ToolcribError):
-    """It was tried, and the tool or its source says no."""
+    """The call was attempted, and the tool or its source reports a failure."""
 
 
 class BusinessRuleError(Failed):
-    """A rule of the tool's own domain forbids it. `code` is its own and reaches the agent as `toolCode`."""
+    """A rule of the tool's domain forbids the call. The agent receives `code` as `toolCode`."""
 
     def __init__(
         self, code: str, message: str, *, retryable: bool = False, hints: Hints | None = None
@@ -163,4 +163,4 @@ class BusinessRuleError(Failed):
 
 
 class Broken(ToolcribError):
-    """The answer breaks the contract or the cap; the message names the rule."""
+    """The result violates the contract or the size limit; the message names the rule."""

@@ -1,12 +1,12 @@
-"""The interpreter lock (GIL): how soon a thread hands it over, and whether other threads contend for it."""
+"""The interpreter lock (GIL): its switch interval, and a check for contention."""
 
 import sys
 from time import perf_counter, sleep
 
 SWITCH_SECONDS = 0.0001
-"""A fiftieth of Python's default. The event loop waits about this long for each thread that uses the CPU."""
+"""1/50 of Python's default. The event loop waits about this long for each thread that uses the CPU."""
 _CHECK_SWITCH_SECONDS = 0.0005
-"""The switch interval during a check: a shorter one cannot be told from the delay of a timer."""
+"""The switch interval during a check: a shorter one is indistinguishable from the delay of a timer."""
 _RELEASED_SECONDS = 0.00005
 """Long enough for a waiting thread to take the lock; a shorter release may go unnoticed."""
 _CONTENDED_PART = 0.6
@@ -14,18 +14,18 @@ _HALF_MICROSECOND = 0.0000005
 
 
 def shorten_switch_interval() -> None:
-    """Have threads hand the lock over sooner.
+    """Shorten the switch interval, so that threads release the lock sooner.
 
-    Only for a process that is the gateway's own: the interval holds for all threads of a process.
+    Only for the gateway's own process: the interval applies to all threads of a process.
     """
     _set_interval(min(sys.getswitchinterval(), SWITCH_SECONDS))
 
 
 def is_contended() -> bool:
-    """Release the lock for a moment; return whether taking it back needed a forced switch.
+    """Release the lock briefly; return whether reacquiring it needed a forced switch.
 
-    A thread that runs Python code gives the lock up only after a switch interval; one that waits for I/O
-    does not hold it. Blocks for a tenth of a millisecond, or for some switch intervals where it is contended.
+    A thread that runs Python code releases the lock only after a switch interval; one that waits for I/O
+    does not hold it. Blocks for a tenth of a millisecond, or for some switch intervals under contention.
     """
     usual = sys.getswitchinterval()
     interval = max(usual, _CHECK_SWITCH_SECONDS)

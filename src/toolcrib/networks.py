@@ -1,13 +1,13 @@
-"""Networks of clients: what one client can choose its address from."""
+"""Client networks: the range from which one client can choose its address."""
 
 from ipaddress import IPv6Address, IPv6Network
 
 IPV6_PREFIX_BITS = 64
-"""How much of an IPv6 address is its network: the rest is the client's own choice."""
+"""Prefix length of a client's IPv6 network; the client chooses the remaining bits."""
 
 
 def client_network(address: str) -> str:
-    """Return what a client is counted by: an IPv4 address, an IPv6 network, else the text as it is."""
+    """Return the rate-limit key of a client: IPv4 address, IPv6 /64 network, or the text unchanged."""
     if ":" not in address:
         return address
     try:
@@ -15,6 +15,6 @@ def client_network(address: str) -> str:
     except ValueError:
         return address
     if parsed.ipv4_mapped is not None:
-        # How a socket for both kinds shows IPv4; a network of these would be all of it.
+        # IPv4 on a dual-stack socket (::ffff:0:0/96); one /64 network would contain all of IPv4.
         return str(parsed.ipv4_mapped)
     return str(IPv6Network((parsed, IPV6_PREFIX_BITS), strict=False))

@@ -1,11 +1,11 @@
-"""One end of a pipe whose descriptor is closed exactly once, also where it is given to an event loop."""
+"""An end of a pipe whose descriptor is closed exactly once, also if an event loop takes it over."""
 
 import asyncio
 import os
 
 
 class PipeEnd:
-    """Owns a descriptor until it is closed or given to an event loop."""
+    """Owns a descriptor until it is closed or passed to an event loop."""
 
     __slots__ = ("_descriptor",)
 
@@ -19,17 +19,17 @@ class PipeEnd:
         return self._descriptor
 
     def close(self) -> None:
-        """Close the descriptor; again, to no effect."""
+        """Close the descriptor. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def give_to(self, loop: asyncio.AbstractEventLoop) -> "PipeEnd | LoopPipe":
-        """Return what to pass to `connect_read_pipe` or `connect_write_pipe` of this loop, which closes it.
+        """Return the object for `connect_read_pipe` or `connect_write_pipe` of this loop, which closes it.
 
-        The loops of the standard library close the object they are given. uvloop closes the descriptor and
-        then the object, and ignores that this fails. It does not fail where another thread has opened a
-        file in between and got the same number: that file, of the store or of the log, is closed then.
+        The loops of the standard library close the object. uvloop closes the descriptor and then the
+        object, and ignores that this fails. It does not fail if another thread has opened a file in
+        between and got the same number: then that file, of the store or of the log, would be closed.
         """
         if isinstance(loop, asyncio.BaseEventLoop):
             return self
@@ -39,7 +39,7 @@ class PipeEnd:
 
 
 class LoopPipe:
-    """A descriptor that the event loop closes by itself."""
+    """A descriptor that the event loop closes."""
 
     __slots__ = ("_descriptor",)
 
@@ -55,6 +55,6 @@ class LoopPipe:
 
 
 def open_pipe() -> tuple[PipeEnd, PipeEnd]:
-    """Make a pipe; return the end to read from and the end to write to."""
+    """Create a pipe; return the read end and the write end."""
     reading, writing = os.pipe()
     return PipeEnd(reading), PipeEnd(writing)

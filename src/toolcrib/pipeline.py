@@ -1,4 +1,4 @@
-"""How steps compose: a chain is a handler wrapped in the steps that fit its tool."""
+"""Composes steps: a chain is a handler wrapped in the steps (middleware) that apply to its tool."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from toolcrib.model import Tool
 
 
 def compose(steps: Sequence[Step], tool: Tool, last: Handler) -> Handler:
-    """Wrap `last` in the steps that have something to do for this tool, the first outermost."""
+    """Wrap `last` in the steps that apply to this tool, the first one outermost."""
     handler = last
     for step in reversed(steps):
         stage = step.fit(tool)
@@ -17,10 +17,10 @@ def compose(steps: Sequence[Step], tool: Tool, last: Handler) -> Handler:
 
 
 def _before(stage: Stage, proceed: Handler) -> Handler:
-    # Half the price of `partial` with a keyword, for every step of every call.
+    # A lambda: functools.partial with a keyword costs twice as much, and this runs per step and call.
     return lambda call: stage(call, proceed)
 
 
 def fitting(steps: Sequence[Step], tool: Tool) -> tuple[str, ...]:
-    """Name the steps a call to this tool passes, in order."""
+    """Return the names of the steps of a call to this tool, in order."""
     return tuple(type(step).__name__.lower() for step in steps if step.fit(tool) is not None)

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may use: made so, checked, and repaired where they are ours."""
+"""Files and folders with owner-only permissions: created, checked, and repaired if they are ours."""
 
 import logging
 import os
@@ -8,18 +8,18 @@ from stat import S_IMODE, S_IRWXO, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077
-"""What group and others may do."""
+"""Permission bits of group and others."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 CLOSED_IN_LOGS = S_IRWXO | S_IWGRP
-"""What an existing log file loses. The group may read it: log shippers do, and operators grant it so."""
+"""Permission bits removed from an existing log file. The group may read it, as log shippers need that."""
 MAX_SECRET_FILE_BYTES = 4096
 
 _HAS_MODES = os.name == "posix"
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder for its owner alone; close one that is there and ours to others, refuse any other."""
+    """Create a folder for its owner only; restrict an existing one of ours, refuse one open to others."""
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True)
     except FileExistsError:
@@ -29,24 +29,24 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Close a file to others where it is there and ours; one of somebody else that is open is refused."""
+    """Restrict an existing file of ours to its owner; refuse another user's file that is open to others."""
     if path.exists():
         _close(path, FILE_MODE)
 
 
 def open_to_append(path: Path) -> int:
-    """Open a file to append to it, made for its owner alone; one that exists keeps its mode."""
+    """Open a file for appending; a new one is created for its owner only, an existing mode is unchanged."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
     except FileExistsError:
         return os.open(path, os.O_WRONLY | os.O_APPEND)
     if _HAS_MODES:
-        os.fchmod(descriptor, FILE_MODE)  # a strict umask would leave even less
+        os.fchmod(descriptor, FILE_MODE)  # a strict umask may have removed even more
     return descriptor
 
 
 def close_log(descriptor: int, path: Path) -> None:
-    """Close a log file to other users; one whose mode cannot be changed is reported, and still written."""
+    """Restrict a log file; one whose mode cannot be changed is reported and still written."""
     state = os.fstat(descriptor)
     # A log may be a pipe or a device such as /dev/null, whose mode is not ours to change.
     if not _HAS_MODES or not S_ISREG(state.st_mode) or not state.st_mode & CLOSED_IN_LOGS:
@@ -65,7 +65,7 @@ def close_log(descriptor: int, path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder in which other users can replace files that are not theirs."""
+    """Refuse a folder in which other users can replace files they do not own."""
     mode = S_IMODE(path.stat().st_mode)
     if _HAS_MODES and mode & S_IWOTH and not mode & S_ISVTX:
         message = (
@@ -76,7 +76,7 @@ def check_folder(path: Path) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Read a secret; what others can read is refused and not repaired, since they may have read it."""
+    """Read a secret; a file readable by others is refused, not repaired, as they may have read it."""
     with path.open("rb") as file:
         state = os.fstat(file.fileno())
         if not S_ISREG(state.st_mode):

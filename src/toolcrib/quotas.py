@@ -1,4 +1,4 @@
-"""Quotas of what is stored for calls with an idempotency key: per principal and in all, keys and bytes."""
+"""Quotas for stored idempotency keys and results: keys and bytes, per principal and in total."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import ReplayRow, StoredReplays
 
 KEPT_SECONDS = 24 * 3600.0
-"""How long keys and answers are kept."""
+"""Retention of keys and results."""
 SPARE_PARTS = 8
-"""Where bytes run out, so much of the quota (one part in eight) is freed at once: not by every call anew."""
+"""When bytes run out, 1/8 of the quota is freed at once, so that not every call has to free some."""
 _PAUSE = 60.0
-"""When to come back, where it is not known when the oldest key is dropped."""
+"""Retry-After in seconds, if it is unknown when the oldest key expires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayQuota:
-    """The most that may be stored. A replica counts what others store once a minute."""
+    """Maximum stored keys and bytes. A replica counts what other replicas store once a minute."""
 
     keys_per_principal: int = 10_000
     bytes_per_principal: int = 16 << 20
@@ -37,11 +37,11 @@ class _Held:
 
 
 class BoundedReplays:
-    """Requests under a key, within the quota. What is stored is counted in memory, not asked for per call.
+    """Idempotency keys within the quota. Totals are counted in memory, not queried per call.
 
-    Where bytes run out, the oldest answers of whoever holds most are replaced with a short one, which says
-    that the call was carried out. Keys are never dropped early: a change would be made twice. Where
-    keys run out, a request under a new one is refused before anything is done.
+    When bytes run out, the oldest results of the largest holder are replaced with a short one, which
+    states that the call was carried out. Keys are never dropped early: a mutation would be repeated.
+    When keys run out, a request with a new key is refused before anything is done.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class BoundedReplays:
         self._held: dict[str, _Held] = {}
         self._all = _Held()
         self._meanwhile: list[tuple[str, int, int]] | None = None
-        """What was counted while the totals are being read, and may not be in them."""
+        """Counts made while the totals are being read, which may not include them."""
         self._making_room = anyio.Lock()
 
     async def claim(self, row: ReplayRow) -> ReplayRow | None:
-        """Claim a key and return None, or return the row it has; refused where there is room for no more."""
+        """Claim a key and return None, or return its existing row; `Refused` if the quota is used up."""
         since = row.at - KEPT_SECONDS
         if refusal := self._refusal(row.owner):
             found = await self.replays.find(row.key, since=since)
@@ -68,21 +68,21 @@ class BoundedReplays:
         except Unavailable:
             self._count(row.owner, keys=-1)
             raise
-        # After any other error the claim may have been made; it stays counted until it is released.
+        # After any other error the claim may have been stored; it stays counted until it is released.
         if found is not None:
             self._count(row.owner, keys=-1)
         return found
 
     async def release(self, row: ReplayRow) -> None:
-        """Free a key under which nothing was done, and no longer count its claim."""
-        # Also where there was no row: the claim had no effect, or an earlier release had, and both failed.
+        """Release a key under which nothing was done, and uncount its claim."""
+        # Uncounted also if there was no row: a failed claim had no effect, or a failed earlier release had.
         await self.replays.release(row.key, row.call)
         self._count(row.owner, keys=-1)
 
     async def finish(self, row: ReplayRow, answer: str) -> None:
-        """Store the answer of a key, or that there was one where it does not fit."""
+        """Store the result of a key, or the short one if it exceeds the quota."""
         size = len(answer.encode())
-        # Counted first, so that others who store at the same time see it.
+        # Counted first, so that concurrent writers see it.
         self._count(row.owner, size=size)
         kept = False
         try:
@@ -90,7 +90,7 @@ class BoundedReplays:
             done = await self.replays.finish(row.key, row.call, answer if kept else self._short, size * kept)
             kept = kept and done
         except BaseException:
-            # Also where it is cancelled: the answer is stored by another try, which counts it again.
+            # Also on cancellation: the result is stored by a retry, which counts it again.
             kept = False
             raise
         finally:
@@ -98,7 +98,7 @@ class BoundedReplays:
                 self._count(row.owner, size=-size)
 
     async def reconcile(self) -> None:
-        """Count anew from the store, which other processes write to as well."""
+        """Recount from the store, to which other processes write too."""
         self._meanwhile = []
         try:
             totals = await self.replays.totals()
@@ -115,7 +115,7 @@ class BoundedReplays:
             self._count(owner, keys=keys, size=size)
 
     async def tidy(self) -> int:
-        """Drop what is too old, and count what is left; how many went."""
+        """Delete expired rows and recount; return the number of deleted ones."""
         gone = await self.replays.prune(self._clock() - KEPT_SECONDS)
         await self.reconcile()
         return gone
@@ -130,7 +130,7 @@ class BoundedReplays:
             self._meanwhile.append((owner, keys, size))
 
     def _refusal(self, owner: str) -> Refused | None:
-        """Say why no further key is taken; None where one is."""
+        """Return the error if the quota of keys is used up, or None."""
         held, quota = self._held.get(owner), self.quota
         if held is not None and held.keys >= quota.keys_per_principal:
             said = f"this credential has {held.keys} idempotency keys stored, as many as it may"
@@ -146,10 +146,10 @@ class BoundedReplays:
         return Refused(code, f"{said}, so nothing was done; {todo}", retry_after=max(round(left, 1), 1.0))
 
     async def _has_room(self, owner: str) -> bool:
-        """Make room where too much is stored; whether there is enough then."""
+        """Free bytes if the quota is exceeded; return whether the result fits."""
         if not self._over(owner):
             return True
-        async with self._making_room:  # one at a time, or each would free what all together need
+        async with self._making_room:  # serialized: concurrent calls would each free the bytes needed by all
             if (over := self._over_own(owner)) > 0:
                 await self._shorten(owner, over, self.quota.bytes_per_principal)
             if (over := self._all.bytes - self.quota.bytes) > 0:

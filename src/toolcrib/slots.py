@@ -1,4 +1,4 @@
-"""Divides a fixed number of slots among principals, so that no single one can hold them all."""
+"""Concurrency limits with fair sharing: slots that no single principal can use up, and a fair queue."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,31 +10,31 @@ from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Channel, ObservedChannel, Result
 
 DEFAULT_SHARE = 0.75
-"""The largest part of all slots that one principal may hold, even when no other principal wants any."""
+"""Maximum share of all slots that one principal may hold, even without other principals."""
 
 
 def part(total: int, share: float) -> int:
-    """Return how many of a total one principal may hold; at least one, or a total of one would be useless."""
+    """Return one principal's limit of a total; at least one, or a total of one would be unusable."""
     return min(total, max(1, floor(total * share)))
 
 
 @dataclass(slots=True)
 class Slots:
-    """Counts the slots in use, in all and by principal."""
+    """A counting semaphore with a limit per principal; it does not wait."""
 
     total: int
     share: float = DEFAULT_SHARE
     used: int = 0
     by_principal: dict[str, int] = field(default_factory=dict[str, int])
     per_principal: int = field(init=False)
-    """How many slots one principal may hold."""
+    """Maximum slots of one principal."""
 
     def __post_init__(self) -> None:
-        """Calculate once what every `take` compares with."""
+        """Precompute the limit that every `take` compares with."""
         self.per_principal = part(self.total, self.share)
 
     def take(self, principal: str) -> bool:
-        """Take a slot; False where none is free or the principal holds its share already."""
+        """Take a slot; False if none is free or the principal has reached its limit."""
         held = self.by_principal.get(principal, 0)
         if self.used >= self.total or held >= self.per_principal:
             return False
@@ -43,7 +43,7 @@ class Slots:
         return True
 
     def release(self, principal: str) -> None:
-        """Give a slot back."""
+        """Release a slot."""
         held = self.by_principal[principal] - 1
         if held:
             self.by_principal[principal] = held
@@ -52,13 +52,13 @@ class Slots:
         self.used -= 1
 
     def retake(self, principal: str) -> None:
-        """Take a slot, free or not: what has begun and only paused is not made to wait."""
+        """Take a slot even if none is free: a call that resumes after a pause must not wait."""
         self.by_principal[principal] = self.by_principal.get(principal, 0) + 1
         self.used += 1
 
 
 class Hold:
-    """A slot that its holder can leave for a while, and is given back once."""
+    """A held slot that can be released temporarily, and is released finally exactly once."""
 
     __slots__ = ("_ended", "_held", "_principal", "_slots")
 
@@ -67,26 +67,26 @@ class Hold:
         self._held, self._ended = True, False
 
     def leave(self) -> None:
-        """Let others use the slot meanwhile."""
+        """Release the slot temporarily."""
         if self._held:
             self._held = False
             self._slots.release(self._principal)
 
     def come_back(self) -> None:
-        """Use a slot again, unless all is over."""
+        """Retake a slot, unless `end` was called."""
         if not (self._held or self._ended):
             self._held = True
             self._slots.retake(self._principal)
 
     async def run(self, call: Call, channel: Channel, proceed: Handler) -> Result:
-        """Run a call that leaves its slot to others while it waits for its caller's answer."""
+        """Run a call that releases its slot while it waits for its caller's input."""
         try:
             return await proceed(call.replace(channel=ObservedChannel(channel, self.leave, self.come_back)))
         finally:
             self.end()
 
     def end(self) -> None:
-        """Give the slot back for good; a question that outlives its call takes none again."""
+        """Release the slot finally; an elicitation that outlives its call does not retake it."""
         self._ended = True
         self.leave()
 
@@ -99,38 +99,38 @@ class _Waiter:
     user: str
     granted: bool = False
     settled: anyio.Event = field(default_factory=anyio.Event)
-    """Set when it holds a slot, or was dropped from the queue."""
+    """Set when it was granted a slot or dropped from the queue."""
 
 
 _Queue = dict[str, deque[_Waiter]]
-"""What waits of one principal, by user, the user whose turn is next first."""
+"""Waiting requests of one principal by user; the next user in turn comes first."""
 
 
 @dataclass(slots=True)
 class FairSlots(Slots):
-    """Slots with a bounded queue: principals take turns, then the users of one, then who came first.
+    """Slots with a bounded fair queue: round robin by principal, then by user, then FIFO.
 
-    While others wait, one principal gets no more than half of the slots. After every method, nobody waits who
-    may have a slot: so a request that finds one free takes it without a look at the queue.
+    While others wait, one principal gets at most half of the slots. Invariant after every method: no
+    request waits that may have a slot; so one that finds a free slot takes it without checking the queue.
     """
 
     max_waiting: int = 64
     waiting: dict[str, int] = field(default_factory=dict[str, int])
-    """How many wait, by principal."""
+    """Number of waiting requests by principal."""
     half: int = field(init=False)
     waiting_per_principal: int = field(init=False)
     _queues: dict[str, _Queue] = field(default_factory=dict[str, _Queue], repr=False)
-    """By principal, the one whose turn is next first."""
+    """Queues by principal; the next principal in turn comes first."""
     _waiting: int = 0
 
     def __post_init__(self) -> None:
-        """Calculate once what every `take` compares with."""
+        """Precompute the limits that every `take` compares with."""
         self.per_principal = part(self.total, self.share)
         self.half = min(self.per_principal, max(1, self.total // 2))
         self.waiting_per_principal = part(self.max_waiting, self.share)
 
     def take(self, principal: str) -> bool:
-        """Take a slot; False where none is free for this principal."""
+        """Take a slot; False if none is free for this principal."""
         held = self.by_principal.get(principal, 0)
         if self.used >= self.total or held >= (
             self._limit(principal) if self._queues else self.per_principal
@@ -141,8 +141,8 @@ class FairSlots(Slots):
         return True
 
     def release(self, principal: str) -> None:
-        """Give a slot back, to the request whose turn it is."""
-        # Written out rather than calling the base class: this runs for every call.
+        """Release a slot and grant it to the next request in turn."""
+        # Inlined instead of calling the base class: this runs for every call.
         held = self.by_principal[principal] - 1
         if held:
             self.by_principal[principal] = held
@@ -153,20 +153,20 @@ class FairSlots(Slots):
             self._hand_on()
 
     def resize(self, total: int) -> None:
-        """Change the total; where more are in use, none is granted until enough of them are released."""
+        """Change the total; if more are in use, none is granted until enough are released."""
         self.total = total
         self.__post_init__()
         self._hand_on()
 
     async def wait(self, principal: str, user: str, seconds: float) -> bool:
-        """Wait for a slot; False where the queue is full, the time passes, or others need the place in it."""
+        """Wait for a slot; False if the queue is full, on timeout, or if dropped in favour of others."""
         waiter = self._enqueue(principal, user)
         if waiter is None:
             return False
         try:
             with anyio.move_on_after(seconds):
                 await waiter.settled.wait()
-        except BaseException:  # cancelled: a slot that was granted meanwhile goes to the next
+        except BaseException:  # cancelled: a slot that was just granted passes to the next request
             self._withdraw(waiter)
             raise
         if not waiter.granted:
@@ -174,12 +174,12 @@ class FairSlots(Slots):
         return waiter.granted
 
     def _limit(self, principal: str) -> int:
-        """Return how many slots a principal may hold now; fewer while others wait."""
+        """Return a principal's current limit, which is lower while others wait."""
         alone = len(self._queues) - (principal in self._queues) == 0
         return self.per_principal if alone else self.half
 
     def _hand_on(self) -> None:
-        """Grant slots until none is free, or none that waits may have one."""
+        """Grant slots until none is free or no waiting request may have one."""
         while self.used < self.total:
             principal = self._next()
             if principal is None:
@@ -188,7 +188,7 @@ class FairSlots(Slots):
             user = next(iter(queue))
             waiter = queue[user][0]
             self._remove(waiter)
-            # The principal and the user that were served come last from now on.
+            # Round robin: the principal and the user just served move to the end.
             if user in queue:
                 queue[user] = queue.pop(user)
             if principal in self._queues:
@@ -214,7 +214,7 @@ class FairSlots(Slots):
         return waiter
 
     def _drop_longest(self, mine: int) -> bool:
-        """Drop the newest of the principal with the most waiting; not for one that would have as many."""
+        """Drop the newest request of the longest queue, unless the new principal's would be as long."""
         longest = max(self.waiting, key=self.waiting.__getitem__)
         if self.waiting[longest] - 1 <= mine:
             return False
@@ -224,7 +224,7 @@ class FairSlots(Slots):
         return True
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """Leave the queue; who is left may have more slots than before, now that fewer wait."""
+        """Leave the queue; fewer waiting principals may raise the limits of the remaining ones."""
         if waiter.granted:
             self.release(waiter.principal)
         elif not waiter.settled.is_set():

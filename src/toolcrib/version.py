@@ -1,3 +1,3 @@
-"""The version of the package, in the one place everything else reads it from."""
+"""The version of the package, defined only here."""
 
 VERSION = "0.1.0"
