@@ -1,4 +1,4 @@
-"""What tool authors import: the decorators, the context, the result, the registry, ready-made schemas."""
+"""Public API for tool authors: decorators, context, result, registry, ready-made schemas."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ __all__ = [
     "tool",
 ]
 
-# Loaded on first use: a tool's author who writes no app pays nothing for apps.
+# Imported on first use: an author without apps does not pay for their import.
 _OF_APPS = frozenset(
     {"AppContext", "AppServer", "AppSession", "SessionEnded", "Spoken", "StorageError", "Transcription"}
 )

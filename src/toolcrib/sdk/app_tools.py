@@ -1,4 +1,4 @@
-"""A tool of a mini-app: its definition as the gateway stores it, and the handler that carries it out."""
+"""Tools of mini-apps: the definition as the gateway stores it, and its handler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from toolcrib.sdk.app.context import AppContext
 
 AppCategory = Literal["productivity", "media", "communication", "utility", "other"]
-"""What kind of app tool it is, for assistants to sort by; it says nothing about what the tool changes."""
+"""Category of an app tool, for sorting by assistants; unrelated to whether the tool is a mutation."""
 
 Phrases = Sequence[str] | Mapping[str, Sequence[str]]
-"""What users say when they mean the tool: a list, or a list for each language."""
+"""Activation phrases of users: a list, or a list per language."""
 
 ToolHandler = Callable[[dict[str, Any], "AppContext"], Any]
-"""Gets the arguments and the context; async ones are awaited, others run in a thread."""
+"""Takes the arguments and the context; async handlers are awaited, others run in a thread."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HandledTool:
-    """What `create_tool(handler=…)` makes and `AppServer.register_tool` takes."""
+    """A definition with its handler: returned by `create_tool(handler=…)`, for `AppServer.register_tool`."""
 
     definition: JsonObject
     """`name`, `description`, `inputSchema`, `mentraExtensions`."""
@@ -33,7 +33,7 @@ class HandledTool:
 
     @property
     def name(self) -> str:
-        """The name without a package."""
+        """The name without the package."""
         return str(self.definition["name"])
 
 
@@ -46,7 +46,7 @@ def handled_tool(
     required: Sequence[str] = (),
     extensions: JsonObject | None = None,
 ) -> HandledTool:
-    """Put a tool together; only what could never be called is refused here, the rest when it is published."""
+    """Create a tool; refuses only what could never be called, the rest is checked on publishing."""
     refuse_name(name)
     if not callable(handler):
         raise ToolDefinitionError(f"tool {name}: handler is a function of arguments and context")
@@ -55,13 +55,13 @@ def handled_tool(
 
 
 def defined(name: str, description: str, schema: JsonObject, extensions: JsonObject) -> dict[str, Any]:
-    """Spell a definition as `POST /api/apps/{package}/tools` takes it."""
+    """Return a definition in the format of `POST /api/apps/{package}/tools`."""
     said = {"name": name, "description": description, "inputSchema": schema}
     return {**said, "mentraExtensions": dict(extensions)} if extensions else said
 
 
 def extensions_of(phrases: Phrases | None, category: AppCategory | None) -> dict[str, Any]:
-    """Spell what is said to assistants; what is not said is left out."""
+    """Return the extensions for assistants, without the missing ones."""
     said: dict[str, Any] = {}
     if phrases:
         by_language = isinstance(phrases, Mapping)
@@ -74,7 +74,7 @@ def extensions_of(phrases: Phrases | None, category: AppCategory | None) -> dict
 
 
 def refuse_name(name: str) -> None:
-    """Refuse a name that cannot be told apart from its package, or is none."""
+    """Refuse an empty name, or one with a colon, which separates the package."""
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
         raise ToolDefinitionError("a tool has a name: create_tool(name=…, handler=…)")
     if ":" in name:

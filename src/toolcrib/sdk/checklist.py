@@ -1,4 +1,4 @@
-"""The checklist of a good tool: twenty-nine items, each judged by a program as far as one can."""
+"""The checklist of a good tool: 29 items, judged automatically as far as possible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from toolcrib.sdk.checks import Finding, contradictions, shortfalls
 from toolcrib.sdk.evidence import ToolEvidence
 
 ENOUGH_CALLS = 20
-"""How many calls it takes to say that a tool breaks its promise."""
+"""Minimum number of calls for judging the response time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class Item:
     id: str
     says: str
     do: str
-    """What to do where it falls short."""
+    """The fix, if a tool falls short."""
     judge: Judge
 
 
 def judge(tool: Tool, seen: ToolEvidence) -> dict[str, Judgement]:
-    """Go through the list for one tool."""
+    """Judge every item for one tool."""
     found = _by_item(_findings(tool))
     return {
         item.id: Judgement("short", "; ".join(found[item.id])) if item.id in found else item.judge(tool, seen)
@@ -35,12 +35,12 @@ def judge(tool: Tool, seen: ToolEvidence) -> dict[str, Judgement]:
 
 
 def beside(tool: Tool) -> list[Finding]:
-    """Return what is wrong with a definition and stands under no item of the list."""
+    """Return the findings of a definition that belong to no item of the list."""
     return [each for each in _findings(tool) if each.rule not in ITEM_OF_RULE]
 
 
 def tally(judged: Mapping[str, Judgement]) -> str:
-    """Sum up, as in `27 of 29, 2 for a person`."""
+    """Return a summary such as `27 of 29, 2 for a person`."""
     verdicts = [each.verdict for each in judged.values()]
     counts = [(verdicts.count("short"), "short"), (verdicts.count("person"), "for a person")]
     good = verdicts.count("pass") + verdicts.count("n/a")
@@ -61,11 +61,11 @@ ITEM_OF_RULE = {
     "examples": "examples",
     "tags": "tags",
 }
-"""Where the rules of a definition stand in the list. Others are told beside it."""
+"""Item of each definition rule; findings of other rules are reported separately."""
 
 
 def _findings(tool: Tool) -> list[Finding]:
-    """What is wrong or lacks; a tool that is not of our making keeps the name it has."""
+    """Return contradictions and shortfalls; names of third-party tools are not judged."""
     kept = tool.family != "function"
     return [*contradictions(tool), *(each for each in shortfalls(tool) if not (kept and each.rule == "name"))]
 

@@ -1,4 +1,4 @@
-"""How each item of the checklist is judged: from the definition, from what was seen, or left to a person."""
+"""Rules of the checklist items: judged by definition, by evidence, or left for a human review."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _NOT_RUN = "the gateway sees to it; not run"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one item comes to for one tool, and why, or what to do."""
+    """The verdict of one item for one tool, with the reason or the fix."""
 
     verdict: Verdict
     message: str
@@ -129,7 +129,7 @@ def confidence(tool: Tool, seen: ToolEvidence) -> Judgement:
 
 
 def field(name: str, tool: Tool, seen: ToolEvidence) -> Judgement:
-    """One of the eleven fields, by its name in JSON."""
+    """Judge one of the eleven required hint fields, by its JSON name."""
     for trial in seen.trials:
         hints = trial.result.hints
         wrong = [each for each in _refused_hints(trial) if f"agentHints.{name}" in each]
@@ -211,7 +211,7 @@ def _refused(result: Result) -> bool:
 
 
 def _refused_hints(trial: ExampleRun) -> tuple[str, ...]:
-    """What the gateway found wrong with the tool's own hints."""
+    """Return the gateway's error about the tool's own hints, if any."""
     problem = trial.result.problem
     broken = problem is not None and problem.code == "CONTRACT_VIOLATION" and "agentHints" in problem.message
     return (problem.message,) if problem is not None and broken else ()

@@ -1,4 +1,4 @@
-"""The rules of a tool definition: which contradictions are refused, and what falls short of a good one."""
+"""Validates tool definitions: contradictions are refused, shortfalls and advice are reported."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ _NOT_HERE = "which is not there: define it first, or name one of another source 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a definition or falls short, and how to mend it."""
+    """One fault or shortfall of a definition, and how to fix it."""
 
     rule: str
     message: str
 
 
 class ToolDefinitionError(ValueError):
-    """A tool cannot be defined like this; the message says how to mend it, `findings` say it one by one."""
+    """An invalid tool definition; the message states how to fix it, `findings` lists each fault."""
 
     def __init__(self, message: str, findings: Iterable[Finding] = ()) -> None:
         super().__init__(message)
@@ -29,24 +29,24 @@ class ToolDefinitionError(ValueError):
 
 
 def contradictions(tool: Tool) -> list[Finding]:
-    """Return what cannot be meant, whoever wrote the definition."""
+    """Return the contradictions in a definition, which are errors for every author."""
     return _findings(CONTRADICTIONS, tool)
 
 
 def shortfalls(tool: Tool) -> list[Finding]:
-    """Return what a good definition has and this one lacks; `@tool` insists on it."""
+    """Return what a good definition has and this one lacks; `@tool` requires it."""
     return _findings(SHORTFALLS, tool)
 
 
 def advice(tool: Tool) -> list[Finding]:
-    """Return what would make a definition better still; nobody insists on it."""
+    """Return optional improvements of a definition."""
     return _findings(ADVICE, tool)
 
 
 def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> list[Finding]:
-    """Return which of these tools name a replacement that is neither among them nor `among` the others.
+    """Return a finding for each tool with a replacement that is neither in `tools` nor in `among`.
 
-    One of another source, `source:name`, is left to the catalog.
+    Replacements in another source, `source:name`, are checked by the catalog.
     """
     asked = list(tools)
     known = {name for tool in (*asked, *among) for name in (tool.local, *tool.aliases)}
@@ -59,7 +59,7 @@ def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> l
 
 
 def refuse(tool: Tool, more: Iterable[Finding] = (), *, strict: bool = False) -> None:
-    """Raise everything that is to be mended at once: `more`, contradictions and, if strict, shortfalls."""
+    """Raise all faults at once: `more`, contradictions and, if strict, shortfalls."""
     unread = list(more)
     found = [*unread, *contradictions(tool)]
     if strict:

@@ -1,4 +1,4 @@
-"""Whether a JSON Schema still takes what an earlier one took: every change found, and how grave it is."""
+"""Compatibility of two JSON Schemas: finds every change, and grades it as wider, narrower or other."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from toolcrib.model import Json, JsonObject
 from toolcrib.schemas import InvalidSchema, compile_schema
 
 Grade = Literal["wider", "narrower", "other"]
-"""Takes all it took and more; refuses some of what it took; takes nothing of what it took."""
+"""Accepts all earlier values and more; rejects some earlier values; rejects all earlier values."""
 ABSENT = "absent"
 
 _ALL_TYPES = frozenset({"null", "boolean", "number", "string", "array", "object"})
@@ -34,13 +34,13 @@ _OPAQUE = (
     "then",
     "else",
 )
-"""Not looked into: one that is new, or another than it was, is taken to refuse something."""
+"""Keywords that are not analysed: a new or changed one counts as narrower."""
 _DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """One difference, at a dotted path, between what a schema said and what it says."""
+    """One difference between two versions of a schema, at a dotted path."""
 
     grade: Grade
     path: str
@@ -49,7 +49,7 @@ class SchemaChange:
     after: Json
 
     def turned(self) -> "SchemaChange":
-        """Return the same difference, told from the other side."""
+        """Return the same difference with before and after exchanged."""
         return replace(self, before=self.after, after=self.before)
 
     def __str__(self) -> str:
@@ -57,30 +57,30 @@ class SchemaChange:
 
 
 def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> tuple[SchemaChange, ...]:
-    """Compare what is taken in: whoever sends what `before` allowed must not be refused by `after`.
+    """Compare input schemas: `after` must accept every value that `before` accepted.
 
-    A field that is new and may be left out is no narrowing, also where anything went under its name before.
+    A new optional field is not narrower, even if any value was accepted under its name before.
     """
     return tuple(_Comparison(before, after, open_ended=False).of(before, after, path))
 
 
 def answers(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[SchemaChange, ...]:
-    """Compare what is given out: whoever relies on `before` must be able to read what `after` allows."""
+    """Compare output schemas: every value that `after` allows must be valid for `before`."""
     found = _Comparison(after, before, open_ended=True).of(after, before, path)
     return tuple(each.turned() for each in found)
 
 
 class _Comparison:
-    """Walks through two schemas side by side, each with its own definitions."""
+    """Compares two schemas recursively, each with its own `$defs`."""
 
     def __init__(self, before: JsonObject, after: JsonObject, *, open_ended: bool) -> None:
         self._before, self._after = before, after
         self._open_ended = open_ended
-        """Whether a field that `after` does not name, and does not forbid, is as good as named."""
+        """Whether a field that `after` neither names nor forbids counts as accepted."""
         self._met: dict[tuple[str, str], tuple[SchemaChange, ...]] = {}
 
     def of(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[SchemaChange, ...]:
-        """Compare two schemas; a pair that is being compared further up is taken to agree."""
+        """Compare two schemas; a pair already under comparison (recursion) counts as equal."""
         if depth > _DEEPEST:
             return ()
         if not (_pointer(before) or _pointer(after)):
@@ -118,7 +118,7 @@ class _Comparison:
             yield _changed("wider", path, "default", old, new)
 
     def _enumerated(self, chosen: list[Json], new: JsonObject, path: str) -> Iterator[SchemaChange]:
-        """The values there were can be tried, each one."""
+        """Compare an enumeration: each earlier value is validated against the new schema."""
         taken = [each for each in chosen if _takes(new, self._after, each)]
         others = _choices(new)
         if len(taken) < len(chosen):
@@ -132,7 +132,7 @@ class _Comparison:
     def _unions(
         self, olds: list[JsonObject], news: list[JsonObject], path: str, depth: int
     ) -> Iterator[SchemaChange]:
-        """Every alternative there was needs one that takes all of it."""
+        """Compare unions: each earlier alternative needs a new one that accepts all of it."""
         fitted: set[int] = set()
         lost: list[tuple[SchemaChange, ...]] = []
         for old in olds:
@@ -187,7 +187,7 @@ class _Comparison:
         yield from self._others(old.get("additionalProperties", True), others, path, depth)
 
     def _others(self, old: Json, new: Json, path: str, depth: int) -> Iterator[SchemaChange]:
-        """Fields that have no name in the schema."""
+        """Compare `additionalProperties`."""
         if isinstance(old, bool) and isinstance(new, bool):
             if old is not new:
                 grade: Grade = "wider" if new else "narrower"
@@ -264,7 +264,7 @@ def _choices(schema: JsonObject) -> list[Json] | None:
 
 
 def _alternatives(schema: JsonObject) -> list[JsonObject]:
-    """Take a union apart; what stands beside it holds for each of its parts."""
+    """Split a union into its alternatives; sibling keywords apply to each of them."""
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
             rest = {key: value for key, value in schema.items() if key not in (keyword, "default")}
@@ -277,7 +277,7 @@ def _alternatives(schema: JsonObject) -> list[JsonObject]:
 
 
 def _followed(schema: Json, root: JsonObject) -> Json:
-    """The schema a reference leads to, with what stands beside the reference."""
+    """Resolve a `$ref`, and merge its sibling keywords."""
     for _ in range(_DEEPEST):
         pointer = _pointer(schema)
         if not pointer:
@@ -313,7 +313,7 @@ def _is_other(found: tuple[SchemaChange, ...]) -> bool:
 
 
 def _kinds(schemas: list[JsonObject]) -> Any:
-    """What kinds of values these schemas take, for a person to read."""
+    """Return the types that these schemas accept, for a message."""
     kinds = [_kind(each) for each in schemas]
     return kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))
 

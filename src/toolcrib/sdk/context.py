@@ -1,4 +1,4 @@
-"""Who calls a tool, and as part of what: given to a function that asks for it."""
+"""The context of a tool call, passed to functions with a parameter of this type."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class ToolContext:
     user_id: str | None = None
     """The user the call is made for; None for a system caller."""
     session_id: str | None = None
-    """What the agent calls the session it works in; else the user's active session."""
+    """The agent's session id; else the user's active session."""
     correlation_id: str = field(default_factory=lambda: str(uuid4()))
     """A UUID, the same for all calls that belong together."""
     trace_id: str = field(default_factory=lambda: str(uuid4()))
@@ -27,7 +27,7 @@ class ToolContext:
     agent_id: str = "unknown"
     agent_version: str = "0"
     at: float = field(default_factory=time)
-    """When the request was made, as seconds since the epoch."""
+    """When the request was made, in seconds since the epoch."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     language: str = "en"
     time_zone: str = "UTC"
@@ -35,12 +35,12 @@ class ToolContext:
 
     @property
     def timestamp(self) -> str:
-        """When the request was made: ISO 8601, UTC. Spelled only when asked for."""
+        """When the request was made: ISO 8601, UTC. Formatted on access."""
         return datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
     @classmethod
     def of(cls, call: Call) -> "ToolContext":
-        """Make the context of a call."""
+        """Create the context of a call."""
         origin, caller = call.origin, call.caller
         return cls(
             user_id=caller.user,
@@ -58,22 +58,22 @@ class ToolContext:
     async def report(
         self, done: float | None = None, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the caller how far this is. Costs nothing where nobody listens."""
+        """Send a progress notification to the caller. Costs nothing if the caller wants none."""
         if self._tell is not None:
             await self._tell(Progress(done=done, total=total, message=message))
 
     def report_sync(
         self, done: float | None = None, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the caller how far this is, from a function that is not async.
+        """Send a progress notification to the caller, from a function that is not async.
 
-        Ends the function with an exception where the caller has stopped waiting.
+        Raises an exception, which ends the function, if the caller has stopped waiting.
         """
         if self._tell is not None:
             from_thread.run(self.report, done, total, message)
 
     def as_json(self) -> dict[str, Any]:
-        """Spell the fields as they travel."""
+        """Serialize the fields under their JSON names."""
         return {
             "userId": self.user_id,
             "sessionId": self.session_id,
@@ -89,7 +89,7 @@ class ToolContext:
 
 
 def _uuid(trace: str) -> str:
-    """A W3C trace id is a UUID without its dashes."""
+    """Format a W3C trace id as a UUID, by adding dashes."""
     if len(trace) != 32:
         return trace
     return f"{trace[:8]}-{trace[8:12]}-{trace[12:16]}-{trace[16:20]}-{trace[20:]}"

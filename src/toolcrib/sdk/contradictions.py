@@ -1,4 +1,4 @@
-"""What cannot be meant in a definition, whoever wrote it: each rule says what to mend."""
+"""Rules for contradictions in a tool definition; each message states the fix."""
 
 import json
 import math
@@ -16,7 +16,7 @@ _PERMISSION = re.compile(r"[\w.-]+:[\w.-]+")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 _LONGEST_NAME = 64
 _NOTICE = timedelta(days=90)
-"""How long before its end a deprecated tool must be announced."""
+"""Minimum time between the announcement and the removal of a deprecated tool."""
 
 
 def _name(tool: Tool) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _deprecation(tool: Tool) -> Iterator[str]:
 
 
 def _notice(gone: Deprecation) -> Iterator[str]:
-    """The days are counted from the announcement, so that a definition can still be imported near its end."""
+    """Check the notice period, from the announcement on, so that imports near the removal still work."""
     end, begin = _day(gone.removal_date), _day(gone.announced)
     if end is None:
         return
@@ -127,7 +127,7 @@ def _examples(tool: Tool) -> Iterator[str]:
 
 
 def _is_json(value: object) -> bool:
-    """Whether it is JSON to everyone: the one writes dates, the other endless numbers and half characters."""
+    """Whether both encoders accept it: orjson accepts dates, `json` big integers and lone surrogates."""
     try:
         orjson.dumps(value)
         json.dumps(value)
@@ -137,7 +137,7 @@ def _is_json(value: object) -> bool:
 
 
 def _positive(number: object) -> bool:
-    """Options come from code that may not be type-checked, so anything can stand here."""
+    """Whether it is a finite number above 0; options may come from untyped code, so any value occurs."""
     return isinstance(number, int | float) and number is not True and math.isfinite(number) and number > 0
 
 

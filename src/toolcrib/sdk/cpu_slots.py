@@ -1,4 +1,4 @@
-"""Limits how many functions use the CPU at once, so that the event loop gets the interpreter lock."""
+"""Limits concurrent CPU-bound functions, so that the event loop gets the interpreter lock (GIL)."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ from toolcrib.interpreter_lock import is_contended
 from toolcrib.slots import FairSlots
 
 MIN_RUNNING = 2
-"""Functions that may run at once however contended the lock is: one alone could block all others."""
+"""Functions that may run concurrently under any contention: a single one could block all others."""
 MORE_PER_CHECK = 8
 LIGHT_SECONDS = 0.001
 """A function whose calls use less CPU time than this is not limited."""
@@ -18,14 +18,14 @@ _CHECK_SECONDS = 0.02
 _CHECK_INTERVALS = 40
 """A check may wait for a few switch intervals, so this many lie between two checks."""
 _DECAY = 0.9
-"""The part of the cost of a call that counts at the next one, so that one cheap call proves nothing."""
+"""Weight of the previous cost at the next call, so that one cheap call does not make a function light."""
 
 
 class CpuSlots:
-    """Slots for functions that use the CPU: a few at once, and more while the interpreter lock is free.
+    """Adaptive slots for CPU-bound functions: a few, and more while the interpreter lock is free.
 
-    CPU time alone does not tell a function that holds the lock from one that waits for I/O most of the time,
-    or computes with the lock released. The lock does: while it is not contended, more functions begin.
+    CPU time alone does not distinguish a function that holds the lock from one that mostly waits for I/O,
+    or computes with the lock released. Contention does: while there is none, more functions may start.
     """
 
     def __init__(self, max_waiting: int, *, contended: Callable[[], bool] = is_contended) -> None:
@@ -39,12 +39,12 @@ class CpuSlots:
         return self._costs.get(_key(function), LIGHT_SECONDS) < LIGHT_SECONDS
 
     def note(self, function: Callable[..., Any], seconds: float) -> None:
-        """Take in how much CPU time a call of a function used."""
+        """Record the CPU seconds of one call."""
         key = _key(function)
         self._costs[key] = max(seconds, self._costs.get(key, 0.0) * _DECAY)
 
     async def take(self, principal: str, seconds: float) -> bool:
-        """Take a slot, waiting at most so long; False where none became free."""
+        """Take a slot, waiting at most `seconds`; False if none became free."""
         if self._slots.take(principal):
             self._check_later()
             return True
@@ -52,7 +52,7 @@ class CpuSlots:
         return await self._slots.wait(principal, "", seconds)
 
     def release(self, principal: str) -> None:
-        """Give a slot back."""
+        """Release a slot."""
         self._slots.release(principal)
 
     def _check_later(self, *, waiting: bool = False) -> None:
@@ -61,7 +61,7 @@ class CpuSlots:
             self._check = asyncio.get_running_loop().call_later(delay, self._adjust)
 
     def _adjust(self) -> None:
-        """Have more functions begin where the lock is free, else none until few are left."""
+        """Raise the limit while the lock is free; otherwise reduce it to the minimum."""
         self._check, slots = None, self._slots
         if not slots.waiting and slots.used <= MIN_RUNNING:
             slots.resize(MIN_RUNNING)
@@ -71,5 +71,5 @@ class CpuSlots:
 
 
 def _key(function: Callable[..., Any]) -> int:
-    """Return what identifies the function of a tool, which lives as long as its tool."""
+    """Return the identity of a tool's function, which lives as long as its tool."""
     return id(function.func if isinstance(function, partial) else function)

@@ -1,4 +1,4 @@
-"""`@tool` and `create_tool`: a typed Python function becomes a tool, and stays a function."""
+"""The decorators `@tool` and `create_tool`: define a tool by a typed Python function."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class FunctionTool(Generic[P, R]):
     """A function with its definition. Calling it calls the function, so that authors can test it as one."""
 
     definition: Tool
-    """All but the source, which is empty until the tool is bound to one."""
+    """The definition without a source, which is empty until the tool is bound to one."""
     function: Callable[P, R]
     signature: Signature
 
@@ -42,7 +42,7 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def __wrapped__(self) -> Callable[P, R]:
-        """Where `help` and `inspect` look."""
+        """The function, for `help` and `inspect`."""
         return self.function
 
     @property
@@ -73,7 +73,7 @@ def tool(**options: Unpack[Options]) -> Callable[[Callable[P, R]], FunctionTool[
 def tool(function: Callable[P, R] | None = None, /, **options: Unpack[Options]) -> Any:
     """Make a tool of a function: `@tool(category="query", …)` with any of `Options`.
 
-    It insists on a good definition, and says all there is to mend at once: kebab-case verb-noun name, a
+    It requires a good definition, and reports all faults at once: kebab-case verb-noun name, a
     description that names a use, tags, examples, every parameter described and bounded, ids branded.
     """
     make = partial(_define, options=options, strict=True)
@@ -96,9 +96,9 @@ def create_tool(
     category: AppCategory | None = None,
 ) -> HandledTool: ...
 def create_tool(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
-    """Make a tool as `tool` does, by decorating or by calling, and refuse only what contradicts itself.
+    """Make a tool as `tool` does, by decorating or by calling, and refuse only contradictions.
 
-    For code that is generated, foreign or still being tried out; `toolcrib check` says what it lacks.
+    For generated, third-party or experimental code; `toolcrib check` reports what it lacks.
     With `handler=` it makes a tool of a mini-app from a definition written by hand: `parameters` are the
     properties of its JSON Schema, the handler takes the arguments as one object, and the context.
     """

@@ -1,4 +1,4 @@
-"""Reads a docstring: what the tool does, and what is said of each parameter."""
+"""Parses docstrings in Google or Sphinx style: the description, and the text per parameter."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _RETURNS = frozenset({"Return", "Returns", "return", "returns"})
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """What a docstring says: of the whole, and of each parameter it names."""
+    """A parsed docstring: description, and text per parameter."""
 
     description: str
     parameters: Mapping[str, str]
@@ -21,19 +21,19 @@ class Docstring:
 
 @dataclass(slots=True)
 class _Reader:
-    """Sorts lines: each goes `into` the list of what it belongs to."""
+    """Line parser: appends each line to the current section, `into`."""
 
     text: list[str] = field(default_factory=list[str])
     returns: list[str] = field(default_factory=list[str])
     parameters: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     into: list[str] = field(default_factory=list[str])
     listing: bool = False
-    """Whether we are in a section with an entry for each parameter."""
+    """Whether the current section lists parameters."""
     depth: int = 0
-    """How far those entries are indented; 0 before the first."""
+    """Indentation of its entries; 0 before the first."""
 
     def take(self, line: str) -> None:
-        """Take in the next line."""
+        """Parse the next line."""
         indent = len(line) - len(line.lstrip())
         entry = _ENTRY.fullmatch(line.strip()) if self.listing else None
         if line and not indent:
@@ -46,7 +46,7 @@ class _Reader:
             self.into.append(line)
 
     def open(self, line: str) -> None:
-        """Take in a line at the margin: it opens a section, or goes on with the text."""
+        """Parse a line without indentation: it starts a section, or continues the text."""
         mark, section = _MARK.fullmatch(line), _SECTION.fullmatch(line)
         self.listing, self.depth = False, 0
         if mark is not None:
@@ -68,9 +68,9 @@ class _Reader:
 
 
 def read_docstring(text: str) -> Docstring:
-    """Read a docstring whose indentation is cleaned, in the style of Google or of Sphinx.
+    """Parse a docstring with cleaned indentation, in Google or Sphinx style.
 
-    What the tool returns stays part of its description, since an agent wants to know it.
+    The return value stays in the description, as agents need it.
     """
     reader = _Reader()
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What is known of a tool besides its definition: how its examples went, who watched, which test names it."""
+"""Evidence about a tool for the checklist: results of its examples, logs, metrics, tests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,40 +9,40 @@ from toolcrib.model import Json, Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleRun:
-    """One example that was run in a gateway, and what came of it."""
+    """One example that was run in a gateway, and its result."""
 
     example: int
-    """Its place in the list, from 1."""
+    """Number of the example, from 1."""
     result: Result
     claimed: float | None = None
-    """The confidence the tool gave by itself without saying what from; None where it is reckoned."""
+    """Confidence stated by the tool without evidence; None if it is calculated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEvidence:
-    """What was seen. Everything may be unknown: then it is not judged, or left to a person."""
+    """Observations of a tool. Unknown ones are not judged, or left for a human review."""
 
     trials: tuple[ExampleRun, ...] = ()
     same_again: bool | None = None
-    """Whether the first example, run twice, gave the same answer."""
+    """Whether the first example, run twice, returned equal results."""
     refusal: Result | None = None
-    """What came of arguments that do not fit."""
+    """Result of a call with invalid arguments."""
     logged: bool | None = None
     counted: bool | None = None
     listed: bool | None = None
     """Whether the gateway offers it."""
     withheld: str = ""
-    """Why the gateway does not offer it."""
+    """Reason why the gateway does not offer it."""
     p95: float | None = None
-    """Milliseconds in which 95 of 100 calls were answered, where enough were made."""
+    """95th percentile of the latency in milliseconds, if there were enough calls."""
     test: str = ""
-    """The file of a test that names it."""
+    """File of a test that names the tool."""
 
 
 def misfit(expected: Json, came: Json, path: str = "data") -> str | None:
-    """Say where an answer is not shaped as its example says: a field that lacks, or is of another type.
+    """Return where a result differs in structure from its example: a missing field, another type; or None.
 
-    The answer may hold more than the example shows, and null on either side fits anything.
+    The result may have more fields than the example, and null on either side matches anything.
     """
     if expected is None or came is None:
         return None
@@ -68,7 +68,7 @@ def _lacking(expected: Mapping[str, Json], came: Mapping[str, Json], path: str) 
 
 
 def _strange(expected: Sequence[Json], came: Sequence[Json], path: str) -> Iterator[str]:
-    """Every item is like one of the example's."""
+    """Yield the first item that matches no item of the example."""
     if not expected:
         return
     for place, item in enumerate(came):

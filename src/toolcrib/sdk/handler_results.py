@@ -1,4 +1,4 @@
-"""Makes a Result of what a handler returned, and an error of what it raised; names the rule it breaks."""
+"""Converts a handler's return value to a Result, and its exception to an error."""
 
 import errno
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Mapping
@@ -16,7 +16,7 @@ from toolcrib.model import Hints, Json, Result, Tool, Voice
 from toolcrib.sdk.result import ToolResult
 
 LONGEST_TEXT = 4_000
-"""A sentence to speak, or the words of an error, has at most so many characters."""
+"""Maximum characters of a message to speak or of an error message."""
 MOST_FOLLOW_UPS = 32
 
 _BLANK = Result()
@@ -52,7 +52,7 @@ _UNTOLD = "an error says its code and message as text, retryable as true or fals
 
 
 def result_of(outcome: object) -> Result:
-    """Make a Result of what a handler returned; Broken names the rule it breaks."""
+    """Return a handler's return value as a Result; raises `Broken` with the violated rule."""
     if isinstance(outcome, Result):
         return outcome
     if not isinstance(outcome, ToolResult):
@@ -64,14 +64,14 @@ def result_of(outcome: object) -> Result:
 
 
 def failure(error: BaseException, tool: Tool) -> Failed:
-    """Return what a caller is told of what a handler raised: nothing of it but whether it may pass."""
+    """Return the error for a handler's exception: no details, only whether a retry may succeed."""
     if tool.repeatable and _may_pass(error):
         return Failed("HANDLER_ERROR", _FOR_NOW, retryable=True)
     return Failed("HANDLER_ERROR", _RAISED)
 
 
 def unfit(error: ToolcribError) -> Broken | None:
-    """Return the rule broken by an error a handler raised on purpose; hints given as a mapping are read."""
+    """Return the rule violated by an error that a handler raised; parses hints given as a mapping."""
     try:
         problem = error.problem
         texts = (problem.message, "" if problem.tool_code is None else problem.tool_code)
@@ -79,7 +79,7 @@ def unfit(error: ToolcribError) -> Broken | None:
             return _broken(_UNTOLD)
         orjson.dumps(spell(problem))
         error.hints = _hints(error.hints)
-    except (AttributeError, TypeError, ValueError):  # made without its parts, or of parts that cannot be told
+    except (AttributeError, TypeError, ValueError):  # a field is missing or cannot be serialized
         return _broken(_UNTOLD)
     except Broken as broken:
         return broken
@@ -110,7 +110,7 @@ def _voice(said: ToolResult[Any]) -> Voice:
 
 
 def _plain(value: object) -> Json:
-    """Make JSON of what a function returned: a copy, since it may change its own while ours is kept."""
+    """Convert a return value to JSON: a copy, as the function may modify its own while ours is cached."""
     kind = type(value)
     if kind in _UNTOUCHED:
         return value
@@ -124,7 +124,7 @@ def _plain(value: object) -> Json:
 
 @lru_cache(maxsize=256)
 def _is_complete(kind: type) -> bool:
-    """Whether values of a type are answers; cached, since abstract base classes take their time to ask."""
+    """Whether values of a type are complete results; cached, as abstract base class checks are slow."""
     return not issubclass(kind, (ToolResult, Awaitable, Generator, AsyncGenerator))
 
 
@@ -132,12 +132,12 @@ def _refuse_unfinished(value: object) -> None:
     if isinstance(value, ToolResult):
         raise _broken(_NESTED)
     if isinstance(value, Coroutine):
-        value.close()  # else Python complains of it later, where nobody knows why
+        value.close()  # else Python warns later that it was never awaited, without context
     raise _broken(_NOT_WHOLE)
 
 
 def _is_text(value: object) -> bool:
-    """Whether a value is a text that can be sent: not endless, and without half a character."""
+    """Whether a value is a text that can be sent: bounded, and without lone surrogates."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         return False
     try:
@@ -148,7 +148,7 @@ def _is_text(value: object) -> bool:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether what went wrong is the way to somewhere else, which may be open again in a moment."""
+    """Whether an exception is a transient network error, so that a retry may succeed."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if isinstance(cause, BaseExceptionGroup):

@@ -1,4 +1,4 @@
-"""Ids that cannot be mixed up: text to Python and JSON, each kind a type of its own with its pattern."""
+"""Branded ids: `str` subtypes with a pattern, so that kinds of ids cannot be confused."""
 
 import re
 from typing import Any, ClassVar, Self
@@ -17,13 +17,13 @@ class BrandedId(str):
     """A kind of id: `class CardId(BrandedId, prefix="card", description="Which card.")`.
 
     Its values look like `card_123`. A `pattern` of its own may be given in place of the prefix; without
-    either it takes what other systems use as ids: letters, digits and `._:@-`, at most 128 of them.
+    either it accepts the ids of other systems: letters, digits and `._:@-`, at most 128 characters.
     """
 
     __slots__ = ()
 
     pattern: ClassVar[str] = ""
-    """What a value looks like, as JSON Schema says it; empty for BrandedId itself, which has no values."""
+    """JSON Schema `pattern` of the values; empty for BrandedId itself, which has no values."""
     description: ClassVar[str] = ""
 
     def __init_subclass__(
@@ -39,10 +39,10 @@ class BrandedId(str):
         cls.description = description or cls.description
 
     def __new__(cls, value: str) -> Self:
-        """Make an id of text; one that does not fit the pattern is a ValueError."""
+        """Create an id from text; raises ValueError if it does not match the pattern."""
         if not cls.pattern:
             raise TypeError(_NO_KIND)
-        # JSON Schema's `$` is the very end; Python's also stands before a last line break.
+        # JSON Schema's `$` matches only the end; Python's also matches before a final line break.
         if not re.search(cls.pattern, value) or value.endswith("\n"):
             raise ValueError(f"{value!r} is no {cls.__name__}: it must match {cls.pattern}")
         return super().__new__(cls, value)
@@ -65,7 +65,7 @@ class BrandedId(str):
 
     @classmethod
     def _trusted(cls, value: str) -> Self:
-        """Make an id of text whose pattern was checked."""
+        """Create an id from validated text."""
         return str.__new__(cls, value)
 
 

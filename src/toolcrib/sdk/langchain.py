@@ -1,4 +1,4 @@
-"""LangChain tools become ours: name, schema and bound call are kept, and LangChain is never imported."""
+"""Adapter for LangChain tools: reuses their name, schema and call; never imports LangChain."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,52 +18,52 @@ from toolcrib.sdk.options import Options, fields_of
 from toolcrib.sdk.signature import Signature, misfit, own
 
 SECONDS = 10.0
-"""How long one try may take where nothing is said: most of these tools ask somebody over the network."""
+"""Default timeout of one attempt: most of these tools do network I/O."""
 CONFIGURABLE = "toolcrib"
-"""Where in the `configurable` of its RunnableConfig a tool finds the ToolContext."""
+"""Key of the ToolContext in the `configurable` of a tool's RunnableConfig."""
 
 _METADATA = "langchain/metadata"
 _CLAIMS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-"""What the MCP adapters put into a tool's metadata of what its server says."""
+"""Annotations of an MCP server that the MCP adapters copy into a tool's metadata."""
 _THEIRS = "langchain_core.tools"
 
 
 class LangChainTool(Protocol):
-    """What every tool of LangChain's has; the rest is looked for."""
+    """Interface of every LangChain tool; further attributes are optional."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the tool."""
         ...
 
     @property
     def description(self) -> str:
-        """What it is for."""
+        """Description of the tool."""
         ...
 
     def invoke(self, input: Any, config: Any = None) -> Any:
-        """Carry out a call in this thread."""
+        """Execute a call in this thread."""
         ...
 
     def ainvoke(self, input: Any, config: Any = None) -> Awaitable[Any]:
-        """Carry out a call on the event loop."""
+        """Execute a call on the event loop."""
         ...
 
 
 class _Inputs(NamedTuple):
-    """What a tool takes: as its callers see it, and as it is given."""
+    """Inputs of a tool: the public schema, and the arguments that LangChain injects."""
 
     schema: JsonObject
     hidden: frozenset[str]
-    """Arguments that are none of the caller's: LangChain fills them in."""
+    """Injected arguments, which LangChain fills in and callers cannot set."""
     call_ids: frozenset[str]
-    """Those among them that take the id of the call."""
+    """Injected arguments that receive the id of the call."""
     validate: Callable[[Any], Any] | None
-    """The tool's own check, where it has one beyond its schema."""
+    """The tool's own validation beyond its schema, if any."""
 
 
 def langchain_tool(tool: LangChainTool, **options: Unpack[Options]) -> AnyTool:
-    """Make a tool of one of LangChain's. What the options say goes over what it says of itself."""
+    """Wrap a LangChain tool. Options override its own metadata."""
     name = options.get("name") or name_of(tool)
     try:
         inputs = _inputs(tool)
@@ -91,7 +91,7 @@ def langchain_tool(tool: LangChainTool, **options: Unpack[Options]) -> AnyTool:
 
 
 def name_of(tool: LangChainTool) -> str:
-    """Return what a tool is called: its `lc_name` where that is one, else its `name`."""
+    """Return the name of a tool: its `lc_name` if that is a text, else its `name`."""
     own_name = getattr(tool, "lc_name", None)
     name: object = own_name if isinstance(own_name, str) and own_name else getattr(tool, "name", None)
     if not isinstance(name, str) or not callable(getattr(tool, "ainvoke", None)):
@@ -101,7 +101,7 @@ def name_of(tool: LangChainTool) -> str:
 
 
 def named(tool: LangChainTool, prefix: str, options: Options) -> Options:
-    """Return the options for one tool of a list. A name would fit only one of them."""
+    """Return the options for one tool of a list; `name` is refused, as it would apply to only one."""
     if "name" in options:
         raise ToolDefinitionError(
             "one name does not fit a whole list: give prefix, or register each by itself"
@@ -109,7 +109,7 @@ def named(tool: LangChainTool, prefix: str, options: Options) -> Options:
     return {**options, "name": f"{prefix}_{name_of(tool)}"} if prefix else options
 
 
-# --- what it takes ---
+# --- inputs ---
 
 
 def _inputs(tool: LangChainTool) -> _Inputs:
@@ -132,9 +132,9 @@ def _inputs(tool: LangChainTool) -> _Inputs:
 
 
 def _schema(tool: LangChainTool, model: Any) -> dict[str, Any]:
-    """The JSON Schema a model is shown, without what LangChain fills in itself."""
+    """Return the JSON Schema for models, without injected arguments."""
     schema = _json_schema(getattr(tool, "tool_call_schema", model))
-    # Their name and description stand in the definition already.
+    # Title and description are in the definition already.
     found = {key: value for key, value in schema.items() if key not in ("title", "description")}
     found.setdefault("type", "object")
     found["properties"] = dict(found.get("properties") or {})
@@ -142,16 +142,16 @@ def _schema(tool: LangChainTool, model: Any) -> dict[str, Any]:
 
 
 def _bare(tool: LangChainTool, schema: dict[str, Any]) -> dict[str, Any]:
-    """A tool without a schema of its own is called with its arguments as they come: others would break it."""
+    """Close the schema of a tool without `args_schema`: it passes all arguments on, and others would fail."""
     named: JsonObject = getattr(tool, "args", None) or {}
     if named.keys() != schema["properties"].keys():
-        # One over a function of one text: its signature, which says nothing of that text, is not its own.
+        # A tool over a function of one text: its signature is LangChain's and does not name that text.
         schema = {"type": "object", "properties": dict(named), "required": list(named)}
     return schema if "kwargs" in schema["properties"] else {**schema, "additionalProperties": False}
 
 
 def _json_schema(shown: Any) -> JsonObject:
-    """A dict is one already; a model of either age of pydantic knows its own."""
+    """Return a JSON Schema: a dict as it is, or the schema of a pydantic v1 or v2 model."""
     if shown is None or isinstance(shown, Mapping):
         return cast("JsonObject", shown or {})
     make = getattr(shown, "model_json_schema", None) or getattr(shown, "schema", None)
@@ -165,7 +165,7 @@ def _json_schema(shown: Any) -> JsonObject:
 
 
 def _fields(model: Any) -> Mapping[str, Any]:
-    """The fields of a model of either age; a JSON Schema has none that we could ask."""
+    """Return the fields of a pydantic v1 or v2 model; none for a plain JSON Schema."""
     newer = getattr(model, "model_fields", None)
     return cast("Mapping[str, Any]", getattr(model, "__fields__", {}) if newer is None else newer)
 
@@ -176,7 +176,7 @@ def _is_required(field: Any) -> bool:
 
 
 def _other_names(field: Any) -> Iterator[str]:
-    """What else a field can be given under: an alias, several, or the first step on the way to it."""
+    """Yield the other names of a field: an alias, alias choices, or the first element of an alias path."""
     given = getattr(field, "validation_alias", None)
     for name in (getattr(field, "alias", None), *(getattr(given, "choices", None) or [given])):
         yield from ([name] if isinstance(name, str) else getattr(name, "path", ())[:1])
@@ -188,7 +188,7 @@ def _takes_call_id(field: Any) -> bool:
 
 
 def _said(tool: LangChainTool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What its metadata says: the claims of an MCP server, and all else as vendor data."""
+    """Return annotations and vendor data from the metadata: an MCP server's claims, and all else."""
     given: JsonObject = to_jsonable_python(getattr(tool, "metadata", None) or {}, fallback=str)
     claims = {key: given[key] for key in _CLAIMS if given.get(key) is not None}
     passed: Json = given.get("_meta")
@@ -197,11 +197,11 @@ def _said(tool: LangChainTool) -> tuple[dict[str, Any], dict[str, Any]]:
     return claims, {**meta, _METADATA: rest} if rest else meta
 
 
-# --- how it is called ---
+# --- calls ---
 
 
 def _converter(inputs: _Inputs) -> Callable[[JsonObject], dict[str, Any]]:
-    """Nobody but LangChain sets what it fills in: a caller that names such an argument is not heard."""
+    """Return the argument converter; it drops arguments that only LangChain may inject."""
     filled = dict.fromkeys(inputs.call_ids, "call")
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _converter(inputs: _Inputs) -> Callable[[JsonObject], dict[str, Any]]:
 
 
 def _validate(validate: Callable[[Any], Any], arguments: dict[str, Any]) -> None:
-    """Ask the tool's own schema first: LangChain takes what fails inside the tool for a wrong argument."""
+    """Validate first: LangChain reports a ValueError inside the tool as an invalid argument."""
     try:
         validate(arguments)
     except ValueError as error:
@@ -246,7 +246,7 @@ def _caller(tool: LangChainTool, inputs: _Inputs) -> Callable[..., Any]:
 
 
 def _answers_whole(tool: LangChainTool) -> bool:
-    """Whether a plain call would lose something: the artifact, or that an error was made into an answer."""
+    """Whether a plain call would lose the artifact, or the error status of a handled error."""
     with_artifact = getattr(tool, "response_format", "content") == "content_and_artifact"
     return bool(
         with_artifact
@@ -256,10 +256,10 @@ def _answers_whole(tool: LangChainTool) -> bool:
 
 
 def _is_blocking(tool: LangChainTool) -> bool:
-    """Whether all it has is a plain function.
+    """Whether the tool has only a synchronous function.
 
-    LangChain would run it among the event loop's few threads, where one that hangs keeps others from
-    looking up addresses; it runs in our own, which are bounded for each source.
+    LangChain would run it in the event loop's small default thread pool, where a hanging function blocks
+    DNS lookups; it runs in our own threads, which are bounded per source.
     """
     if getattr(tool, "coroutine", None) is not None or not callable(getattr(tool, "invoke", None)):
         return False
@@ -269,10 +269,10 @@ def _is_blocking(tool: LangChainTool) -> bool:
 
 @contextmanager
 def _failures() -> Generator[None]:
-    """What a tool says of its own failure is for the caller; all else it raises is the operator's."""
+    """Convert a ToolException to an error for the caller; other exceptions are only for the operator."""
     try:
         yield
-    except Exception as error:  # LangChain's own are known by name: nothing of it is imported to catch them
+    except Exception as error:  # LangChain's exception is recognized by name, to avoid importing LangChain
         if not is_a(error, "ToolException"):
             raise
         raise Failed("TOOL_FAILED", complaint(str(error))) from None

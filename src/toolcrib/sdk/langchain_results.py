@@ -1,4 +1,4 @@
-"""What a LangChain tool gives becomes a result: a value, content blocks, or a message with an artifact."""
+"""Converts the return value of a LangChain tool to a Result: a value, content blocks, or messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -12,7 +12,7 @@ from toolcrib.model import Json, JsonObject, Result
 from toolcrib.schemas.bounds import crowded, too_deep
 
 LONGEST_MESSAGE = 2_000
-"""The most characters of a tool's own words in an error."""
+"""Maximum characters of a tool's text in an error message."""
 
 _SILENT = "the tool says that it failed, but not why"
 _MEDIA = {"image": "image", "image_url": "image", "audio": "audio", "file": "file"}
@@ -20,29 +20,29 @@ _TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet
 _INNER = ("source", "image_url", "file")
 _RAW, _MIME, _URL = ("base64", "data"), ("mime_type", "media_type"), ("url", "file_data")
 _STRUCTURED = "structured_content"
-"""The one thing in an artifact of the MCP adapters: what the server structured."""
+"""The only key in an artifact of the MCP adapters: the server's structured content."""
 
 
 def is_a(value: object, name: str) -> bool:
-    """Whether something is, or is of, a class of this name: LangChain's are not imported to ask."""
+    """Whether a value is a class of this name or its instance, without importing LangChain."""
     kind = value if isinstance(value, type) else type(value)
     return any(each.__name__ == name for each in kind.__mro__)
 
 
 def answer_of(given: object) -> Result:
-    """Read what a call gave."""
+    """Return the return value of a call as a Result."""
     listed = cast("Sequence[Any]", given) if isinstance(given, list | tuple) else (given,)
     if listed and all(is_a(each, "ToolMessage") for each in listed):
         return _said(listed)
     if isinstance(given, list) and listed and all(_known(each) for each in listed):
         return _spoken(_blocks(listed))
     data = to_jsonable_python(given, bytes_mode="base64", inf_nan_mode="null", fallback=str)
-    # Such a tool promises no answer, and its silence is one.
+    # A tool without an output schema may return nothing; that is a valid, empty result.
     return Result(data="" if data is None else data)
 
 
 def complaint(text: str) -> str:
-    """What a tool says of its failure, as far as it fits into an error."""
+    """Return a tool's error text, truncated for an error message."""
     text = text.strip().encode(errors="replace").decode()
     if len(text) > LONGEST_MESSAGE:
         return f"{text[: LONGEST_MESSAGE - 1]}…"
@@ -63,7 +63,7 @@ def _said(messages: Sequence[Any]) -> Result:
 
 
 def _structure(artifact: object) -> Json:
-    """The artifact, where it is JSON or can be made into it; None for any other thing."""
+    """Return the artifact as JSON; None if it cannot be serialized."""
     if isinstance(artifact, Mapping) and list(cast("JsonObject", artifact)) == [_STRUCTURED]:
         artifact = cast("JsonObject", artifact)[_STRUCTURED]
     try:
@@ -73,17 +73,17 @@ def _structure(artifact: object) -> Json:
 
 
 def _spoken(blocks: tuple[JsonObject, ...]) -> Result:
-    """An answer that is its blocks: the data is what their text says."""
+    """Return a result of content blocks, with data derived from their text."""
     if any(block["type"] != "text" for block in blocks):
         return Result(data=list(blocks), content=blocks, structured=False)
     text = _text(blocks)
     data = _read(text) if len(blocks) == 1 else text
-    # LangChain writes what is no text as JSON; nobody wants that read out once it is data again.
+    # LangChain serializes other values as JSON text; once parsed to data, the text is redundant.
     return Result(data=data, content=blocks if data is text else (), structured=False)
 
 
 def _read(text: str) -> Json:
-    """JSON written as text is read, where it is as bounded as an answer must be."""
+    """Parse JSON text, within the bounds of results; otherwise return the text."""
     if text[:1] not in ("{", "["):
         return text
     raw = text.encode(errors="replace")
@@ -102,11 +102,11 @@ def _text(blocks: tuple[JsonObject, ...]) -> str:
 
 
 def _blocks(parts: Sequence[Any]) -> tuple[JsonObject, ...]:
-    """Spell content as we do; text that is empty says nothing, and models' vendors refuse it."""
+    """Convert content to MCP content blocks; empty text is dropped, as model providers refuse it."""
     try:
         blocks = tuple(block for block in map(_block, parts) if block.get("text") != "")
         orjson.dumps(blocks)
-    except TypeError as error:  # half a character, which no face could send
+    except TypeError as error:  # a lone surrogate, which no frontend can send
         raise Broken("CONTRACT_VIOLATION", "the content is text that can be written as UTF-8") from error
     return blocks
 
@@ -122,7 +122,7 @@ def _json(value: object) -> str:
 
 
 def _known(part: object) -> JsonObject | None:
-    """A block as we spell it; None for what is none, or one that only its vendor understands."""
+    """Return a part as an MCP content block; None if it is none or has an unknown vendor type."""
     if not isinstance(part, Mapping):
         return None
     fields = cast("JsonObject", part)
@@ -134,7 +134,7 @@ def _known(part: object) -> JsonObject | None:
 
 
 def _medium(kind: str, fields: JsonObject) -> JsonObject | None:
-    """An image, a sound or a file, in any of the spellings that vendors have for it."""
+    """Convert an image, audio or file block from any vendor's format."""
     held: JsonObject = {**_inside(fields), **fields}
     raw, mime, url = (_first(held, *names) for names in (_RAW, _MIME, _URL))
     head, comma, tail = url.partition(",")
@@ -150,7 +150,7 @@ def _medium(kind: str, fields: JsonObject) -> JsonObject | None:
 
 
 def _inside(fields: JsonObject) -> JsonObject:
-    """What some vendors keep one level down."""
+    """Return the nested object in which some vendors put the fields."""
     inner: Json = next((fields[key] for key in _INNER if fields.get(key)), None)
     if isinstance(inner, str):
         return {"url": inner}

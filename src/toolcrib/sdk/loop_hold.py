@@ -1,4 +1,4 @@
-"""Logs a warning that names the async function which held the event loop for too long."""
+"""Logs a warning with the name of an async function that blocked the event loop for too long."""
 
 import logging
 from collections.abc import Awaitable, Coroutine, Generator
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def watched(awaitable: Awaitable[T], tool: str) -> Awaitable[T]:
-    """Time the steps of a coroutine; other awaitables stay as they are."""
+    """Wrap a coroutine to time its steps; return other awaitables unchanged."""
     if not iscoroutine(awaitable):
         return awaitable
     return cast("Awaitable[T]", _timed(awaitable, tool))
@@ -39,7 +39,7 @@ def _timed(inner: Coroutine[Any, Any, T], tool: str) -> Generator[Any, Any, T]:
         except GeneratorExit:
             inner.close()
             raise
-        except BaseException as error:  # noqa: BLE001 - the function is given it at once
+        except BaseException as error:  # noqa: BLE001 - thrown into the function at once
             thrown = error
 
 

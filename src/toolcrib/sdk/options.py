@@ -1,4 +1,4 @@
-"""What a tool author may say beside the function itself, and how it becomes fields of a Tool."""
+"""The options of `@tool`, and their conversion to fields of a Tool."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
@@ -23,16 +23,16 @@ class Options(TypedDict, total=False):
     response_time: ResponseTime
     """What the author promises: `fast` under 100 ms, `medium` up to a second, `slow` above."""
     cacheable: bool
-    """Whether answers may be kept. Told by `cache_ttl` where it is left out."""
+    """Whether results may be cached. By default, derived from `cache_ttl`."""
     cache_ttl: float
-    """Seconds an answer stays good. Giving it is what makes a tool cacheable."""
+    """Seconds a result stays valid. Setting it makes a tool cacheable."""
     shared_cache: bool
-    """One caller's answer may be given to another."""
+    """Whether a cached result may be returned to other callers."""
     idempotent: bool
-    """Calling twice is as good as once. True for queries and analyses where it is left out."""
+    """Whether calling twice has the same effect as once. Defaults to True for queries and analyses."""
     destructive: bool
     permissions: Collection[str]
-    """All that a caller must hold, each as `resource:action`."""
+    """Permissions a caller needs, each as `resource:action`."""
     tags: Collection[str]
     version: str
     rate_limit: RateLimit | Mapping[str, int]
@@ -43,15 +43,15 @@ class Options(TypedDict, total=False):
     """`{"since": "1.2.0", "replacement": "get-card-v2", "removalDate": "2030-01-31"}`, and `announced`: from
     when the 90 days count that agents are given; from today where it is left out."""
     timeout: float
-    """Seconds one try may take."""
+    """Timeout of one attempt, in seconds."""
     speech_template: str
     """A sentence with `{dotted.paths}` into the data."""
     speech_field: str
     """The field of the data that is the sentence to speak."""
     slow: Slow | tuple[float, str]
-    """After how many seconds to say what while the call runs."""
+    """Seconds after which a progress sentence is sent, and the sentence."""
     aliases: Collection[str]
-    """Names it had before."""
+    """Former names."""
     energy_cost: float
 
 
@@ -79,7 +79,7 @@ _PLAIN = (
 
 
 def fields_of(options: Options) -> dict[str, Any]:
-    """Make Tool fields of options, leaving out what was left out. Name and description are for the caller."""
+    """Convert options to Tool fields; raises if one is invalid. Name and description are not included."""
     fields, found = read_options(options)
     if found:
         raise ToolDefinitionError("; ".join(each.message for each in found), found)
@@ -87,7 +87,7 @@ def fields_of(options: Options) -> dict[str, Any]:
 
 
 def read_options(options: Options) -> tuple[dict[str, Any], list[Finding]]:
-    """Make Tool fields of the options that can be read, and say what is wrong with the others."""
+    """Convert the valid options to Tool fields, and return findings for the others."""
     given = cast("dict[str, Any]", options)
     found = [*_unknown(given), *_cacheable(given)]
     fields = {name: given[name] for name in _PLAIN if given.get(name) is not None}
@@ -132,7 +132,7 @@ def _several(option: str, value: object) -> Collection[Any]:
 
 
 def _spelled(kind: type[T], option: str, value: object) -> T:
-    """Make a value of its JSON spelling; one that is made already stays."""
+    """Create a value from its JSON form; an instance is returned unchanged."""
     if isinstance(value, kind):
         return value
     spelling = _SPELLINGS[kind]

@@ -1,4 +1,4 @@
-"""Walks through the JSON Schema of arguments: every parameter, with the forms its value may take."""
+"""Iterates over the parameters in a JSON Schema of arguments, with the subschemas of each value."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ _CHOICES = ("anyOf", "oneOf")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One named value a caller may give."""
+    """One named parameter."""
 
     path: str
-    """Where it stands, such as `page.limit`, or `cards[].front` inside a list."""
+    """Its path, such as `page.limit`, or `cards[].front` inside a list."""
     description: str
     forms: tuple[JsonObject, ...]
-    """The schemas its value may fit: choices apart, references followed, null left out."""
+    """Alternative schemas of its value: unions split, references resolved, null left out."""
 
     @property
     def name(self) -> str:
@@ -30,19 +30,19 @@ class Parameter:
 
 
 def parameters(schema: JsonObject) -> Iterator[Parameter]:
-    """Yield every parameter of an object's schema, those of nested objects after the one that holds them."""
+    """Yield every parameter of an object's schema, nested ones after their parent."""
     yield from _within(schema, _forms(schema, schema), "", frozenset())
 
 
 def items_of(schema: JsonObject, form: JsonObject) -> tuple[JsonObject, ...]:
-    """Return the forms that the items of a list may take."""
+    """Return the alternative schemas of a list's items."""
     return _forms(schema, _mapping(form["items"])) if "items" in form else ()
 
 
 def _within(
     root: JsonObject, forms: Sequence[JsonObject], before: str, above: frozenset[int]
 ) -> Iterator[Parameter]:
-    """`above` holds the objects we are inside of: one that holds itself is entered once."""
+    """Yield parameters recursively; `above` has the enclosing objects, so that recursion ends."""
     for form in forms:
         fields = _mapping(form.get("properties"))
         if id(fields) in above:
@@ -64,7 +64,7 @@ def _described(schema: JsonObject, forms: Sequence[JsonObject]) -> str:
 
 
 def _forms(root: JsonObject, schema: JsonObject, followed: tuple[str, ...] = ()) -> tuple[JsonObject, ...]:
-    """`followed` are the references that led here: one that leads back says nothing new."""
+    """Return the alternatives of a schema; `followed` has the resolved references, against cycles."""
     target = schema.get("$ref")
     if isinstance(target, str):
         if target in followed:
@@ -91,7 +91,7 @@ def _by_type(schema: JsonObject) -> Iterator[JsonObject]:
 
 
 def _at(root: JsonObject, target: str) -> JsonObject:
-    """Follow a reference inside the document; one that leads elsewhere says nothing."""
+    """Resolve a local reference; any other one is an empty schema."""
     place: Any = root
     for part in target.removeprefix("#").strip("/").split("/"):
         place = _mapping(place).get(part)
@@ -107,5 +107,5 @@ def _mappings(value: object) -> list[JsonObject]:
 
 
 def _mapping(value: object) -> JsonObject:
-    """Schemas may be written by anyone, so that anything can stand anywhere."""
+    """Return the value if it is a mapping, else an empty one: third-party schemas may be malformed."""
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""What was published of a module's tools, and which changes since then break those who rely on it."""
+"""Published tool definitions of a module, and the breaking changes since then."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ Version = tuple[int, int, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityBreach:
-    """One thing about a published tool. Only what is `short` fails a check."""
+    """One finding about a published tool. Only level `short` fails a check."""
 
     level: Literal["short", "warning", "person"]
     tool: str
@@ -29,18 +29,18 @@ class CompatibilityBreach:
 
 
 class InvalidPublishedFile(ValueError):
-    """What was published cannot be read; the message says what to do."""
+    """The file of published definitions is invalid; the message states the fix."""
 
 
 def read(text: str) -> JsonObject:
-    """Read what `write` wrote: a name, under it a version, under that the definition."""
+    """Parse the output of `write`: definitions by name and version."""
     try:
         found: Json = loads(text)
         tools = cast("Mapping[str, Any]", found)["tools"]
         if all(_is_sound(*each) for versions in tools.values() for each in versions.items()):
             return tools
     except (ValueError, TypeError, AttributeError, KeyError):
-        pass  # told below, with what to do
+        pass  # reported below, with the fix
     raise InvalidPublishedFile(
         "it is not what `toolcrib check --publish` writes: take it from your history again"
     )
@@ -52,12 +52,12 @@ def _is_sound(version: str, kept: JsonObject) -> bool:
 
 
 def write(tools: JsonObject) -> str:
-    """Spell published definitions, the same way each time."""
+    """Serialize published definitions, deterministically."""
     return dumps({"tools": tools}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def publish(kept: JsonObject, tools: Iterable[Tool]) -> JsonObject:
-    """Add the definitions of today; what was published under other names and versions stays."""
+    """Add the current definitions; other published names and versions are retained."""
     added = {name: dict(versions) for name, versions in kept.items()}
     for tool in tools:
         added.setdefault(tool.local, {})[tool.version] = entry(tool)
@@ -65,7 +65,7 @@ def publish(kept: JsonObject, tools: Iterable[Tool]) -> JsonObject:
 
 
 def entry(tool: Tool) -> dict[str, Any]:
-    """Everything of a tool that its callers rely on."""
+    """Return the published part of a tool: all that its callers rely on."""
     said: dict[str, Any] = {
         "inputSchema": tool.input_schema,
         "outputSchema": tool.output_schema,
@@ -76,12 +76,12 @@ def entry(tool: Tool) -> dict[str, Any]:
     if tool.deprecated is not None:
         gone = tool.deprecated
         said["deprecated"] = {"replacement": gone.replacement, "removalDate": gone.removal_date}
-    # As it is read back, so that today's can be compared with what was kept.
+    # Round trip through JSON, so that it can be compared with a parsed definition.
     return loads(dumps(said))
 
 
 def compare(kept: JsonObject, tools: Iterable[Tool], today: date) -> list[CompatibilityBreach]:
-    """Say what has changed since it was published in a way that callers must not meet."""
+    """Return the breaking changes since publication."""
     present = {tool.local: tool for tool in tools}
     names = {name for tool in present.values() for name in (tool.local, *tool.aliases)}
     found: list[CompatibilityBreach] = []
@@ -165,7 +165,7 @@ def _renamed(name: str, before: JsonObject, names: set[str]) -> Iterator[Compati
 
 
 def _succeeds(tool: Tool, present: Mapping[str, Tool]) -> Iterator[CompatibilityBreach]:
-    """A tool `…-v2` stands beside the one it follows, which says so, and tells how to move."""
+    """Check that a tool `…-v2` is named as replacement by its predecessor, and describes the migration."""
     found = _SUCCESSOR.fullmatch(tool.local)
     if found is None:
         return
@@ -189,7 +189,7 @@ def _next(name: str) -> str:
 
 
 def _version(text: str) -> Version:
-    """A version to compare by; one that is not final comes before the one that is."""
+    """Return a sortable version; a pre-release sorts before its release."""
     found = _NUMBERS.match(text)
     if found is None:
         return (0, 0, 0, False)

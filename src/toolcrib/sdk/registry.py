@@ -1,4 +1,4 @@
-"""A set of tools under their names: written with `@tool`, or from a ready definition and an executor."""
+"""A registry of tools by name: made with `@tool`, from definitions with an executor, or from LangChain."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -24,15 +24,15 @@ Executor = Callable[..., Any]
 
 
 class Registry:
-    """Holds each name once."""
+    """Registry of tools with unique names."""
 
     def __init__(self) -> None:
         self._tools: dict[str, AnyTool] = {}
 
     def register(self, tool: AnyTool, *, replace: bool = False) -> AnyTool:
-        """Take in a tool; one whose name is taken is refused unless it is to replace the other.
+        """Register a tool; a duplicate name is refused unless `replace` is set.
 
-        What contradicts itself is refused too, and a deprecated tool whose replacement is not here yet.
+        A contradictory definition is refused too, and a deprecated tool with an unknown replacement.
         """
         if tool.name in self._tools and not replace:
             raise ToolDefinitionError(
@@ -45,16 +45,16 @@ class Registry:
     def register_tool(
         self, definition: JsonObject, executor: Executor, *, replace: bool = False, **options: Unpack[Options]
     ) -> AnyTool:
-        """Take in a ready OpenAI-style definition, nested under `function` or flat, with what carries it out.
+        """Register an OpenAI-style definition, nested under `function` or flat, with its executor.
 
-        The executor gets the arguments as one object, whole and its own, and the context if it takes two.
+        The executor gets the arguments as one object, a copy, and the context if it takes two.
         """
         return self.register(_ready(definition, executor, options), replace=replace)
 
     def register_langchain_tool(
         self, tool: LangChainTool, *, replace: bool = False, **options: Unpack[Options]
     ) -> AnyTool:
-        """Take in a tool of LangChain's, under its `lc_name` where it has one, else its `name`."""
+        """Register a LangChain tool, under its `lc_name` if it has one, else its `name`."""
         return self.register(langchain_tool(tool, **options), replace=replace)
 
     def register_langchain_tools(
@@ -65,7 +65,7 @@ class Registry:
         replace: bool = False,
         **options: Unpack[Options],
     ) -> tuple[AnyTool, ...]:
-        """Take in a whole list, such as `await client.get_tools()`; `prefix="notes"` gives `notes_search`."""
+        """Register a list such as `await client.get_tools()`; `prefix="notes"` yields `notes_search`."""
         made = [langchain_tool(tool, **named(tool, prefix, options)) for tool in tools]
         return tuple(self.register(each, replace=replace) for each in made)
 
@@ -74,7 +74,7 @@ class Registry:
         return self._tools.get(name)
 
     def get_all(self) -> tuple[AnyTool, ...]:
-        """Return every tool, in the order they came."""
+        """Return every tool, in order of registration."""
         return tuple(self._tools.values())
 
     def get_by_category(self, category: Category) -> tuple[AnyTool, ...]:
@@ -86,7 +86,7 @@ class Registry:
         return tuple(tool for tool in self._tools.values() if tag in tool.definition.tags)
 
     def validate(self, tool: AnyTool) -> list[Finding]:
-        """Return what is wrong with a tool's definition, or falls short of a good one."""
+        """Return the faults and shortfalls of a tool's definition."""
         definition = tool.definition
         return [*contradictions(definition), *self._unreplaced(tool), *shortfalls(definition)]
 
@@ -124,7 +124,7 @@ def _tool_over(executor: Executor, tool: Tool) -> AnyTool:
 
 
 def _names(executor: Executor) -> tuple[str, str | None]:
-    """Names of the parameters that take the arguments and the context."""
+    """Return the names of the parameters for the arguments and the context."""
     parameters = list(inspect.signature(executor, eval_str=True).parameters.values())
     context = next((each.name for each in parameters if each.annotation is ToolContext), None)
     others = [each for each in parameters if each.name != context]

@@ -1,4 +1,4 @@
-"""What a handler may return beside plain data: the data, and how it is to be said."""
+"""ToolResult: data with a message to speak, hints and follow-ups, as an alternative to plain data."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Generic[T]):
-    """Data with a sentence to speak, hints for the agent, or a wish to keep silent."""
+    """Data with a message to speak, hints for the agent, follow-ups, or a request for silence."""
 
     data: T
     message: str = ""
-    """A sentence that can be spoken; the gateway finds one where it is empty."""
+    """A sentence to speak; if empty, the gateway derives one."""
     hints: Hints | JsonObject | None = None
-    """What the agent may do next: built with `toolcrib.hints`, or spelled as the JSON agents read."""
+    """Hints for the agent's next step: built with `toolcrib.hints`, or a mapping in their JSON form."""
     suppress_voice: bool = False
-    """Keep a voice assistant from speaking: the tool has shown or said it already."""
+    """Suppress speech of a voice assistant: the tool has shown or spoken the result already."""
     follow_ups: tuple[str, ...] = ()
-    """What the user may want to ask next."""
+    """Suggested next questions of the user."""

@@ -1,4 +1,4 @@
-"""Ready-made schemas that many tools share: ids, pages, sorting, spans of days, what is known of a record."""
+"""Ready-made parameter schemas for tools: ids, pagination, sorting, date ranges, record metadata."""
 
 from datetime import date
 from typing import Annotated, Generic, Literal, Self
@@ -29,7 +29,7 @@ class DeckId(BrandedId, prefix="deck", description="The id of a deck of cards, s
 
 
 def _spelled(name: str) -> str:
-    """`sort_by` is `sortBy` in JSON; `from_` is `from`, which Python keeps for itself."""
+    """Return the JSON name of a field: `sort_by` is `sortBy`; `from_` is `from`, a Python keyword."""
     return to_camel(name.rstrip("_"))
 
 
@@ -43,7 +43,7 @@ class _Ready(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        # Built on first use: whoever needs none of these does not wait for them.
+        # Built on first use, so that an import does not pay for unused schemas.
         defer_build=True,
     )
 

@@ -1,4 +1,4 @@
-"""What a good definition has: `@tool` insists on it, and a check reports where other tools lack it."""
+"""Quality rules of a tool definition: required by `@tool`, reported by checks for other tools."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -95,7 +95,7 @@ def _strings(tool: Tool) -> Iterator[str]:
 
 
 def _texts(schema: JsonObject, parameter: Parameter) -> Iterator[JsonObject]:
-    """The forms of a parameter that are text, and those of its items."""
+    """Yield the text alternatives of a parameter and of its items."""
     yield from parameter.of_type("string")
     for form in parameter.of_type("array"):
         yield from (each for each in items_of(schema, form) if each.get("type") == "string")

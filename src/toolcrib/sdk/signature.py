@@ -1,4 +1,4 @@
-"""Reads a function's signature once: its JSON Schema out, its arguments in, where the context goes."""
+"""Analyses a function's signature: JSON Schema, argument conversion, context parameter."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -22,10 +22,10 @@ Convert = Callable[[JsonObject], dict[str, Any]]
 Function = Callable[..., Any]
 
 _WHOLE = "params"
-"""A lone parameter of this name takes all arguments as one value, as in `(params, context)`."""
+"""A single parameter of this name receives all arguments as one value, as in `(params, context)`."""
 _CONTAINERS = frozenset({dict, list})
 _LONGEST = 1_000
-"""So many characters of a path, or of a sentence, are told in an error."""
+"""Maximum characters of a path, or of a message, in an error."""
 _NO_NAME = (
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
@@ -35,37 +35,37 @@ _NO_NAME = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a function takes and gives, as far as the gateway must know."""
+    """Inputs and output of a function."""
 
     schema: JsonObject
     """JSON Schema of its arguments."""
     convert: Convert
-    """Makes keyword arguments of checked JSON. What it gives is the function's own, shared with nobody."""
+    """Converts validated JSON to keyword arguments: a copy that only the function holds."""
     context: str | None = None
-    """The parameter that takes the ToolContext, where there is one."""
+    """Name of the parameter for the ToolContext, if any."""
     output: JsonObject | None = None
-    """JSON Schema of what it returns, where that is an object."""
+    """JSON Schema of the return value, if that is an object."""
 
 
 class _Schema(GenerateJsonSchema):
-    """Leaves out what only makes lists longer: titles made from names, defaults that are no JSON."""
+    """Omits what only lengthens tool lists: titles derived from names, defaults that are not JSON."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never: the name says it."""
+        """Return False: the title would repeat the name."""
         return False
 
     def emit_warning(self, kind: Any, detail: str) -> None:
-        """Keep quiet about defaults that are no JSON: they are for the function, not for the caller."""
+        """Suppress warnings about defaults that are not JSON: they concern the function, not the caller."""
 
 
 UNREADABLE = Signature(schema={"type": "object"}, convert=dict)
-"""Stands for a signature that was refused, so that the rest of a definition can still be looked at."""
+"""Placeholder for a refused signature, so that the rest of the definition can be validated too."""
 
 
 def read_signature(function: Function, described: Mapping[str, str] | None = None) -> Signature:
-    """Read what a function takes and gives; refuse what JSON arguments cannot reach.
+    """Return a function's signature; refuse parameters that JSON arguments cannot fill.
 
-    `described` is what the docstring says of parameters; what stands at a parameter itself goes first.
+    `described` has the parameter texts of the docstring; a description in the annotation takes precedence.
     """
     _refuse_generators(function)
     signature = _resolved(function)
@@ -84,13 +84,13 @@ def read_signature(function: Function, described: Mapping[str, str] | None = Non
 
 
 def _reason(error: PydanticUserError | SchemaError) -> str:
-    """The line that says it: the first, or the last of what is told from the outside in."""
+    """Return the relevant line: the last one of a nested SchemaError, else the first one."""
     lines = str(error).strip().splitlines()
     return lines[-1 if isinstance(error, SchemaError) else 0].removeprefix("error: ")
 
 
 def own(value: Json) -> Json:
-    """Copy the containers of a JSON value, so that nobody else sees what is done to it."""
+    """Copy the containers of a JSON value recursively, so that changes to it affect no other holder."""
     if type(value) is dict:
         return {name: own(each) for name, each in cast("dict[str, Any]", value).items()}
     if type(value) is list:
@@ -147,7 +147,7 @@ def _inputs(
         adapter = TypeAdapter[Any](parameters[_WHOLE].annotation)
         return _schema_of(adapter, "validation"), _whole(adapter)
     fields = {name: _field(parameter, described.get(name)) for name, parameter in parameters.items()}
-    # A TypedDict, not a model: any name may be a field, and what comes out is the dict to call with.
+    # A TypedDict, not a model: any name may be a field, and validation returns the keyword arguments.
     adapter = TypeAdapter[Any](TypedDict("Arguments", fields))  # pyright: ignore[reportArgumentType]
     schema = dict(_schema_of(adapter, "validation"))
     schema.setdefault("properties", {})
@@ -176,7 +176,7 @@ def _field(parameter: inspect.Parameter, described: str | None) -> Any:
 
 
 def _marks(parameter: inspect.Parameter) -> tuple[Any, list[Any]]:
-    """The type itself, and what stands with it; a plain text or a `Doc` is its description."""
+    """Split an `Annotated` type and its metadata; a plain text or a `Doc` becomes the description."""
     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
     if get_origin(annotation) is not Annotated:
         return annotation, []
@@ -223,13 +223,13 @@ def _whole(adapter: TypeAdapter[Any]) -> Convert:
 
 
 def _refusal(error: ValidationError) -> Refused:
-    """The first fault, by its path. The values stay out: they may be secret, and the caller has them."""
+    """Return the first fault with its path. Without values: they may be secret, and the caller has them."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return misfit(fault["loc"], fault["msg"].removeprefix("Value error, "))
 
 
 def misfit(place: Iterable[str | int], said: str) -> Refused:
-    """Refuse an argument. The names on the way to it are the caller's, and so can be endless."""
+    """Return the error for an argument. The path contains names from the caller, so it is truncated."""
     path = ".".join(("arguments", *map(str, place)))[:_LONGEST]
     return Refused("INVALID_ARGUMENTS", f"{path}: {said[:_LONGEST]}", path=path)
 

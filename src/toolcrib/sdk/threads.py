@@ -1,4 +1,4 @@
-"""Where functions that are not async run: a bounded number of threads, and none lost to one that hangs."""
+"""A bounded thread pool for synchronous functions, divided among principals."""
 
 import asyncio
 import inspect
@@ -20,17 +20,17 @@ from toolcrib.slots import FairSlots
 
 MOST_THREADS = 64
 WAIT_SECONDS = 60.0
-"""How long a call without a time limit of its own waits: where functions hang, no thread may become free."""
+"""Maximum wait for a thread, in seconds: while functions hang, none may become free."""
 RETRY_SECONDS = 2.0
 _MAX_WAITING = 1 << 30
-"""How many calls wait for a thread is limited before they come here."""
+"""Practically unlimited: the bulkhead limits waiting calls before they get here."""
 
 
 class Threads:
-    """A bounded number of threads. One keeps its place until its work ends, also when nobody waits any more.
+    """A bounded number of threads. A slot is held until the function ends, also for an abandoned call.
 
-    anyio's own limiter gives the place of an abandoned thread away at once, so that a function that hangs
-    would pile up threads without end.
+    anyio's own limiter releases the slot of an abandoned thread at once, so that hanging functions would
+    accumulate threads without bound.
     """
 
     def __init__(self, most: int, share: float = 1.0) -> None:
@@ -39,10 +39,10 @@ class Threads:
         self._unlimited = anyio.CapacityLimiter(inf)
 
     async def run(self, principal: str, function: Callable[..., Any], /, **arguments: Any) -> Any:
-        """Call a function in a thread; where that gives something to await, await it here.
+        """Call a function in a thread; await its return value here if that is awaitable.
 
-        Threads are divided among principals: one whose functions hang leaves threads to others. A call that
-        gets none is refused; the error of one that is cancelled before its function has begun says so.
+        Threads are divided among principals: one with hanging functions leaves threads to others. A call
+        that gets none is refused; a cancellation before the function has begun is marked as such.
         """
         release = await self._take(principal, function)
         loop = asyncio.get_running_loop()
@@ -60,10 +60,10 @@ class Threads:
                 return function(**arguments)
             except Exception:
                 raise
-            except BaseException as error:  # what ends a thread or a generator must not end ours
+            except BaseException as error:  # SystemExit and similar must not end our thread
                 raise RuntimeError(f"the function raised {type(error).__name__}") from error
             finally:
-                # anyio's way back would have the thread wait for the loop. A closed loop needs no telling.
+                # `anyio.from_thread` would make the thread wait for the loop. A closed loop is ignored.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(ended, thread_time() - began)
 
@@ -78,7 +78,7 @@ class Threads:
         return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _take(self, principal: str, function: Callable[..., Any]) -> Callable[[], None]:
-        """Take what the function needs to begin, and return what gives it back."""
+        """Take the slots the function needs, and return the function that releases them."""
         if self._cpu.is_light(function):
             await self._take_thread(principal)
             return partial(self._slots.release, principal)
@@ -109,7 +109,7 @@ class Threads:
 
 @contextmanager
 def _noting_not_begun() -> Generator[None]:
-    """Note on a cancellation within the block that the function has not begun."""
+    """Mark a cancellation within the block: the function has not begun."""
     try:
         yield
     except asyncio.CancelledError as error:
@@ -118,7 +118,7 @@ def _noting_not_begun() -> Generator[None]:
 
 
 def _not_begun(error: BaseException) -> None:
-    """Refuse where the system has no thread; note it where the call was cancelled."""
+    """Raise `Refused` if the system could start no thread; mark a cancellation as not begun."""
     if isinstance(error, Exception):
         raise _no_thread() from error
     if isinstance(error, asyncio.CancelledError):
@@ -131,7 +131,7 @@ def _no_thread() -> Refused:
 
 
 def is_our_end(error: BaseException) -> bool:
-    """Whether we are the ones being ended. A function that awaits a cancelled task of its own is not."""
+    """Whether the current task itself is cancelled, not a task that the function awaits."""
     if not isinstance(error, asyncio.CancelledError):
         return isinstance(error, GeneratorExit)
     task = asyncio.current_task()
