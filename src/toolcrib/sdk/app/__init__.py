@@ -1,4 +1,4 @@
-"""A mini-app in Python: a server the gateway calls, and the sessions of its users."""
+"""SDK for mini-apps: an HTTP server that the gateway calls, and user sessions over WebSocket."""
 
 from toolcrib.sdk.app.audio import Spoken
 from toolcrib.sdk.app.connection import SessionEnded

@@ -1,4 +1,4 @@
-"""An app's side of HTTP: its four addresses, as an ASGI application without a framework."""
+"""HTTP server side of an app: its four routes as a plain ASGI application."""
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -13,30 +13,30 @@ from toolcrib.sdk.app.tool_responses import failed
 
 BODY_BYTES = 1 << 20
 BODY_SECONDS = 10.0
-"""How long a request's body may take to come: who sends it is known only once it has."""
+"""Timeout for receiving a body, as the sender is authenticated only afterwards."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = dict[bytes, bytes]
-"""By lower-case name."""
+"""Headers by lower-case name."""
 
 log = logging.getLogger(__name__)
 
 
 class AppResponse(NamedTuple):
-    """An answer: JSON, written already."""
+    """A response with serialized JSON."""
 
     status: int
     body: bytes
 
 
 RouteHandler = Callable[[Headers, bytes], Awaitable[AppResponse]]
-"""Answers a request whose body is whole."""
+"""Handles a request with its complete body."""
 
 
 class _Gone(Exception):
-    """The client left before its request was whole; there is nobody to answer."""
+    """The client disconnected before its request was complete."""
 
 
 class AppEndpoints:
@@ -46,7 +46,7 @@ class AppEndpoints:
         self._doors = doors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         try:
             reply = await self._answer(scope, receive)
         except _Gone:
@@ -54,7 +54,7 @@ class AppEndpoints:
         except Refused as refused:
             problem = refused.problem
             reply = json_reply(failed(problem.code, problem.message), CODES[problem.code].status)
-        except Exception:  # the boundary: a fault of ours is told as one, and nothing of it
+        except Exception:  # boundary: an error of ours is reported as such, without details
             log.exception("a request to %s failed", scope["path"])
             reply = json_reply(failed("EXECUTION_ERROR", "the app failed; its log says how"), 500)
         await _send(send, reply)
@@ -76,7 +76,7 @@ class AppEndpoints:
 
 
 def json_reply(value: JsonObject, status: int = 200) -> AppResponse:
-    """Answer with a JSON value of ours."""
+    """Return a JSON response."""
     return AppResponse(status, orjson.dumps(value))
 
 

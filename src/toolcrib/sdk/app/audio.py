@@ -1,4 +1,4 @@
-"""What an app can say to its user."""
+"""Speech output of an app."""
 
 from dataclasses import dataclass
 from uuid import uuid4
@@ -11,12 +11,12 @@ from toolcrib.sdk.app.connection import SessionEnded
 from toolcrib.sdk.app.outgoing_messages import OutgoingMessages
 
 SPEECH_SECONDS = 60.0
-"""How long speaking may take before it counts as failed."""
+"""Timeout of speech output, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What became of something that was to be said."""
+    """Outcome of a speech request."""
 
     success: bool
     error: str | None = None
@@ -30,7 +30,7 @@ class Audio:
         self._waiting: dict[str, _Wait] = {}
 
     async def speak(self, text: str) -> Spoken:
-        """Say something, and wait until it is said or has failed; it raises nothing for that."""
+        """Speak a text, and wait for the outcome; a failure is returned, not raised."""
         if not text:
             raise ValueError("there is nothing to say: give a text")
         request = uuid4().hex
@@ -48,7 +48,7 @@ class Audio:
         return wait.spoken
 
     def take(self, message: JsonObject) -> None:
-        """Take in what became of a request."""
+        """Process the response to a request."""
         wait = self._waiting.get(str(message.get("requestId")))
         if wait is not None:
             error = message.get("error")
@@ -56,7 +56,7 @@ class Audio:
             wait.tell(Spoken(success, error if isinstance(error, str) else None))
 
     def end(self) -> None:
-        """Let nobody wait any more."""
+        """Fail all pending requests."""
         for wait in self._waiting.values():
             wait.tell(Spoken(success=False, error="the session has ended"))
 

@@ -1,4 +1,4 @@
-"""Who may ask an app for something: its gateway, which proves for each request that it is."""
+"""Authenticates requests to an app: only its gateway, by key hash and signature."""
 
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
@@ -16,7 +16,7 @@ from toolcrib.apps.signature import (
 from toolcrib.errors import Refused
 
 Headers = Mapping[bytes, bytes]
-"""By lower-case name."""
+"""Headers by lower-case name."""
 
 _KEY, _SIGNATURE = KEY_HEADER.lower().encode(), HEADER.lower().encode()
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
@@ -26,7 +26,7 @@ Origin = tuple[str, str, int]
 
 
 class GatewayAuthentication:
-    """Checks what came with a request against the app's own key, in constant time."""
+    """Verifies a request's headers against the app's key, in constant time."""
 
     def __init__(self, key: str, *, gateway: str | None, signed: bool, clock: Callable[[], float]) -> None:
         self._digest, self._secret = digest(key), signing(key)
@@ -44,7 +44,7 @@ class GatewayAuthentication:
         return self._signed
 
     def check(self, headers: Headers, body: bytes) -> SignedRequest | None:
-        """Return whom a request is signed for; None where signatures are not asked for."""
+        """Return the signed claims of a request; None if signatures are not required."""
         if not compare_digest(headers.get(_KEY, b""), self._digest.encode()):
             raise _refusal(f"{KEY_HEADER} is not the sha256 of this app's key")
         if not self._signed:
@@ -58,12 +58,12 @@ class GatewayAuthentication:
             raise _refusal(str(error)) from error
 
     def match(self, signed: SignedRequest | None, *, user: str, tool: str = "") -> None:
-        """Refuse a request that was signed for another user or another tool than its body names."""
+        """Refuse a request signed for another user or tool than its body names."""
         if signed is not None and signed != SignedRequest(user, tool):
             raise _refusal(f"{HEADER} was made for another user or another tool")
 
     def leads_home(self, url: str) -> bool:
-        """Whether a WebSocket's address is one of the gateway's, as far as we know where that is."""
+        """Whether a WebSocket's address belongs to the gateway; any is accepted if `gateway` is not set."""
         origin = _origin(url)
         if origin is None or not url.startswith(("ws://", "wss://")):
             return False

@@ -1,4 +1,4 @@
-"""The socket from an app to its gateway: opened, kept, and opened again where it broke."""
+"""The WebSocket from an app to its gateway, with reconnects."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 OPEN_SECONDS = 5.0
-"""From the first packet to the gateway's word that we are let in."""
+"""Timeout from the first packet to the gateway's acknowledgement."""
 PAUSES = (1.0, 2.0, 4.0)
-"""Seconds before each attempt to open a broken connection again."""
+"""Seconds before each attempt to reconnect."""
 FRAME_BYTES = 1 << 20
 
 _PORTS = {"ws": 80, "wss": 443}
 _NORMAL, _LEAVING, _REFUSED = 1000, 1001, 1008
 _FINAL = frozenset({_NORMAL, _LEAVING, _REFUSED})
-"""Closed with one of these, a connection was meant to end."""
+"""Close codes of an intended end, after which there is no reconnect."""
 
 
 class Unreachable(ConnectionError):
-    """No session could be opened with the gateway; the message says why."""
+    """No session could be opened with the gateway; the message has the reason."""
 
 
 class AppDenied(Unreachable):
-    """The gateway does not let this app in; asking again is of no use."""
+    """The gateway denied this app; a retry is useless."""
 
 
 class SessionEnded(ConnectionError):
-    """The session is over, so there is nobody to show or say anything to."""
+    """The session has ended, so nothing can be shown or spoken any more."""
 
 
 class GatewayLink:
-    """One app's connection for one user. Frames come in by `take`, which must not wait."""
+    """One app's connection for one user. Frames are passed to `take`, which must not block."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class GatewayLink:
         self._url, self._hello, self._take, self._pauses = url, hello, take, pauses
         self._socket: ClientConnection | None = None
         self._ready = anyio.Event()
-        """Set while there is a socket, and for good once there will be none any more."""
+        """Set while there is a socket, and permanently after the end."""
         self._over = anyio.Event()
 
     @property
     def connected(self) -> bool:
-        """Whether something could be sent now."""
+        """Whether messages can be sent now."""
         return self._ready.is_set() and not self._over.is_set()
 
     async def open(self) -> None:
-        """Connect and be let in."""
+        """Connect and complete the handshake."""
         from websockets.exceptions import WebSocketException
 
         try:
@@ -75,7 +75,7 @@ class GatewayLink:
             raise Unreachable(f"no connection to the gateway: {type(error).__name__}") from error
 
     async def run(self) -> None:
-        """Read what comes, and connect again where that breaks, until it is over."""
+        """Read messages, reconnecting when the connection breaks, until the end."""
         try:
             while self._socket is not None:
                 code = await self._read(self._socket)
@@ -85,7 +85,7 @@ class GatewayLink:
             self._end()
 
     async def send(self, message: JsonObject) -> None:
-        """Send a message; while the connection is being opened again, wait for it."""
+        """Send a message, waiting for a reconnect if necessary."""
         from websockets.exceptions import ConnectionClosed
 
         text = messages.encode(message)
@@ -100,7 +100,7 @@ class GatewayLink:
                 self._lose(socket)
 
     async def offer(self, message: JsonObject) -> None:
-        """Send a message that is of use only now: where there is no connection, it is dropped."""
+        """Send a message that is only useful now; drop it if there is no connection."""
         from websockets.exceptions import ConnectionClosed
 
         if self.connected and self._socket is not None:
@@ -108,14 +108,14 @@ class GatewayLink:
                 await self._socket.send(messages.encode(message))
 
     async def close(self, *last: JsonObject) -> None:
-        """End it for good, with some last words."""
+        """Close permanently, after some last messages."""
         if self._over.is_set():
             return
         socket, connected = self._socket, self.connected
         self._end()
         if socket is None:
             return
-        with suppress(Exception), anyio.move_on_after(OPEN_SECONDS):  # it ends, one way or another
+        with suppress(Exception), anyio.move_on_after(OPEN_SECONDS):  # best effort: it ends in any case
             for message in last if connected else ():
                 await socket.send(messages.encode(message))
         await socket.close(_NORMAL)
@@ -128,7 +128,7 @@ class GatewayLink:
         parts = urlsplit(self._url)
         socket = await connect(
             self._url,
-            # Said apart, so that no redirect leads elsewhere: what comes next is the app's key.
+            # Explicit host and port, so that no redirect leads elsewhere: the app's key is sent next.
             host=parts.hostname,
             port=parts.port or _PORTS[parts.scheme],
             max_size=FRAME_BYTES,
@@ -174,7 +174,7 @@ class GatewayLink:
         return False
 
     async def _wanted(self) -> bool:
-        """Whether the session still goes on, which may have ended while it was opened again."""
+        """Whether the session is still active; it may have ended during the reconnect."""
         if self._over.is_set() and self._socket is not None:
             await self._socket.close(_NORMAL)
         return not self._over.is_set()
@@ -204,7 +204,7 @@ def _short(message: JsonObject) -> str:
 
 
 def _message(frame: str | bytes) -> JsonObject | None:
-    """Read a frame; a gateway may say more than we understand."""
+    """Parse a frame; None for an invalid or unknown message, which is ignored."""
     try:
         return messages.read(frame)
     except InvalidMessage:

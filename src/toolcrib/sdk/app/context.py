@@ -1,4 +1,4 @@
-"""What a tool of a mini-app is told beside its arguments: for whom, and the session it can show things in."""
+"""The context of a mini-app's tool call: the user, and the session for output."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppContext(ToolContext):
-    """A ToolContext of a call that came to an app. `report` goes to the caller over the app's socket."""
+    """A ToolContext of a call to an app. `report` is sent to the caller over the app's WebSocket."""
 
     activated_for_tool: bool = False
-    """Whether the app was started because of this call."""
+    """Whether this call started the app."""
     call_id: str = ""
     session: "AppSession | None" = field(default=None, repr=False, compare=False)
-    """The user's session; None where the app has none at the moment."""
+    """The user's session; None if the app has none at the moment."""

@@ -1,4 +1,4 @@
-"""What is still to be told to an app's own code: one thing after the other, and never without end."""
+"""A bounded queue of callbacks to an app's handlers, called one after the other."""
 
 import inspect
 import logging
@@ -14,21 +14,21 @@ log = logging.getLogger(__name__)
 
 
 class HandlerQueue:
-    """A queue of calls. Where code is too slow for what comes, the oldest are left out."""
+    """A bounded queue of callbacks. If handlers are too slow, the oldest are dropped."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self._waiting: deque[Callable[[], Any]] = deque(maxlen=most)
         self._news = anyio.Event()
 
     def add(self, errand: Callable[[], Any]) -> None:
-        """Have something called when its turn comes; what it returns is awaited where it can be."""
+        """Enqueue a callback; an awaitable that it returns is awaited."""
         if len(self._waiting) == self._waiting.maxlen:
             log.warning("a handler is too slow for what comes in; the oldest event is left out")
         self._waiting.append(errand)
         self._news.set()
 
     async def run(self) -> None:
-        """Call one after the other until cancelled. What one raises is logged and ends nothing."""
+        """Call the queue's callbacks until cancelled. Exceptions are logged."""
         while True:
             while self._waiting:
                 await _done(self._waiting.popleft())
@@ -37,7 +37,7 @@ class HandlerQueue:
 
 
 async def finished(outcome: object) -> Any:
-    """Return what a function returned, or what that comes to."""
+    """Return a function's return value, awaited if it is awaitable."""
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 

@@ -1,4 +1,4 @@
-"""What an app can show on the device of a user."""
+"""Layouts an app can display on a user's device."""
 
 from typing import Literal
 
@@ -10,9 +10,9 @@ View = Literal["main", "dashboard"]
 
 
 class Layouts:
-    """Each shows something in the place of what the app showed before; `duration_ms` is for how long.
+    """Each method replaces what the app displayed before; `duration_ms` limits the time.
 
-    They raise SessionEnded where the session is over.
+    They raise SessionEnded if the session is over.
     """
 
     def __init__(self, wire: OutgoingMessages) -> None:
@@ -39,7 +39,7 @@ class Layouts:
     async def show_dashboard_card(
         self, left: str, right: str, *, view: View = "dashboard", duration_ms: float | None = None
     ) -> None:
-        """Show two short texts side by side, on the dashboard unless it is said otherwise."""
+        """Show two short texts side by side, by default on the dashboard."""
         await self._show(layouts.dashboard_card(left, right), view, duration_ms)
 
     async def clear(self, *, view: View = "main") -> None:

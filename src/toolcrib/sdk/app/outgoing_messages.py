@@ -1,4 +1,4 @@
-"""Everything an app says to its gateway in one session, put into messages."""
+"""Messages that an app sends to its gateway in one session."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ _WEB = {"ws": "http", "wss": "https"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAddress:
-    """Whose session it is, and where: what a gateway's request says."""
+    """User, id and WebSocket URL of a session, from the gateway's request."""
 
     user: str
     session: str
-    """What the gateway calls it."""
+    """The gateway's id of the session."""
     url: str
-    """Of the gateway's WebSocket."""
+    """URL of the gateway's WebSocket."""
 
     @property
     def gateway(self) -> str:
-        """The gateway's own address."""
+        """The gateway's base URL."""
         parts = urlsplit(self.url)
         path = parts.path.removesuffix(_SOCKET_PATH).rstrip("/")
         return urlunsplit((_WEB[parts.scheme], parts.netloc, path, "", ""))
@@ -32,14 +32,14 @@ class SessionAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppCredentials:
-    """Who the app is."""
+    """Package and API key of the app."""
 
     package: str
     key: str = field(repr=False)
 
 
 class OutgoingMessages:
-    """Spells messages and sends them over the link of the session."""
+    """Serializes messages and sends them over the session's connection."""
 
     def __init__(
         self,
@@ -55,32 +55,32 @@ class OutgoingMessages:
         self.link = GatewayLink(place.url, self._hello, take=take, pauses=pauses)
 
     async def display(self, layout: JsonObject, view: str, duration_ms: float | None) -> None:
-        """Show something."""
+        """Display a layout."""
         event = messages.display_event(
             *self._names, layout, now=self._clock(), view=view, duration_ms=duration_ms
         )
         await self.link.send(event)
 
     async def play(self, request: str, url: str) -> None:
-        """Have what is at an address played, in the place of what plays."""
+        """Play audio from a URL, replacing the current playback."""
         await self.link.send(
             messages.audio_play_request(*self._names, request=request, url=url, now=self._clock())
         )
 
     async def subscribe(self, streams: Sequence[str]) -> None:
-        """Say which streams are wanted."""
+        """Subscribe to exactly these streams."""
         await self.link.send(messages.subscription_update(*self._names, streams))
 
     async def progress(self, call: str, progress: Progress) -> None:
-        """Say how far a call has come."""
+        """Send a progress notification of a call."""
         await self.link.offer(messages.tool_progress(*self._names, call=call, progress=progress))
 
     async def foreground(self) -> None:
-        """Ask for the foreground."""
+        """Request the foreground."""
         await self.link.send(messages.foreground_request(*self._names, now=self._clock()))
 
     async def close(self, release: str | None = None) -> None:
-        """End the session; `release` is why it is given up, so that the gateway does not call us back."""
+        """End the session; `release` is the reason, so that the gateway does not call back."""
         last = () if release is None else (self._release(release),)
         await self.link.close(*last)
 

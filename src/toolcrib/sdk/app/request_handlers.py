@@ -1,4 +1,4 @@
-"""Where a gateway's requests come in: tool calls, sessions that begin and end, settings, and health."""
+"""Handlers of a gateway's HTTP requests: tool calls, session webhooks, settings, health."""
 
 import logging
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _DONE = json_reply({"status": "success"})
 
 
 class RequestHandlers:
-    """Lets in what the gate lets in, and hands it on."""
+    """Authenticates requests and dispatches them to tools and sessions."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class RequestHandlers:
         self._gate, self._toolbox, self._sessions = gate, toolbox, sessions
 
     def doors(self) -> dict[tuple[str, str], RouteHandler]:
-        """Name every address."""
+        """Return the routes."""
         return {
             ("POST", "/tool"): self._tool,
             ("POST", "/webhook"): self._webhook,
@@ -91,7 +91,7 @@ class RequestHandlers:
             await self._sessions.begin(place)
         except (Unreachable, NotRunning) as error:
             return _trouble(500, str(error))
-        except Exception:  # the boundary to an app's own handlers, which may raise anything
+        except Exception:  # boundary to the app's own handlers, which may raise anything
             log.exception("on_session failed")
             return _trouble(500, "the app failed to begin a session; its log says how")
         return _DONE

@@ -1,4 +1,4 @@
-"""What a gateway asks of an app, read from its requests; what is malformed is refused by path."""
+"""Parses a gateway's requests to an app; malformed ones are refused with the path of the fault."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +14,9 @@ from toolcrib.sdk.app.asgi import BODY_BYTES
 from toolcrib.sdk.app.outgoing_messages import SessionAddress
 
 _ADDRESSES = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
-"""The name it has, and the one it had before."""
+"""Current and legacy field name."""
 _DEPTH = DEPTH + 8
-"""Arguments as deep as a gateway lets them be, and what they come in."""
+"""Maximum nesting: the gateway's limit for arguments, plus the enclosing message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequest:
-    """A session is to end."""
+    """A request to end a session."""
 
     user: str
     session: str
@@ -44,14 +44,14 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsRequest:
-    """A user has set something."""
+    """A change of a user's settings."""
 
     user: str
     settings: Json
 
 
 def read_tool(body: bytes) -> ToolRequest:
-    """Read a tool call; null, or no arguments, are none."""
+    """Parse a tool call; null or missing arguments are empty."""
     given = _object(body)
     context = _inner(given, "context")
     return ToolRequest(
@@ -67,7 +67,7 @@ def read_tool(body: bytes) -> ToolRequest:
 
 
 def read_webhook(body: bytes) -> SessionAddress | StopRequest | None:
-    """Read what a session is to do; None where that is nothing we know."""
+    """Parse a session webhook; None for an unknown type."""
     given = _object(body)
     kind = given.get("type")
     if kind == SESSION_REQUEST:
@@ -84,7 +84,7 @@ def read_webhook(body: bytes) -> SessionAddress | StopRequest | None:
 
 
 def read_settings(body: bytes) -> SettingsRequest:
-    """Read a user's settings."""
+    """Parse a user's settings."""
     given = _object(body)
     return SettingsRequest(user=_text(given, "userIdForSettings"), settings=given.get("settings"))
 

@@ -1,4 +1,4 @@
-"""`AppServer`: a mini-app. Its tools, what it does when a session begins, and the server it runs as."""
+"""`AppServer`: a mini-app with its tools, session hooks and HTTP server."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -29,10 +29,11 @@ AnyToolOfAnApp = TypeVar("AnyToolOfAnApp", HandledTool, AnyTool)
 
 
 class AppServer:
-    """An app, known to its gateway by its package and its API key.
+    """An app, identified at its gateway by package and API key.
 
-    It answers only its gateway, which proves itself by the key's hash and signs every request. For one
-    that does not sign there is `signed=False`; then `gateway` says where sessions may lead, as it may anyway.
+    It accepts requests only from its gateway, which authenticates by the key's hash and signs every
+    request. For a gateway that does not sign, use `signed=False`; then `gateway` is required and limits
+    the addresses of sessions, which it may also do with signatures.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class AppServer:
         activation_phrases: Phrases | None = None,
         category: AppCategory | None = None,
     ) -> AnyToolOfAnApp:
-        """Take in a tool: of `create_tool(handler=…)`, or a function made one by `@tool` or `create_tool`."""
+        """Register a tool made with `create_tool(handler=…)`, or a function with `@tool` or `create_tool`."""
         self._toolbox.add(tool, extensions_of(activation_phrases, category))
         return tool
 
@@ -98,7 +99,7 @@ class AppServer:
         activation_phrases: Phrases | None = None,
         category: AppCategory | None = None,
     ) -> Any:
-        """Make a tool of a typed function, and take it in."""
+        """Make a tool of a typed function, and register it."""
         options: Options = {"name": name, "description": description}
 
         def made(function: Callable[..., Any]) -> AnyTool:
@@ -108,18 +109,18 @@ class AppServer:
         return made if function is None else made(function)
 
     def get_tool_definitions(self) -> list[JsonObject]:
-        """Return what the gateway is to know of the tools: the body of `POST /api/apps/{package}/tools`."""
+        """Return the tool definitions: the body of `POST /api/apps/{package}/tools`."""
         return self._toolbox.definitions()
 
     # Sessions
 
     def on_session(self, hook: OnSession) -> OnSession:
-        """Have a function called with each session that begins; tool calls wait until it returns."""
+        """Register a hook called with each new session; tool calls wait until it returns."""
         self._hooks.session.append(hook)
         return hook
 
     def on_stop(self, hook: OnStop) -> OnStop:
-        """Have a function called with each session that is over, and why it is."""
+        """Register a hook called with each ended session and the reason."""
         self._hooks.stop.append(hook)
         return hook
 
@@ -130,7 +131,7 @@ class AppServer:
         self, /, *, language: str | None = None
     ) -> Callable[[OnTranscription], OnTranscription]: ...
     def on_transcription(self, hook: OnTranscription | None = None, /, *, language: str | None = None) -> Any:
-        """Have a function called with a session and what its user says, in one language or in any."""
+        """Register a hook called with a session and each transcription, in one language or in any."""
 
         def kept(hook: OnTranscription) -> OnTranscription:
             self._hooks.transcription.append((hook, language))
@@ -139,13 +140,13 @@ class AppServer:
         return kept if hook is None else kept(hook)
 
     def session(self, user_id: str) -> AppSession | None:
-        """Return a user's session, where there is one."""
+        """Return a user's session, if there is one."""
         return self._sessions.now(user_id)
 
     # Running
 
     async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Be an ASGI application. Sessions need the lifespan protocol, which every common server speaks."""
+        """ASGI application. Sessions need the lifespan protocol, which every common server supports."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -154,11 +155,11 @@ class AppServer:
             await send({"type": "websocket.close"})
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Be there for sessions while a block lasts, for those who serve `asgi` without lifespan."""
+        """Run sessions during a block, for servers that run `asgi` without the lifespan protocol."""
         return self._sessions.running()
 
     def run(self, *, host: str = HOST, port: int = PORT) -> None:
-        """Serve until SIGINT or SIGTERM; sessions are given up in an orderly way."""
+        """Serve until SIGINT or SIGTERM; sessions are closed gracefully."""
         from toolcrib.sdk.app.serving import run
 
         run(self.asgi, host, port)
@@ -170,7 +171,7 @@ class AppServer:
 
     @asynccontextmanager
     async def serving(self, *, host: str = HOST, port: int = 0) -> AsyncGenerator[str]:
-        """Serve while the block lasts; gives the address, of any free port where it is 0."""
+        """Serve during the block; yields the address. Port 0 selects a free port."""
         from toolcrib.sdk.app.serving import serving
 
         async with serving(self.asgi, host, port) as address:

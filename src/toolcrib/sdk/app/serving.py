@@ -1,4 +1,4 @@
-"""Runs an app on uvicorn: until a signal comes, or for as long as a block lasts."""
+"""Runs an app on uvicorn: until a signal arrives, or during a block."""
 
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -13,7 +13,7 @@ _BACKLOG = 128
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which leaves signals to whoever runs it and says when it answers."""
+    """uvicorn without signal handlers, with an event that is set once it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -21,11 +21,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Capture none."""
+        """Install no signal handlers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then set the event."""
         await super().startup(sockets)
         self.answers.set()
 
@@ -37,7 +37,7 @@ def run(app: Any, host: str, port: int) -> None:
 
 @asynccontextmanager
 async def serving(app: Any, host: str, port: int) -> AsyncGenerator[str]:
-    """Serve while the block lasts; gives the address, also where the port is 0 and any free one is taken."""
+    """Serve during the block; yields the address. Port 0 selects a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     server = _Server(uvicorn.Config(app, log_config=None, **_OPTIONS))
@@ -45,7 +45,7 @@ async def serving(app: Any, host: str, port: int) -> AsyncGenerator[str]:
     raised: Exception | None = None
 
     async def serve() -> None:
-        # Never cancelled: told to end, it ends what it has begun, and lets go of every session.
+        # Shielded: uvicorn is stopped by `should_exit`, completes its requests and closes every session.
         with anyio.CancelScope(shield=True):
             await server.serve([listening])
         server.answers.set()
@@ -55,7 +55,7 @@ async def serving(app: Any, host: str, port: int) -> AsyncGenerator[str]:
         try:
             await server.answers.wait()
             yield _address(listening)
-        except Exception as error:  # noqa: BLE001 - raised again below, where no task group wraps it
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the task group
             raised = error
         finally:
             server.should_exit = True

@@ -1,4 +1,4 @@
-"""A user's session with an app: what the app can show and say there, hear, keep, and know."""
+"""A user's session with an app: layouts, audio, transcriptions, settings, storage, device."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class AppSession:
-    """Given to `on_session`, and as `context.session` to tools; over when `on_stop` is called."""
+    """Passed to `on_session`, and to tools as `context.session`; ended when `on_stop` is called."""
 
     def __init__(
         self,
@@ -43,16 +43,16 @@ class AppSession:
         self._stopped: str | None = None
         self.user_id, self.session_id, self.package = place.user, place.session, badge.package
         self.language = "en"
-        """What the user speaks, as far as the gateway says."""
+        """The user's language, as reported by the gateway."""
         self.device: Device | None = None
-        """What the user wears; None where nothing is connected."""
+        """The user's connected device, or None."""
         self.layouts = Layouts(self._wire)
         self.audio = Audio(self._wire, place.gateway)
         self.events = TranscriptionEvents(self._errands, self._changed)
         self.settings = UserSettings(self._errands)
         self.storage = Storage(place, badge)
         self.starting = anyio.CancelScope()
-        """What `on_session` does is done in here, and given up where the session ends before."""
+        """Scope of the `on_session` hooks; cancelled if the session ends before they return."""
         self.started = anyio.Event()
         """Set when every `on_session` has returned."""
         self.ended = anyio.Event()
@@ -63,25 +63,25 @@ class AppSession:
 
     @property
     def connected(self) -> bool:
-        """Whether something that is shown or said now would reach the gateway."""
+        """Whether output would reach the gateway now."""
         return self._wire.link.connected
 
     async def foreground(self) -> None:
-        """Ask to be the one app in the foreground; the app that is there stops."""
+        """Request the foreground, which one app has at a time; the current one stops."""
         await self._wire.foreground()
 
     async def report(self, call_id: str, progress: Progress) -> None:
-        """Say how far a call has come; `context.report` does that for the call at hand."""
+        """Send a progress notification of a call; `context.report` does so for the current call."""
         await self._wire.progress(call_id, progress)
 
-    # For the server that keeps the session
+    # For the session table
 
     async def connect(self) -> None:
         """Open the session with the gateway."""
         await self._wire.link.open()
 
     async def subscribe(self) -> None:
-        """Tell the gateway which streams are wanted now."""
+        """Update the subscriptions at the gateway to the streams with handlers."""
         async with self._turn:
             wanted = self.events.streams()
             if wanted != self._subscribed:
@@ -89,7 +89,7 @@ class AppSession:
                 self._subscribed = wanted
 
     async def run(self) -> str:
-        """Stay until the session is over; return why it is."""
+        """Run until the session has ended; return the reason."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._attend)
             await self._wire.link.run()
@@ -99,12 +99,12 @@ class AppSession:
         return self._stopped or "disconnected"
 
     async def close(self, reason: str, *, release: str | None = None) -> None:
-        """End the session, and say so to the gateway where it is given up."""
+        """End the session; with `release`, notify the gateway that the app gives it up."""
         self._stopped = self._stopped or reason
         await self._wire.close(release)
 
     async def _attend(self) -> None:
-        """Call handlers, but none before the app is done with getting ready."""
+        """Call event handlers, after all `on_session` hooks have returned."""
         await self.started.wait()
         await self._errands.run()
 
@@ -124,7 +124,7 @@ class AppSession:
             self._stopped = str(message.get("reason") or "app_stopped")[:100]
 
     def _welcome(self, message: JsonObject) -> None:
-        """Take in what a gateway says that lets us in; it knows nothing of an earlier connection."""
+        """Process the acknowledgement of a connection; the gateway has no state of an earlier one."""
         self._subscribed = []
         self.settings.take(message.get("settings"))
         self._wear(message)

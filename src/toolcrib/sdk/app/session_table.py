@@ -1,4 +1,4 @@
-"""All sessions of an app: one for each user, begun and ended as the gateway asks."""
+"""All sessions of an app: one per user, started and ended by requests of the gateway."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from toolcrib.sdk.app.session import AppSession
 from toolcrib.sdk.app.transcriptions import Transcription
 
 STARTING_SECONDS = 10.0
-"""How long a tool call waits for `on_session`, which has begun and not returned."""
+"""Maximum wait of a tool call for running `on_session` hooks."""
 _ENDING_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -28,12 +28,12 @@ OnTranscription = Callable[[AppSession, Transcription], Any]
 
 
 class NotRunning(RuntimeError):
-    """There is nothing to keep a session in; the message says how to get it."""
+    """The app is not running, so it cannot hold sessions; the message states the fix."""
 
 
 @dataclass(slots=True)
 class Hooks:
-    """What an app wants to be told of its sessions; each sync or async."""
+    """Session hooks of an app; each sync or async."""
 
     session: list[OnSession] = field(default_factory=list[OnSession])
     stop: list[OnStop] = field(default_factory=list[OnStop])
@@ -43,7 +43,7 @@ class Hooks:
 
 
 class SessionTable:
-    """Keeps each session in a task of its own, for as long as `running` is open."""
+    """Runs each session in a separate task, while `running` is open."""
 
     def __init__(
         self, badge: AppCredentials, hooks: Hooks, *, clock: Callable[[], float], pauses: Sequence[float]
@@ -58,7 +58,7 @@ class SessionTable:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Be there for sessions; at the end all of them are given up in an orderly way."""
+        """Accept sessions during the block; at its end all are closed gracefully."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -70,11 +70,11 @@ class SessionTable:
                 tasks.cancel_scope.cancel()
 
     def now(self, user: str) -> AppSession | None:
-        """Return a user's session as it is, which may only be beginning."""
+        """Return a user's session, which may still be starting."""
         return self._by_user.get(user)
 
     async def ready(self, user: str) -> AppSession | None:
-        """Return a user's session, where there is one; one that begins is waited for."""
+        """Return a user's session, if there is one, after waiting for its start."""
         session = self._by_user.get(user)
         if session is not None and not session.started.is_set():
             with anyio.move_on_after(STARTING_SECONDS):
@@ -82,9 +82,9 @@ class SessionTable:
         return session
 
     async def begin(self, place: SessionAddress) -> None:
-        """Open a session in the place of the user's last one, and have the app get ready for it.
+        """Open a session, replacing the user's last one, and run the `on_session` hooks.
 
-        Raises Unreachable where the gateway cannot be reached, and what `on_session` raises.
+        Raises Unreachable if the gateway cannot be reached, and what `on_session` raises.
         """
         await self._replace(place.user)
         async with self._turn(place.user):
@@ -104,7 +104,7 @@ class SessionTable:
             raise Unreachable("the session ended before the app was ready for it")
 
     async def stop(self, user: str, session_id: str, reason: str) -> None:
-        """End a user's session, if it is that one; wait until the app has been told."""
+        """End a user's session, if it has this id; wait for the `on_stop` hooks."""
         session = self._by_user.get(user)
         if session is not None and session.session_id == session_id:
             await self._end(session, reason)
@@ -112,13 +112,13 @@ class SessionTable:
     # How
 
     async def _replace(self, user: str) -> None:
-        """End the session there is, also one whose app has not come to an end with getting ready for it."""
+        """End the current session, also one with `on_session` hooks still running."""
         old = self._by_user.get(user)
         if old is not None:
             await self._end(old, "replaced", release="switching_clouds")
 
     def _turn(self, user: str) -> anyio.Lock:
-        """Sessions of one user begin one after the other."""
+        """Return the lock that serializes session starts of one user."""
         return self._turns.setdefault(user, anyio.Lock())
 
     async def _connected(self, place: SessionAddress) -> AppSession:
@@ -153,7 +153,7 @@ class SessionTable:
         try:
             for hook in self._hooks.stop:
                 await finished(hook(session, reason))
-        except Exception:  # the boundary to an app's own handlers, which may raise anything
+        except Exception:  # boundary to the app's own handlers, which may raise anything
             log.exception("on_stop failed for %r", session)
         finally:
             session.ended.set()

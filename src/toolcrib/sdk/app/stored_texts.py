@@ -1,4 +1,4 @@
-"""What an app keeps for a user at the gateway: texts by key, there again in the next session."""
+"""Persistent key-value storage of an app per user, at the gateway."""
 
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from toolcrib.egress.client import Client
 
 LONGEST_VALUE = 100_000
-"""Characters of one text."""
+"""Maximum characters of one value."""
 _SECONDS = 10.0
 _MOST_BYTES = 4 << 20
 _PATH = "/api/sdk/simple-storage/"
 
 
 class StorageError(Exception):
-    """The gateway did not keep, or did not give, what was asked of it; the message says why."""
+    """A storage request failed; the message has the reason."""
 
 
 class Storage:
-    """Every call asks the gateway, so that what several processes of an app keep is one."""
+    """Not cached: every call is a request, so that several processes of an app share the data."""
 
     def __init__(self, place: SessionAddress, badge: AppCredentials) -> None:
         self._address = f"{place.gateway}{_PATH}{quote(place.user, safe='')}"
@@ -32,16 +32,16 @@ class Storage:
         self._client: Client | None = None
 
     async def get(self, key: str) -> str | None:
-        """Return the text of a key; None where there is none."""
+        """Return the value of a key, or None."""
         return (await self.all()).get(key)
 
     async def all(self) -> dict[str, str]:
-        """Return everything that is kept for this user."""
+        """Return all values of this user."""
         data = (await self._ask("GET")).get("data")
         return cast("dict[str, str]", data) if isinstance(data, dict) else {}
 
     async def set(self, key: str, value: str) -> None:
-        """Keep a text under a key, in the place of the one that was there."""
+        """Store a text under a key, replacing an earlier one."""
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
             raise TypeError("storage keeps texts: spell other values as JSON first")
         if len(value) > LONGEST_VALUE:
@@ -49,21 +49,21 @@ class Storage:
         await self._ask("PUT", body={"data": {key: value}})
 
     async def delete(self, key: str) -> bool:
-        """Forget a key; whether the gateway says that it did."""
+        """Delete a key; return whether the gateway confirms it."""
         return (await self._ask("DELETE", f"/{quote(key, safe='')}")).get("success") is True
 
     async def clear(self) -> bool:
-        """Forget everything that is kept for this user."""
+        """Delete all values of this user."""
         return (await self._ask("DELETE")).get("success") is True
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     async def _ask(self, method: str, path: str = "", *, body: JsonObject | None = None) -> dict[str, Any]:
-        # Late, because only apps that keep something need them.
+        # Imported late, as only apps with stored data need them.
         from yarl import URL
 
         from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
@@ -87,7 +87,7 @@ class Storage:
 
         if self._client is None:
             headers = {"Authorization": self._authority, "Accept": "application/json"}
-            # Not guarded: it is the gateway the app itself trusts.
+            # No SSRF guard: it is the gateway that the app trusts.
             self._client = Client(
                 url,
                 headers,

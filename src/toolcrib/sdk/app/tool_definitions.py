@@ -1,4 +1,4 @@
-"""The definition of a typed function, spelled as apps' tools are: no references, one type for each value."""
+"""Converts a typed function's definition to the format of app tools: no `$ref`, one type per value."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -13,7 +13,7 @@ _INSIDE = ("items", "additionalProperties")
 
 
 def definition_of(tool: AnyTool, extensions: JsonObject) -> dict[str, Any]:
-    """Spell a tool's definition; what apps' tools cannot say is left for the gateway to name."""
+    """Return a tool's definition in the app format; unsupported keywords are left to the gateway's check."""
     definition = tool.definition
     try:
         schema = _plain(definition.input_schema, _definitions(definition.input_schema), ())
@@ -30,7 +30,7 @@ def _definitions(schema: JsonObject) -> JsonObject:
 
 
 def _plain(schema: JsonObject, known: JsonObject, above: tuple[str, ...]) -> dict[str, Any]:
-    """Put what a schema refers to in its place, and take away that a value may be null."""
+    """Inline references, and remove null alternatives."""
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith(_REF):
         name = reference.removeprefix(_REF)
@@ -52,7 +52,7 @@ def _plain(schema: JsonObject, known: JsonObject, above: tuple[str, ...]) -> dic
 
 
 def _only(schema: JsonObject) -> dict[str, Any] | None:
-    """Return the one thing a value can be beside null, or None where it is no such choice."""
+    """Return the only alternative besides null, or None if there are more or no union."""
     for choice in ("anyOf", "oneOf", "allOf"):
         given = schema.get(choice)
         if not isinstance(given, list):

@@ -1,4 +1,4 @@
-"""What an app answers to a tool call: of what its tool returned, or of what it raised."""
+"""Builds an app's response to a tool call from the handler's return value or exception."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +12,7 @@ from toolcrib.sdk.handler_results import result_of, unfit
 from toolcrib.sdk.threads import is_our_end
 
 LONGEST_MESSAGE = 1_000
-"""So many characters of what a handler raised are told."""
+"""Maximum characters of an exception's message in a response."""
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _UNSENDABLE = "the answer holds what JSON cannot: half a character, or a number 
 
 
 def told(outcome: object) -> JsonObject:
-    """Spell what a handler returned: a ready answer (`{"success": …}`) as it is, anything else as content."""
+    """Return the response for a return value: a mapping with `success` as it is, else as content."""
     result = result_of(outcome)
     data = result.data
     if isinstance(outcome, Mapping) and isinstance(data, dict):
@@ -31,7 +31,7 @@ def told(outcome: object) -> JsonObject:
 
 
 def spelled(result: Result) -> JsonObject:
-    """Spell a result for the gateway."""
+    """Return the response for a Result."""
     voice = result.voice
     extensions = {
         "suppressVoiceResponse": voice.suppress or None,
@@ -46,17 +46,17 @@ def spelled(result: Result) -> JsonObject:
 
 
 def failed(code: str, message: str, *, retryable: bool = False) -> dict[str, Any]:
-    """Spell a failure."""
+    """Return the response for a failure."""
     return {"success": False, "error": {"code": code, "message": message, "retryable": retryable}}
 
 
 async def answered(work: Callable[[], Awaitable[JsonObject]], name: str) -> bytes:
-    """Carry a call out and write down how it ended; nothing that its handler raises gets any further."""
+    """Execute a call and return the serialized response; handler exceptions become error responses."""
     try:
         return _written(await work())
     except ToolcribError as error:
         return _written(_of_error(unfit(error) or error))
-    except BaseException as error:  # the boundary to an app's own code; it must not end us
+    except BaseException as error:  # boundary to the app's own code, which must not end the server
         if is_our_end(error):
             raise
         log.warning("the tool %s raised an error", name, exc_info=error)
@@ -80,10 +80,10 @@ def _written(answer: JsonObject) -> bytes:
 
 
 def _text_of(error: BaseException) -> str:
-    """What an error says, or of which kind it is; the words of some errors raise errors themselves."""
+    """Return an exception's message, or its type; `str` of an exception may raise too."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - the boundary to an app's own code, which may raise anything
+    except Exception:  # noqa: BLE001 - boundary to the app's own code, which may raise anything
         text = ""
     return (text or type(error).__name__)[:LONGEST_MESSAGE].encode(errors="replace").decode()
 

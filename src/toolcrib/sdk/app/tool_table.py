@@ -1,4 +1,4 @@
-"""The tools of an app by name: what the gateway is told of them, and how each is carried out."""
+"""Registry of an app's tools: definitions for the gateway, and executors."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,13 +17,13 @@ from toolcrib.sdk.handler_results import result_of
 from toolcrib.sdk.threads import MOST_THREADS, Threads
 
 Work = Callable[[dict[str, Any], AppContext], Awaitable[JsonObject]]
-"""Carries a call out, and returns the answer to it."""
+"""Executes a call and returns its response."""
 _PRINCIPAL = "gateway"
-"""Who calls an app: threads of an app are divided no further."""
+"""The only principal: an app's threads are not divided among users."""
 
 
 class ToolTable:
-    """Each name once."""
+    """Registry of tools with unique names."""
 
     def __init__(self) -> None:
         self._threads = Threads(MOST_THREADS)
@@ -31,7 +31,7 @@ class ToolTable:
         self._works: dict[str, Work] = {}
 
     def add(self, tool: HandledTool | AnyTool, extensions: JsonObject) -> None:
-        """Take in a tool; `extensions` go over what its definition says to assistants."""
+        """Register a tool; `extensions` override those of its definition."""
         refuse_name(tool.name)
         if tool.name in self._works:
             raise ToolDefinitionError(f"there is a tool {tool.name} already: rename this one")
@@ -42,11 +42,11 @@ class ToolTable:
         self._definitions[tool.name], self._works[tool.name] = definition, work
 
     def definitions(self) -> list[JsonObject]:
-        """Return every definition, in the order the tools came."""
+        """Return every definition, in order of registration."""
         return list(self._definitions.values())
 
     def get(self, name: str) -> Work | None:
-        """Return how a tool is carried out."""
+        """Return the executor of a tool, or None."""
         return self._works.get(name)
 
 

@@ -1,4 +1,4 @@
-"""What a user says, for the handlers of an app that asked to hear it."""
+"""Subscriptions of an app's handlers to transcriptions of the user's speech."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,36 +10,36 @@ from toolcrib.model import JsonObject
 from toolcrib.sdk.app.handler_queue import HandlerQueue
 
 _UNKNOWN = "auto"
-"""What a gateway says that was not told the language."""
+"""Language tag of a gateway that does not know the language."""
 
 Off = Callable[[], None]
-"""Called to hear no more."""
+"""Unsubscribes a handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcription:
-    """Something a user has said. What is not final is said again, longer, until it is."""
+    """Transcribed speech. An interim transcription is repeated, longer, until it is final."""
 
     text: str
     is_final: bool
     language: str | None = None
-    """The tag of the language it was heard in, such as `en-US`."""
+    """Language tag, such as `en-US`."""
     data: JsonObject = field(default_factory=dict[str, Any], repr=False, hash=False)
-    """All that the gateway says of it."""
+    """The gateway's full payload."""
 
 
 Hearer = Callable[[Transcription], Any]
 
 
 class TranscriptionEvents:
-    """Who wants to hear what. Handlers are called one after the other, sync or async."""
+    """Registry of transcription handlers, sync or async; they are called one after the other."""
 
     def __init__(self, errands: HandlerQueue, changed: Callable[[], None]) -> None:
         self._errands, self._changed = errands, changed
         self._hearers: list[tuple[Hearer, str | None]] = []
 
     def on_transcription(self, handler: Hearer, language: str | None = None) -> Off:
-        """Have a handler told what the user says: in one language, such as `de-DE` or `de`, or in any."""
+        """Subscribe a handler to transcriptions in one language, such as `de-DE` or `de`, or in any."""
         entry = (handler, language)
         self._hearers.append(entry)
         self._changed()
@@ -52,14 +52,14 @@ class TranscriptionEvents:
         return off
 
     def streams(self) -> list[str]:
-        """Name the streams to subscribe to: the one of all languages holds the others."""
+        """Return the streams to subscribe to: the stream of all languages includes the others."""
         wanted = {language for _, language in self._hearers}
         if None in wanted:
             return [TRANSCRIPTION]
         return sorted(f"{TRANSCRIPTION}:{language}" for language in wanted)
 
     def take(self, message: JsonObject) -> None:
-        """Take in a piece of a stream; of what is none, nothing is said."""
+        """Dispatch a stream message to the handlers; malformed ones are ignored."""
         stream, given = message.get("streamType"), message.get("data")
         if not isinstance(stream, str) or not isinstance(given, dict):
             return
@@ -77,6 +77,6 @@ class TranscriptionEvents:
 
 
 def _speaks(language: str | None, wanted: str) -> bool:
-    """Whether a tag is the wanted one, or of that language where only a language is wanted."""
+    """Whether a language tag equals the wanted one, or is a regional variant of it."""
     spoken, wished = (language or "").lower(), wanted.lower()
     return spoken == wished or spoken.startswith(f"{wished}-")

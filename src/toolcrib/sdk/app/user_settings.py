@@ -1,4 +1,4 @@
-"""What a user has set for an app."""
+"""A user's settings of an app."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,11 +9,11 @@ from toolcrib.model import Json
 from toolcrib.sdk.app.handler_queue import HandlerQueue
 
 Watcher = Callable[[dict[str, Any]], Any]
-"""Told what has changed: the new values by key; None for what is not set any more."""
+"""Called with the changes: new values by key, None for removed settings."""
 
 
 class UserSettings:
-    """The settings as they are now. The gateway tells when they change."""
+    """The current settings, updated by notifications of the gateway."""
 
     def __init__(self, errands: HandlerQueue) -> None:
         self._errands = errands
@@ -25,15 +25,15 @@ class UserSettings:
         return self._values.get(key, default)
 
     def all(self) -> dict[str, Any]:
-        """Return every setting; the copy is yours."""
+        """Return a copy of all settings."""
         return dict(self._values)
 
     def on_change(self, handler: Watcher) -> None:
-        """Have a handler, sync or async, told what changes."""
+        """Subscribe a handler, sync or async, to changes."""
         self._watchers.append(handler)
 
     def take(self, given: Json) -> None:
-        """Take in all settings at once: an object, or a list of `{key, value}`."""
+        """Replace all settings, from an object or a list of `{key, value}`, and notify the handlers."""
         values = dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else settings_of(given)
         before, self._values = self._values, values
         changed = {key: values.get(key) for key in {**before, **values} if before.get(key) != values.get(key)}
