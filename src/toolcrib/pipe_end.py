@@ -1,4 +1,4 @@
-"""An end of a pipe whose descriptor is closed exactly once, also if an event loop takes it over."""
+"""An end of a pipe; closes its descriptor exactly once, also if an event loop takes it over."""
 
 import asyncio
 import os

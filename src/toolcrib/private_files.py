@@ -46,9 +46,9 @@ def open_to_append(path: Path) -> int:
 
 
 def close_log(descriptor: int, path: Path) -> None:
-    """Restrict a log file; one whose mode cannot be changed is reported and still written."""
+    """Restrict a log file; if its mode cannot be changed, that is reported and the file still written."""
     state = os.fstat(descriptor)
-    # A log may be a pipe or a device such as /dev/null, whose mode is not ours to change.
+    # A log may be a pipe or a device such as /dev/null; their mode is not ours to change.
     if not _HAS_MODES or not S_ISREG(state.st_mode) or not state.st_mode & CLOSED_IN_LOGS:
         return
     before = S_IMODE(state.st_mode)

@@ -62,7 +62,7 @@ class ProviderResult:
 
 @runtime_checkable
 class Provider(Format, Protocol):
-    """A format whose provider also requests calls; pure, like every format."""
+    """A format of a provider that also requests calls; pure, like every format."""
 
     @property
     def bounds(self) -> Bounds:

@@ -60,7 +60,7 @@ class CallRow:
     cached: bool
     trace: str
     mutation: bool = False
-    """Whether its tool is a declared mutation, whose rows are never sampled."""
+    """Whether its tool is a declared mutation; rows of those are never sampled."""
 
 
 class StoredCalls(Protocol):
@@ -184,7 +184,7 @@ class ReplayRow:
     answer: str | None = None
     """The result as JSON; None until it is known."""
     owner: str = ""
-    """Principal whose quota is charged."""
+    """Principal charged for the stored bytes."""
     bytes: int = 0
     """Size of the result charged to that quota."""
 

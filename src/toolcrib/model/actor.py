@@ -36,7 +36,7 @@ class Actor:
     name: str
     """Name of the key, or the operating system's user on the command line; empty if there is none."""
     caller: Caller
-    """The caller with whose permissions and ownership the action is authorized."""
+    """The caller that provides the permissions and ownership for authorizing the action."""
     frontend: str
     """`rest`, `page`, `mcp`, `apps`, `cli`, `library` or `gateway`."""
     address: str = ""

@@ -46,7 +46,7 @@ class Caller:
     device: Device | None = None
     """Its user's connected device, or None."""
     stale: bool = False
-    """Whether it is a page session whose sign-in is too old for privileged actions."""
+    """Whether it is a page session with a sign-in too old for privileged actions."""
     retiring: float | None = None
     """When its secret expires, if the key was rotated since; None for the current secret."""
     principal: str = field(init=False, repr=False, compare=False)

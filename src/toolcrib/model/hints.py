@@ -29,7 +29,7 @@ class Part:
         """Serialize the fields under their JSON names; an optional field is left out if it is empty."""
         keys, needed, values = _spelling(self.__class__)
         spelled: dict[str, Any] = {}
-        for key, always, value in zip(keys, needed, values(self)):  # noqa: B905 - every result is spelled here
+        for key, always, value in zip(keys, needed, values(self)):  # noqa: B905 - runs for every result
             if value.__class__ in _PLAIN:
                 spelled[key] = value
             elif value.__class__ is tuple:

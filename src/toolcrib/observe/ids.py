@@ -12,5 +12,5 @@ def new_id() -> str:
     """Return a new id for a call, a trace or a correlation: the text of a random UUID."""
     # Ids must be distinct, not unguessable; a secure source would cost a system call per id.
     parts = _parts(hexlify(getrandbits(128).to_bytes(16, "big")))
-    # Version 4 and the variant of RFC 9562, whose two free bits we do not need.
+    # Version 4 and the variant of RFC 9562; its two free bits are not needed.
     return (b"%b-%b-4%b-8%b-%b" % parts).decode()

@@ -13,7 +13,7 @@ MIN_RUNNING = 2
 """Functions that may run concurrently under any contention: a single one could block all others."""
 MORE_PER_CHECK = 8
 LIGHT_SECONDS = 0.001
-"""A function whose calls use less CPU time than this is not limited."""
+"""Functions that use less CPU time per call than this are not limited."""
 _CHECK_SECONDS = 0.02
 _CHECK_INTERVALS = 40
 """A check may wait for a few switch intervals, so this many lie between two checks."""

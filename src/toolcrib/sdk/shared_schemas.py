@@ -17,7 +17,7 @@ class UserId(BrandedId, description="The id of a user."):
 
 
 class SessionId(BrandedId, description="The id of a session."):
-    """A session, by the id of whoever opened it."""
+    """A session, by the id of the system that opened it."""
 
 
 class CardId(BrandedId, prefix="card", description="The id of a card, such as card_123."):
