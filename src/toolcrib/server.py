@@ -145,7 +145,7 @@ class GatewayApp:
             self._idle.set()
 
     async def idle(self) -> None:
-        """Return when the last request has completed, after `drain`."""
+        """Return when the last request has been answered, after `drain`."""
         await self._idle.wait()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -70,7 +70,7 @@ class Pagination(_Ready):
 
 
 class Sorting(_Ready, Generic[Key]):
-    """In which order results come; `Sorting[Literal["name", "due"]]` says what they can be sorted by."""
+    """In which order results come; `Sorting[Literal["name", "due"]]` limits the sort keys."""
 
     model_config = ConfigDict(
         title="Sorting", json_schema_extra={"description": "In which order results come."}

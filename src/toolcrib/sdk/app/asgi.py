@@ -40,7 +40,7 @@ class _Gone(Exception):
 
 
 class AppEndpoints:
-    """Finds the door for a request, reads its body within bounds, and answers whatever happens."""
+    """Routes a request, reads its body within limits, and always responds."""
 
     def __init__(self, doors: dict[tuple[str, str], RouteHandler]) -> None:
         self._doors = doors
