@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.doors import Doors, doors
-from toolcrib.builtin.source import CORE
+from toolcrib.builtin.builtin_source import CORE
 from toolcrib.builtin.tool_search import search_tools
 from toolcrib.gateway import Gateway
 from toolcrib.sdk import Registry, create_tool

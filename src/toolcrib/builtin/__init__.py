@@ -2,9 +2,9 @@
 
 from toolcrib.admin import ServerAdmin
 from toolcrib.builtin.admin_tools import AdminTools
+from toolcrib.builtin.builtin_source import BuiltinSource, current_call
 from toolcrib.builtin.energy_tool import await_energy
 from toolcrib.builtin.mcp_server_tools import server_tools
-from toolcrib.builtin.source import BuiltinSource, current_call
 from toolcrib.builtin.tool_search import search_tools
 from toolcrib.gateway import Gateway
 from toolcrib.gateway.energy import EnergyMeter

@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 
-from toolcrib.builtin.source import caller
+from toolcrib.builtin.builtin_source import caller
 from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.model import JsonObject
 from toolcrib.policy.energy import band_of

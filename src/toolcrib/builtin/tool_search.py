@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolcrib import hints
-from toolcrib.builtin.source import caller
+from toolcrib.builtin.builtin_source import caller
 from toolcrib.errors import Refused
 from toolcrib.gateway import Gateway
 from toolcrib.model import Caller, JsonObject, Tool

@@ -253,11 +253,11 @@ async def test_those_who_wait_to_write_are_told_of_the_end(under: Under) -> None
                 tasks.start_soon(one)
             await anyio.wait_all_tasks_blocked()
             os.kill(connection.details()["pid"], 9)
-    sent, unsent = (sum(fault.startswith(kind) for fault in faults) for kind in ("Cut", "Unsent"))
+    sent, unsent = (sum(fault.startswith(kind) for fault in faults) for kind in ("ConnectionLost", "NotSent"))
     assert sent + unsent == len(faults) == 10
     assert sent
     assert unsent
-    assert "Cut: it was killed by signal 9" in faults
+    assert "ConnectionLost: it was killed by signal 9" in faults
 
 
 @pytest.mark.requirement("C3")

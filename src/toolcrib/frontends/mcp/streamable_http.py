@@ -17,7 +17,7 @@ from toolcrib.frontends.mcp.engine import Engine, introduced, refused
 from toolcrib.frontends.mcp.jsonrpc import FREE, JsonRpcReply, answered, checked, failed, id_of, is_answer
 from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, meta_of
 from toolcrib.frontends.mcp.request_metadata import peer_of, stated
-from toolcrib.frontends.mcp.response import HttpResponseChannel, OpenResponses
+from toolcrib.frontends.mcp.response_stream import HttpResponseChannel, OpenResponses
 from toolcrib.frontends.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY, PARSE_ERROR, STATUS
 from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, McpSession, McpSessionTable
 from toolcrib.gateway import Gateway, MultiRoundCalls

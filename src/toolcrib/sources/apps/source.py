@@ -15,8 +15,8 @@ from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Offer, SourceLink, Withheld
 from toolcrib.interfaces.apps import AppRecord, AppTool
 from toolcrib.model import APPS, Call, Family, Result, Tool
+from toolcrib.sources.apps.call_request import body_of, headers_of
 from toolcrib.sources.apps.call_results import error_of, result_of
-from toolcrib.sources.apps.request import body_of, headers_of
 
 # Bytes of one response body.
 _MOST_BYTES = 8 << 20
