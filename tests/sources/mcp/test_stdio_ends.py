@@ -196,6 +196,7 @@ async def test_a_guard_that_does_not_come_up_is_told(under: Under, monkeypatch: 
 async def test_who_cannot_be_ended_holds_nobody_up(
     under: Under, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(server_process, "MIN_KILL_SECONDS", 0.05)
     async with under.dial(patience=0.05) as connection:
         server = connection.details()["pid"]
         guard = parent(server)

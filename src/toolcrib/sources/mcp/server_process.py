@@ -38,6 +38,8 @@ _INHERITED = (
 
 STOP_STEPS = (b"", b"t", b"k")
 """Sent to the guard to end a server: nothing at first (its input is closed), then SIGTERM, then SIGKILL."""
+MIN_KILL_SECONDS = 5.0
+"""Least time that SIGKILL gets: on a busy machine the guard itself may have to wait for a processor."""
 
 log = logging.getLogger("toolcrib.sources.mcp")
 
@@ -124,7 +126,7 @@ class Process:
         for word in STOP_STEPS:
             with suppress(OSError):  # the guard has exited already
                 self._control.send(word)
-            with anyio.move_on_after(patience):
+            with anyio.move_on_after(max(patience, MIN_KILL_SECONDS) if word == STOP_STEPS[-1] else patience):
                 await self._gone.wait()
                 break
         else:
