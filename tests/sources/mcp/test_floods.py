@@ -97,7 +97,11 @@ async def test_a_flood_before_the_address_to_post_to_is_cut() -> None:
                 pass
 
 
-async def test_a_flood_of_blank_lines_of_a_program_is_cut(under: Under) -> None:
+async def test_a_flood_of_blank_lines_of_a_program_is_cut(
+    under: Under, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A slow machine needs more than a tenth of a second for one chunk of 65,536 lines, and a gap ends a flood.
+    monkeypatch.setattr(notification_limit, "_WINDOW", 0.5)
     program = "import sys\nwhile True: sys.stdout.write('\\n' * 65536)"
     async with under.dial(command=(sys.executable, "-S", "-c", program)) as connection:
         await is_cut(connection)
