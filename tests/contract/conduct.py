@@ -36,15 +36,15 @@ CONDUCT: tuple[Must, ...] = (
         "after-hints",
         "After a tool ran, hints it gives are complete and break no rule, with an error too.",
         "E7 E10",
-        "tests/steps/test_verify_hints.py::test_hints_that_break_a_rule_break_the_contract",
-        "tests/steps/test_verify_hints.py::test_hints_of_an_error_are_held_to_them_too",
+        "tests/steps/test_verify.py::test_hints_that_break_a_rule_break_the_contract",
+        "tests/steps/test_verify.py::test_hints_of_an_error_are_held_to_them_too",
     ),
     must(
         "after-confidence",
         "After a tool ran, its confidence is in range.",
         "E7 E10",
         "tests/sources/test_bad_handlers.py::test_every_broken_rule_is_named",
-        "tests/steps/test_verify_hints.py::test_hints_that_break_a_rule_break_the_contract",
+        "tests/steps/test_verify.py::test_hints_that_break_a_rule_break_the_contract",
     ),
     must(
         "after-metadata",
@@ -76,7 +76,7 @@ CONDUCT: tuple[Must, ...] = (
         "errors-logged",
         "An error is logged with who asked for what in which trace.",
         "E14",
-        "tests/steps/test_outer.py::test_an_error_is_logged_with_who_asked_for_what_in_which_trace",
+        "tests/steps/test_recover.py::test_an_error_is_logged_with_who_asked_for_what_in_which_trace",
     ),
     must(
         "errors-structured",
@@ -227,8 +227,8 @@ CONDUCT: tuple[Must, ...] = (
         "time-limits",
         "The promised response time sets the time limit where nothing else does.",
         "E12",
-        "tests/steps/test_time.py::test_the_first_limit_that_is_set_counts",
-        "tests/steps/test_time.py::test_a_mutation_that_did_not_answer_may_have_happened",
+        "tests/steps/test_attempt.py::test_the_first_limit_that_is_set_counts",
+        "tests/steps/test_attempt.py::test_a_mutation_that_did_not_answer_may_have_happened",
     ),
     must(
         "promises-watched",

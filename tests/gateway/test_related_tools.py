@@ -2,8 +2,17 @@
 
 import pytest
 
-from toolcrib.gateway.related_tools import RelatedTools, TagIndex, example_of, kebab, next_actions, related
-from toolcrib.model import Deprecation, Example, Tool
+from toolcrib.gateway.related_tools import (
+    RelatedTool,
+    RelatedTools,
+    TagIndex,
+    example_of,
+    kebab,
+    next_actions,
+    related,
+)
+from toolcrib.model import Category, Deprecation, Example, Tool
+from toolcrib.model.hints import NextAction, Resource
 from toolcrib.testing import a_tool
 
 
@@ -19,9 +28,17 @@ def seeing(*tools: Tool) -> RelatedTools:
 
 
 CARD = _tool("cards:get-card", "cards", "content")
+
+
 DECK = _tool("cards:get-deck", "cards")
+
+
 TWIN = _tool("cards:show-card", "cards", "content")
+
+
 DELETE = _tool("cards:delete-card", "cards", "content", category="mutation", destructive=True)
+
+
 MAIL = _tool("mail:send", "mail", category="mutation")
 
 
@@ -73,3 +90,163 @@ def test_actions_are_spelled_in_kebab_case() -> None:
     assert kebab("get_Current.time/now") == "get-current-time-now"
     assert kebab("  Say \u201chello\u201d! ") == "say-hello"
     assert kebab("\u4f60\u597d") == "call-tool"
+
+
+# --- limits and texts ---
+
+
+GET = a_tool("cards:get", tags=("cards", "content"), category="query")
+
+
+def _tagged(name: str, *tags: str) -> Tool:
+    return a_tool(name, tags=tags, category="query")
+
+
+def _seeing_all(*tools: Tool) -> RelatedTools:
+    return RelatedTools(TagIndex({tool.name: tool for tool in tools}), lambda _: True)
+
+
+def test_relevance_is_the_share_of_tags_that_both_have_in_hundredths() -> None:
+    third = _tagged("cards:third", "cards", "a")
+    half = _tagged("cards:half", "cards")
+    whole = _tagged("cards:whole", "content", "cards")
+    near = _seeing_all(third, half, whole).of(GET, ())
+    assert near == (
+        RelatedTool(whole, 1.0, followed=False),
+        RelatedTool(half, 0.5, followed=False),
+        RelatedTool(third, 0.33, followed=False),
+    )
+
+
+def test_a_tool_whose_tags_nobody_shares_is_alone() -> None:
+    assert _seeing_all(_tagged("mail:send", "mail")).of(GET, ()) == ()
+
+
+def test_of_a_tag_that_very_many_have_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.gateway.related_tools._LOOKED_AT", 2)
+    first, second, third = (_tagged(f"cards:{number}", "cards") for number in range(3))
+    assert [each.tool for each in _seeing_all(first, second, third).of(GET, ())] == [first, second]
+
+
+def test_there_are_four_at_most_and_those_that_followed_come_before_the_rest() -> None:
+    alike = [_tagged(f"cards:{number}", "cards") for number in range(6)]
+    followed = [a_tool(f"mail:{number}") for number in range(6)]
+    house = _seeing_all(*alike, *followed)
+    for count in range(7):
+        near = house.of(GET, tuple((tool.name, 0.1) for tool in followed[:count]))
+        assert len(near) == 4
+        assert [each.tool for each in near if each.followed] == followed[: min(count, 4)]
+        assert [each.tool for each in near if not each.followed] == alike[: 4 - min(count, 4)]
+
+
+def test_related_tools_are_named_by_title_or_else_by_their_own_name() -> None:
+    titled, plain = a_tool("cards:a", title="The first"), a_tool("cards:b")
+    near = (RelatedTool(titled, 0.4, followed=True), RelatedTool(plain, 0.2, followed=False))
+    assert related(near) == (
+        Resource(type="tool", id="cards:a", label="The first", relevance=0.4),
+        Resource(type="tool", id="cards:b", label="b", relevance=0.2),
+    )
+
+
+@pytest.mark.parametrize("length, fits", [(512, True), (513, False)])
+def test_an_example_travels_up_to_half_a_kilobyte(length: int, fits: bool) -> None:
+    params = {"text": "x" * (length - len('{"text":""}'))}
+    tool = a_tool(examples=(Example(description="long", params=params),))
+    assert example_of(tool) == (params if fits else None)
+
+
+def test_a_tool_that_only_reads_is_suggested_as_exploration_that_can_be_taken_back() -> None:
+    example = Example(description="The card of the day", params={"id": 7})
+    tool = a_tool("cards:get_card", category="query", examples=(example,))
+    assert next_actions([RelatedTool(tool, 0.5, followed=True)]) == (
+        NextAction(
+            action="get-card",
+            priority="medium",
+            data={"tool": "cards:get_card", "arguments": {"id": 7}},
+            description="The card of the day",
+            category="exploration",
+            reversible=True,
+            confidence=0.5,
+        ),
+    )
+
+
+def test_a_tool_that_changes_something_promises_neither_and_is_described_by_its_first_line() -> None:
+    tool = a_tool("mail:send", category="mutation", description="Send a letter.\nIt is gone\nthen.")
+    assert next_actions([RelatedTool(tool, 0.4, followed=True)]) == (
+        NextAction(
+            action="send",
+            priority="low",
+            data={"tool": "mail:send"},
+            description="Send a letter.",
+            category=None,
+            reversible=None,
+            confidence=0.4,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "relevance, followed, priority",
+    [(0.5, True, "medium"), (0.49, True, "low"), (1.0, False, "low")],
+)
+def test_only_what_half_of_the_callers_went_on_with_is_more_than_an_idea(
+    relevance: float, followed: bool, priority: str
+) -> None:
+    tool = a_tool("cards:get", category="query", examples=(Example(description="", params={}),))
+    (action,) = next_actions([RelatedTool(tool, relevance, followed)])
+    assert (action.priority, action.description) == (priority, None)
+
+
+# --- replacements of deprecated tools ---
+
+
+NEW = a_tool("cards:new", aliases=("older",))
+
+
+def _replacement_shown(replacement: str | None, *, sees: bool = True) -> str | None:
+    """What an audience hears of the replacement of `cards:old`."""
+    old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement=replacement))
+    others = (a_tool("mail:new"), a_tool("cards:other", aliases=("oldest",)), NEW)
+    tagged = TagIndex({tool.name: tool for tool in others})
+    told = RelatedTools(tagged, lambda tool: sees or tool.name != NEW.name).told(old)
+    assert told.deprecated is not None
+    assert told.deprecated.since == "1.0.0"
+    return told.deprecated.replacement
+
+
+@pytest.mark.parametrize("category, offered", [("query", True), ("mutation", False)])
+def test_a_description_is_cut_where_it_would_be_long(category: Category, offered: bool) -> None:
+    long = Example(description="y" * 200, params={})
+    tool = a_tool("cards:get", category=category, examples=(long,))
+    actions = next_actions([RelatedTool(tool, 0.3, followed=False)])
+    assert [action.description for action in actions] == (["y" * 160] if offered else [])
+
+
+@pytest.mark.requirement("E13")
+@pytest.mark.parametrize(
+    "replacement", ["cards:new", "new", "older", "cards:older", "cards:v1:older"], ids=lambda name: name
+)
+def test_what_replaces_a_tool_is_named_to_those_who_see_it(replacement: str) -> None:
+    known = replacement != "cards:v1:older"
+    assert _replacement_shown(replacement) == (replacement if known else None)
+    assert _replacement_shown(replacement, sees=False) is None
+
+
+@pytest.mark.parametrize("replacement", ["cards:never", "never", "new:never"])
+def test_what_there_is_none_of_replaces_nothing(replacement: str) -> None:
+    assert _replacement_shown(replacement) is None
+
+
+def test_a_tool_that_nothing_replaces_is_told_as_it_is() -> None:
+    assert _replacement_shown(None, sees=False) is None
+    assert _seeing_all(GET).told(GET) is GET
+    old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
+    assert _seeing_all(NEW).told(old) is old
+
+
+def test_followers_that_are_down_changed_or_on_their_way_out_are_not_suggested() -> None:
+    down = a_tool("cards:down", degraded=True)
+    assert _seeing_all(down, NEW).of(GET, (("cards:down", 0.9), ("cards:new", 0.1), ("cards:gone", 0.1))) == (
+        RelatedTool(NEW, 0.1, followed=True),
+    )

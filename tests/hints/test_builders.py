@@ -1,14 +1,12 @@
 """Builders fill every field from few arguments, and what they give breaks no rule."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from tests.hints.values import RICH
 from toolcrib import hints
@@ -44,55 +42,6 @@ def test_few_words_fill_all_eleven_fields_and_give_reasons(made: Hints) -> None:
     assert made.confidence == hints.confidence(made.evidence) > 0
     assert made.reasoning is not None
     assert made.source_quality in made.reasoning
-
-
-@dataclass
-class Card:
-    """A thing of the author's."""
-
-    front: str
-    back: str | None
-
-
-class Deck(BaseModel):
-    """Another, of another making."""
-
-    title: str
-    size: int | None = None
-
-
-class Plain:
-    """A thing like any other; how it is kept is its own matter."""
-
-    def __init__(self) -> None:
-        self.name, self.home, self._kept = "x", None, None
-
-
-@pytest.mark.requirement("E8")
-@pytest.mark.parametrize(
-    "items, total, share",
-    [
-        ([1, 2, 3], None, 1.0),
-        ([1, 2, 3], 3, 1.0),
-        ([1, 2, 3], 2, 1.0),
-        ([1, 2, 3], 12, 0.25),
-        ({1, 2}, 4, 0.5),
-        ([{"a": 1, "b": None}], None, 0.5),
-        ([{"a": 1, "b": None}, {"a": 1, "b": 2}], 4, 0.375),
-        ({"a": 1, "b": None, "c": 2, "d": 3}, None, 0.75),
-        (Card("front", None), None, 0.5),
-        ([Card("front", "back"), Card("front", None)], None, 0.75),
-        (Deck(title="Sums"), None, 0.5),
-        (Plain(), None, 0.5),
-        ("a text", None, 1.0),
-        (7, None, 1.0),
-        ([{"a": None}] + [{"a": 1}] * 15 + [{"a": None}] * 9, None, 15 / 16),
-    ],
-)
-def test_completeness_is_what_is_there_of_what_could_be(
-    items: object, total: int | None, share: float
-) -> None:
-    assert evidence(hints.found(items, total=total)).completeness == pytest.approx(share)
 
 
 def evidence(made: Hints) -> Evidence:

@@ -8,7 +8,11 @@ from hypothesis import given, settings
 
 from tests.hints.values import RICH, sound_hints
 from toolcrib.hints import Hints, HintsError, read
-from toolcrib.hints.value_types import MOMENT
+from toolcrib.hints.rules import ENOUGH
+from toolcrib.hints.value_types import (
+    MOMENT,
+    MOST,
+)
 
 
 def refused(said: Any) -> tuple[str, ...]:
@@ -110,3 +114,18 @@ def test_no_more_faults_are_named_than_anybody_reads() -> None:
     assert len(refused({str(number): 1 for number in range(10_000)})) == 32
     assert len(refused({"riskFactors": [{}] * 60})) == 32
     assert len(refused({"assumptions": [""] * 60})) == 32
+
+
+def test_as_many_items_as_may_be_are_read_and_so_many_strange_fields_are_named() -> None:
+    assert len(read({"confidence": 0.5, "assumptions": ["x"] * MOST}).assumptions) == MOST
+    with pytest.raises(HintsError) as caught:
+        read({f"strange-{number}": 1 for number in range(ENOUGH + 8)})
+    assert len(caught.value.faults) == ENOUGH
+
+
+def test_a_quality_there_is_none_of_is_refused_and_not_trusted() -> None:
+    with pytest.raises(HintsError) as caught:
+        read({"sourceQuality": "best"})
+    assert caught.value.faults == (
+        "agentHints.sourceQuality is 'best': give one of high, medium, low, unknown",
+    )

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from toolcrib import hints
 from toolcrib.hints import (
-    HintsError,
     action,
     alignment,
     alternative,
@@ -18,7 +18,16 @@ from toolcrib.hints import (
     risk,
     warning,
 )
-from toolcrib.hints.scales import freshness, quality, validity
+from toolcrib.model.hints import (
+    Alignment,
+    Alternative,
+    Caution,
+    Dependency,
+    Impact,
+    Provenance,
+    Resource,
+    ResourceFacts,
+)
 
 
 @pytest.mark.requirement("E8")
@@ -91,50 +100,71 @@ def test_the_word_for_an_alignment_follows_from_its_score(score: float, word: st
     assert alignment("look-up", "calm", score).alignment == word
 
 
+def test_what_is_below_every_bound_has_the_last_word() -> None:
+    assert hints.alignment("pay", "thrift", -2.0).alignment == "conflict"
+
+
+# --- whole parts ---
+
+
+def test_the_parts_say_what_they_were_told_and_what_follows() -> None:
+    assert hints.depends("pay", "choose", "sign") == Dependency(
+        action="pay", depends_on=("choose", "sign"), type="required"
+    )
+    optional = hints.depends("pay", "choose", type="optional", reason="It helps.")
+    assert (optional.type, optional.reason) == ("optional", "It helps.")
+    assert hints.alignment("pay", "thrift", 0.8, "It is cheap.") == Alignment(
+        action="pay", preference="thrift", alignment="strong", score=0.8, explanation="It is cheap."
+    )
+    assert hints.alternative(
+        "wait", "It is free.", confidence=0.4, pros="cheap", cons=("slow", "dull"), estimated_impact=0.3
+    ) == Alternative(
+        approach="wait",
+        confidence=0.4,
+        reasoning="It is free.",
+        pros=("cheap",),
+        cons=("slow", "dull"),
+        estimated_impact=0.3,
+    )
+    assert hints.warning("conflict", "Two want it.", related_ids="c1", auto_fixable=True) == Caution(
+        type="conflict",
+        severity="medium",
+        message="Two want it.",
+        related_ids=("c1",),
+        auto_fixable=True,
+    )
+
+
+def test_a_resource_has_its_id_for_a_label_and_facts_where_some_are_known() -> None:
+    assert hints.resource("card", "c1") == Resource(type="card", id="c1", label="c1", relevance=1.0)
+    at = datetime(2030, 1, 31, 12)  # noqa: DTZ001 - as an author may have it
+    facts = ResourceFacts(last_accessed="2030-01-31T12:00:00", access_count=3)
+    known = hints.resource("card", "c1", "Paris", 0.5, last_accessed=at, access_count=3)
+    assert known == Resource(type="card", id="c1", label="Paris", relevance=0.5, metadata=facts)
+    seen = hints.resource("card", "c1", last_accessed="2030-01-31")
+    assert seen.metadata == ResourceFacts(last_accessed="2030-01-31")
+
+
+def test_where_hints_come_from_is_said_with_the_moment() -> None:
+    at = datetime.fromisoformat("2030-01-31T12:00:00+00:00")
+    made = hints.provenance("me", at, model_version="7", processing_time=5.0)
+    assert made == Provenance(
+        generated_at="2030-01-31T12:00:00+00:00",
+        generated_by="me",
+        model_version="7",
+        processing_time=5.0,
+    )
+    assert hints.provenance("me", "2030-01-31").generated_at == "2030-01-31"
+    now = datetime.fromisoformat(hints.provenance("me").generated_at)
+    assert now.utcoffset() is not None
+    assert now.utcoffset() == at.utcoffset()
+
+
 @pytest.mark.parametrize(
-    "seconds, word",
-    [
-        (0, "immediate"),
-        (299.9, "immediate"),
-        (300, "short"),
-        (3_599, "short"),
-        (3_600, "medium"),
-        (86_400, "long"),
-        (10**9, "long"),
-        (float("inf"), "indefinite"),
-        ("medium", "medium"),
-    ],
+    "benefit, effort, roi", [(0.5, 0.25, 2.0), (1 / 3, 1.0, 0.333), (0.7, 0.0, 0.0), (1.0, 0.0006, 1000.0)]
 )
-def test_validity_never_promises_more_than_was_said(seconds: float, word: str) -> None:
-    assert validity(seconds) == word
-
-
-def test_words_and_numbers_stand_for_each_other() -> None:
-    assert quality("medium") == ("medium", 0.85)
-    assert [quality(share)[0] for share in (1, 0.92, 0.91, 0.7, 0.69, 0)] == [
-        "high",
-        "high",
-        "medium",
-        "medium",
-        "low",
-        "low",
-    ]
-    assert quality(0.5)[1] == 0.5
-    assert freshness("stale") == ("stale", 0.4)
-    assert [freshness(share)[0] for share in (1, 0.9, 0.7, 0.3, 0.29)] == [
-        "current",
-        "fresh",
-        "recent",
-        "stale",
-        "outdated",
-    ]
-
-
-@pytest.mark.parametrize("said", ["great", 1.1, -1, True, None, float("nan"), [1]])
-def test_what_is_neither_word_nor_number_is_refused(said: object) -> None:
-    for ask in (quality, freshness):
-        with pytest.raises(HintsError, match=r"give one of .*, or a number from 0 to 1"):
-            ask(said)  # pyright: ignore[reportArgumentType]
-    if said != 1.1:
-        with pytest.raises(HintsError, match=r"give one of .*, or seconds"):
-            validity(said)  # pyright: ignore[reportArgumentType]
+def test_the_return_is_reckoned_from_what_is_shown(benefit: float, effort: float, roi: float) -> None:
+    made = hints.impact(benefit, effort, "retention")
+    assert made == Impact(
+        benefit=round(benefit, 3), effort=round(effort, 3), roi=roi, affected_metrics=("retention",)
+    )

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.hints.values import NAMES, RICH, shares, sound_hints
+from toolcrib import hints
 from toolcrib.hints import (
     Alignment,
     Dependency,
@@ -24,10 +25,18 @@ from toolcrib.hints import (
     impact,
 )
 from toolcrib.hints.rules import checked
-from toolcrib.hints.value_types import LONGEST, MOST
+from toolcrib.hints.value_types import (
+    LONGEST,
+    MOST,
+    TEXTS,
+)
 
 NAN, INF = float("nan"), float("inf")
+
+
 ENDLESS: dict[str, Any] = {}
+
+
 ENDLESS["again"] = ENDLESS
 
 
@@ -300,3 +309,69 @@ def test_values_that_look_like_text_are_text() -> None:
 @pytest.mark.parametrize("value", [None, {"confidence": 1}, type("Other", (Hints,), {})(confidence=0.5)])
 def test_only_hints_are_hints(value: Any) -> None:
     assert faults(value)[0].endswith(": give Hints")
+
+
+# --- bounds between fields ---
+
+
+def _aligned(word: Any, score: float) -> Hints:
+    one = Alignment(action="pay", preference="thrift", alignment=word, score=score)
+    return Hints(confidence=0.5, preference_alignment=(one,))
+
+
+@pytest.mark.requirement("E8")
+@pytest.mark.parametrize(
+    "word, score, wanted",
+    [
+        ("conflict", 0.0, "below 0"),
+        ("conflict", -0.01, None),
+        ("neutral", 0.26, "within 0.25 of 0"),
+        ("neutral", 0.25, None),
+        ("neutral", -0.25, None),
+        ("weak", 0.0, "above 0"),
+        ("strong", -0.3, "above 0"),
+        ("strong", 0.01, None),
+    ],
+)
+def test_the_word_for_a_preference_agrees_with_its_score(word: str, score: float, wanted: str | None) -> None:
+    told = f"agentHints.preferenceAlignment[0].score is {score:g}: {word} is {wanted}"
+    assert faults(_aligned(word, score)) == (() if wanted is None else (told,))
+
+
+@pytest.mark.requirement("E8")
+@pytest.mark.parametrize(
+    "benefit, effort, roi, wanted",
+    [
+        (0.0, 1.0, 0.01, None),
+        (0.0, 1.0, 0.011, "0"),
+        (0.5, 0.5, 1.009, None),
+        (0.5, 0.5, 1.015, "1"),
+        (0.1, 1.0, 0.11, None),
+        (0.1, 1.0, 0.115, "0.1"),
+        (1.0, 0.1, 10.1, None),
+        (1.0, 0.1, 10.2, "10"),
+        (0.5, 0.0, 0.0, None),
+        (0.5, 0.0, 0.5, "0"),
+    ],
+)
+def test_a_return_may_be_rounded_by_a_hundredth(
+    benefit: float, effort: float, roi: float, wanted: str | None
+) -> None:
+    said = Hints(confidence=0.5, estimated_impact=Impact(benefit=benefit, effort=effort, roi=roi))
+    told = f"agentHints.estimatedImpact.roi is {roi:g}: give benefit by effort, which is {wanted}"
+    assert faults(said) == (() if wanted is None else (told,))
+
+
+@pytest.mark.parametrize("said, told", [(None, "null"), ({"confidence": 1}, "an object"), (7, "7")])
+def test_what_is_no_hints_at_all_is_named(said: Any, told: str) -> None:
+    assert faults(said) == (f"agentHints is {told}: give Hints",)
+
+
+def test_what_is_wanted_of_lists_and_of_words_is_said() -> None:
+    assert TEXTS.wanted == "a tuple of at most 64"
+    facts = ResourceFacts(quality=1.2)
+    said = Hints(confidence=0.5, related_resources=(replace(hints.resource("card", "c1"), metadata=facts),))
+    place = "agentHints.relatedResources[0].metadata.quality"
+    assert faults(said) == (
+        f"{place} is 1.2: give one of high, medium, low, unknown, or a number from 0 to 1",
+    )

@@ -8,7 +8,17 @@ from hypothesis import given
 from tests.eleven import ELEVEN
 from tests.hints.values import sound_hints
 from toolcrib.hints.schema import schema
+from toolcrib.hints.value_types import (
+    LONGEST,
+    MOST,
+    NAMED,
+    NAMES,
+    SHARE,
+    TEXT,
+    TEXTS,
+)
 from toolcrib.model import Hints
+from toolcrib.model.hints import Dependency, Impact, ResourceFacts
 from toolcrib.schemas import compile_schema
 
 WHOLE = compile_schema(schema())
@@ -43,3 +53,25 @@ def test_none_of_the_eleven_may_be_missing(field: str) -> None:
 )
 def test_what_agents_are_told_is_described_closely(field: str, value: object) -> None:
     assert not WHOLE.ok({**Hints(confidence=0.5).as_json(), field: value})
+
+
+def test_hints_are_described_part_by_part() -> None:
+    assert schema(Dependency) == {
+        "type": "object",
+        "properties": {
+            "action": NAMED.schema,
+            "dependsOn": NAMES.schema,
+            "type": {"enum": ["required", "recommended", "optional"]},
+            "reason": TEXT.schema,
+        },
+        "required": ["action", "dependsOn", "type"],
+    }
+    fields = schema()["properties"]
+    assert fields["dependencies"] == {"type": "array", "items": schema(Dependency), "maxItems": MOST}
+    assert fields["estimatedImpact"] == schema(Impact)
+    assert "required" not in schema(ResourceFacts)
+    assert TEXT.schema == {"type": "string", "minLength": 1, "maxLength": LONGEST}
+    assert TEXTS.schema == {"type": "array", "items": TEXT.schema, "maxItems": MOST}
+    assert schema(ResourceFacts)["properties"]["quality"] == {
+        "anyOf": [{"enum": ["high", "medium", "low", "unknown"]}, SHARE.schema]
+    }

@@ -132,8 +132,6 @@ async def test_a_tool_that_only_waits_has_a_room_of_its_own() -> None:
 
 
 # --- fairness ---
-
-
 def caller(key: str, user: str = "") -> Caller:
     return Caller(id=f"user:{user}" if user else f"key:{key}", key=key)
 
@@ -210,3 +208,42 @@ def test_users_named_by_a_proxy_are_principals_of_their_own() -> None:
     assert Caller(id="user:ann", user="ann", key="trust_header").principal == "user:ann"
     assert Caller(id="user:ann", user="ann", key="mine").principal == "mine"
     assert Caller(id="local").principal == "local"
+
+
+FAR = a_tool("far:echo", family="mcp")
+
+
+async def test_a_busy_source_is_named_and_the_caller_told_to_come_back_in_a_second() -> None:
+    stage, gate = Bulkhead(running=1, waiting=0).fit(FAR), anyio.Event()
+
+    async def hold(call: Call) -> Result:
+        await gate.wait()
+        return await echo(call)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage, a_call(FAR), hold)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(Refused) as refused:
+            await stage(a_call(FAR), echo)
+        gate.set()
+        problem = refused.value.problem
+        assert problem.message == "far is busy; nothing was done, try again shortly"
+        assert (problem.code, problem.retry_after) == ("OVERLOADED", 1.0)
+
+
+async def test_places_that_were_left_can_all_be_taken_again() -> None:
+    stage, gate, inside = Bulkhead(running=2, waiting=0, share=1.0).fit(FAR), anyio.Event(), list[Call]()
+
+    async def hold(call: Call) -> Result:
+        inside.append(call)
+        await gate.wait()
+        return await echo(call)
+
+    for count in (2, 4):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(stage, a_call(FAR), hold)
+            await anyio.wait_all_tasks_blocked()
+            gate.set()
+        assert len(inside) == count
+        gate = anyio.Event()

@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 import anyio
+import orjson
 import pytest
 
 from toolcrib.errors import Failed, problem
-from toolcrib.model import Call, Result, Tool
+from toolcrib.interfaces import Handler
+from toolcrib.model import Call, Family, JsonObject, Result, Tool
 from toolcrib.steps.cache import Cache
 from toolcrib.store.shared.memory import MemoryShared
-from toolcrib.testing import a_call, a_caller, a_tool
+from toolcrib.testing import a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
+
 
 QUERY = a_tool("fake:ask", category="query", cache_ttl=60.0)
 
@@ -119,3 +122,114 @@ async def test_a_failing_leader_fails_those_who_wait_with_its_own_error() -> Non
 
     with pytest.raises(Failed, match="no such row"):
         await stage(a_call(QUERY), answer)
+
+
+# --- concurrent calls ---
+
+
+class UnusedChannel:
+    """A caller that could be asked something, and is not."""
+
+    owner, alone, level = "somebody", True, None
+
+    def __init__(self) -> None:
+        self.capabilities: JsonObject = {"elicitation": {}}
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        raise AssertionError(method)
+
+    async def log(self, params: JsonObject) -> None:
+        raise AssertionError(params)
+
+
+class Held:
+    """Answers with its arguments, all at the same moment."""
+
+    def __init__(self) -> None:
+        self.open, self.calls = anyio.Event(), 0
+
+    async def __call__(self, call: Call) -> Result:
+        self.calls += 1
+        await self.open.wait()
+        return await echo(call)
+
+
+def answering(result: Result) -> Handler:
+    async def answer(_call: Call) -> Result:
+        return result
+
+    return answer
+
+
+async def at_once(tool: Tool, *calls: Call) -> tuple[list[Result], int]:
+    """Make calls at the same time; their results in that order, and how many of them reached the tool."""
+    stage, held = Cache(MemoryShared()).fit(tool), Held()
+    assert stage is not None
+    results: dict[int, Result] = {}
+
+    async def one(place: int, call: Call) -> None:
+        results[place] = await stage(call, held)
+
+    async with anyio.create_task_group() as tasks:
+        for place, call in enumerate(calls):
+            tasks.start_soon(one, place, call)
+        await anyio.wait_all_tasks_blocked()
+        held.open.set()
+    return [results[place] for place in range(len(calls))], held.calls
+
+
+async def test_different_questions_at_once_get_their_own_answers() -> None:
+    asked = [a_call(QUERY, arguments={"number": number}) for number in range(3)]
+    results, calls = await at_once(QUERY, *asked)
+    assert ([result.data["number"] for result in results], calls) == ([0, 1, 2], 3)
+
+
+@pytest.mark.parametrize("family, calls", [("function", 1), ("core", 1), ("mcp", 2)])
+async def test_only_what_runs_elsewhere_might_ask_each_caller_and_is_asked_for_each(
+    family: Family, calls: int
+) -> None:
+    tool = a_tool("far:ask", family=family, category="query", cache_ttl=60.0)
+    results, reached = await at_once(
+        tool, a_call(tool, channel=UnusedChannel()), a_call(tool, channel=UnusedChannel())
+    )
+    assert ([result.data for result in results], reached) == ([{}, {}], calls)
+
+
+# --- what is stored ---
+
+
+async def test_a_kept_answer_says_when_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.steps.cache.time", lambda: 1234.5)
+    stage = Cache(MemoryShared()).fit(QUERY)
+    assert stage is not None
+    await stage(a_call(QUERY), echo)
+    assert (await stage(a_call(QUERY), echo)).made == 1234.5
+
+
+async def test_what_is_done_to_an_answer_does_not_change_what_is_kept() -> None:
+    stage, data = Cache(MemoryShared()).fit(QUERY), {"words": ["one"]}
+    assert stage is not None
+    first = await stage(a_call(QUERY), answering(Result(data=data, encoded=orjson.dumps(data))))
+    first.data["words"].append("two")
+    assert (await stage(a_call(QUERY), echo)).data == {"words": ["one"]}
+
+
+class SizeRecorder(MemoryShared):
+    """Writes down the sizes of what it is given to keep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    async def keep(self, key: str, result: Result, ttl: float) -> None:
+        self.sizes.append(len(result.encoded))
+
+
+async def test_a_megabyte_is_kept_and_no_byte_more() -> None:
+    shared, megabyte = SizeRecorder(), 1024 * 1024
+    stage = Cache(shared).fit(QUERY)
+    assert stage is not None
+    for size in (megabyte, megabyte + 1):
+        text = "x" * (size - len('""'))
+        await stage(a_call(QUERY), answering(Result(data=text, encoded=orjson.dumps(text))))
+    assert shared.sizes == [megabyte]

@@ -73,3 +73,28 @@ async def test_all_demands_are_asked_for_at_once() -> None:
     await stage(a_call(), echo)
     assert [(demand.calls, demand.window) for demand in asked[0]] == [(5, 1.0), (9, 3.0), (7, 2.0)]
     assert len({demand.key for demand in asked[0]}) == 3
+
+
+FAR = a_tool("far:echo", family="mcp")
+
+
+class Busy(MemoryShared):
+    """Always says how long to wait."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__()
+        self.wait = wait
+
+    async def take(self, demands: Sequence[RateDemand]) -> float:
+        return self.wait
+
+
+@pytest.mark.parametrize("wait, said", [(12.34, "12.4 s"), (0.2, "0.2 s"), (30.0, "30 s")])
+async def test_the_wait_is_said_in_tenths_rounded_up_and_given_exactly(wait: float, said: str) -> None:
+    stage = Limit(Busy(wait), per_user=RateLimit(1, 1000)).fit(FAR)
+    assert stage is not None
+    with pytest.raises(Refused) as refused:
+        await stage(a_call(FAR), echo)
+    problem = refused.value.problem
+    assert problem.message == f"too many calls to far:echo; try again in {said}"
+    assert problem.retry_after == wait

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import anyio
 import orjson
 import pytest
 from hypothesis import given
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 
 from toolcrib.errors import Broken, Refused, ToolcribError, problem
 from toolcrib.interfaces import Handler
-from toolcrib.model import Call, Json, Result, Speech, Tool
+from toolcrib.model import Ask, Call, Json, Result, Speech, Tool
 from toolcrib.steps.shape import FALLBACK, LARGE_BYTES, Shape
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = pytest.mark.anyio
+
 
 WEATHER = {
     "city": "Oslo",
@@ -78,7 +80,6 @@ async def test_a_tools_own_message_stays() -> None:
     data=st.recursive(st.none() | st.text(), st.lists, max_leaves=5),
 )
 def test_no_template_ever_raises(template: str, data: Json) -> None:
-    import anyio
 
     anyio.run(spoken, a_tool(speech=Speech(template=template, field=template or None)), Result(data=data))
 
@@ -119,9 +120,36 @@ async def test_what_stands_deeper_counts_towards_the_cap(result: Result) -> None
         await Shape(1000).fit(tool)(a_call(tool), answering(result))
 
 
+QUERY = a_tool("far:ask", category="query", cache_ttl=60.0)
+
+
+async def test_what_is_asked_counts_on_top_of_what_is_shown() -> None:
+    both = Result(content=({"text": "x" * 60},), ask=Ask(questions={}, state="y" * 60))
+    with pytest.raises(Broken, match="120 bytes, the cap is 100"):
+        await Shape(100).fit(QUERY)(a_call(QUERY), answering(both))
+    assert await Shape(120).fit(QUERY)(a_call(QUERY), answering(both)) is both
+
+
+async def test_of_a_block_its_text_counts_and_its_numbers_do_not() -> None:
+    numbers = Result(data="d", content=({"type": "chart", "points": [1, None, True] * 100},))
+    shaped = await Shape(len("chart")).fit(QUERY)(a_call(QUERY), answering(numbers))
+    assert shaped.content == numbers.content
+
+
+async def test_data_and_blocks_count_together() -> None:
+    both = Result(data="d", encoded=b"x" * 60, content=({"text": "y" * 60},))
+    with pytest.raises(Broken, match="120 bytes"):
+        await Shape(119).fit(QUERY)(a_call(QUERY), answering(both))
+    assert (await Shape(120).fit(QUERY)(a_call(QUERY), answering(both))).content == both.content
+
+
+async def test_a_failure_that_says_too_much_keeps_nothing_but_itself() -> None:
+    failed = Result(problem=problem("TOOL_FAILED", "no"), meta={"example.com/more": "x" * 200})
+    shaped = await Shape(100).fit(QUERY)(a_call(QUERY), answering(failed))
+    assert (shaped.problem, shaped.content, shaped.meta) == (failed.problem, (), {})
+
+
 # --- large results ---
-
-
 class Memory:
     """Memory with room for results up to a size, and the reservations in it."""
 

@@ -1,6 +1,5 @@
-"""What is reckoned of what was said, what is refused, and the parts of hints as they come out."""
+"""Hints are filled from few arguments: impact, reasoning, refused arguments."""
 
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -8,20 +7,11 @@ import pytest
 from toolcrib import hints
 from toolcrib.hints import HintsError
 from toolcrib.model.hints import (
-    Alignment,
-    Alternative,
-    Caution,
-    Dependency,
     Impact,
     NextAction,
-    Provenance,
-    Resource,
-    ResourceFacts,
 )
 
 HERE = "The source is of high quality, its data current;"
-
-# --- what is reckoned of the suggestions ---
 
 
 @pytest.mark.requirement("E8")
@@ -131,67 +121,20 @@ def test_all_that_is_said_is_taken_over() -> None:
     assert (made.evidence.quality, made.evidence.freshness) == (0.9, 0.95)
 
 
-# --- parts ---
+def refused(**said: Any) -> tuple[str, ...]:
+    with pytest.raises(HintsError) as caught:
+        hints.found([1], **said)
+    return caught.value.faults
 
 
-def test_the_parts_say_what_they_were_told_and_what_follows() -> None:
-    assert hints.depends("pay", "choose", "sign") == Dependency(
-        action="pay", depends_on=("choose", "sign"), type="required"
-    )
-    optional = hints.depends("pay", "choose", type="optional", reason="It helps.")
-    assert (optional.type, optional.reason) == ("optional", "It helps.")
-    assert hints.alignment("pay", "thrift", 0.8, "It is cheap.") == Alignment(
-        action="pay", preference="thrift", alignment="strong", score=0.8, explanation="It is cheap."
-    )
-    assert hints.alternative(
-        "wait", "It is free.", confidence=0.4, pros="cheap", cons=("slow", "dull"), estimated_impact=0.3
-    ) == Alternative(
-        approach="wait",
-        confidence=0.4,
-        reasoning="It is free.",
-        pros=("cheap",),
-        cons=("slow", "dull"),
-        estimated_impact=0.3,
-    )
-    assert hints.warning("conflict", "Two want it.", related_ids="c1", auto_fixable=True) == Caution(
-        type="conflict",
-        severity="medium",
-        message="Two want it.",
-        related_ids=("c1",),
-        auto_fixable=True,
-    )
+@pytest.mark.parametrize("time, effort", [(None, 0.05), (0.6, 0.05), (600.0, 0.051), (60_000.0, 0.15)])
+def test_time_counts_towards_effort(time: float | None, effort: float) -> None:
+    step = hints.action("a", estimated_time=time)
+    assert hints.found([1], next=step).estimated_impact.effort == effort
 
 
-def test_a_resource_has_its_id_for_a_label_and_facts_where_some_are_known() -> None:
-    assert hints.resource("card", "c1") == Resource(type="card", id="c1", label="c1", relevance=1.0)
-    at = datetime(2030, 1, 31, 12)  # noqa: DTZ001 - as an author may have it
-    facts = ResourceFacts(last_accessed="2030-01-31T12:00:00", access_count=3)
-    known = hints.resource("card", "c1", "Paris", 0.5, last_accessed=at, access_count=3)
-    assert known == Resource(type="card", id="c1", label="Paris", relevance=0.5, metadata=facts)
-    seen = hints.resource("card", "c1", last_accessed="2030-01-31")
-    assert seen.metadata == ResourceFacts(last_accessed="2030-01-31")
-
-
-def test_where_hints_come_from_is_said_with_the_moment() -> None:
-    at = datetime.fromisoformat("2030-01-31T12:00:00+00:00")
-    made = hints.provenance("me", at, model_version="7", processing_time=5.0)
-    assert made == Provenance(
-        generated_at="2030-01-31T12:00:00+00:00",
-        generated_by="me",
-        model_version="7",
-        processing_time=5.0,
-    )
-    assert hints.provenance("me", "2030-01-31").generated_at == "2030-01-31"
-    now = datetime.fromisoformat(hints.provenance("me").generated_at)
-    assert now.utcoffset() is not None
-    assert now.utcoffset() == at.utcoffset()
-
-
-@pytest.mark.parametrize(
-    "benefit, effort, roi", [(0.5, 0.25, 2.0), (1 / 3, 1.0, 0.333), (0.7, 0.0, 0.0), (1.0, 0.0006, 1000.0)]
-)
-def test_the_return_is_reckoned_from_what_is_shown(benefit: float, effort: float, roi: float) -> None:
-    made = hints.impact(benefit, effort, "retention")
-    assert made == Impact(
-        benefit=round(benefit, 3), effort=round(effort, 3), roi=roi, affected_metrics=("retention",)
-    )
+@pytest.mark.parametrize("field, value", [("estimated_time", -600_000.0), ("priority", "urgent")])
+def test_a_step_that_breaks_a_rule_is_refused_and_not_reckoned_with(field: str, value: Any) -> None:
+    wrong: dict[str, Any] = {"action": "a", "priority": "low", field: value}
+    (fault,) = refused(next=NextAction(**wrong))
+    assert fault.startswith("agentHints.suggestedNextActions[0].")

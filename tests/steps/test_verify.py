@@ -1,4 +1,4 @@
-"""Hints a tool gives are held to every rule, with an answer and with an error alike."""
+"""Verify: answers and hints that break their contract are errors."""
 
 from math import inf, nan
 from typing import Any
@@ -7,16 +7,22 @@ import pytest
 
 from toolcrib.errors import Broken, BusinessRuleError, problem
 from toolcrib.interfaces import Handler
-from toolcrib.model import Ask, Call, Hints, Result
+from toolcrib.model import Ask, Call, Family, Hints, Json, Result
 from toolcrib.model.hints import Dependency, Impact, NextAction
 from toolcrib.steps.verify import Verify
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E7", "E10")]
 
+
 GOOD = Hints(confidence=0.9, suggested_next_actions=(NextAction(action="review-card", priority="high"),))
+
+
 UNRANKED = NextAction(action="review-card", priority=None)  # pyright: ignore[reportArgumentType]
+
+
 CIRCLE = (Dependency(action="a", depends_on=("b",)), Dependency(action="b", depends_on=("a",)))
+
 
 BROKEN: list[tuple[Hints, str]] = [
     (Hints(confidence=1.7), "agentHints.confidence: give a number from 0 to 1"),
@@ -104,3 +110,86 @@ async def test_an_answer_in_blocks_alone_has_them_as_its_data() -> None:
 
     given = await Verify().fit(a_tool())(a_call(), draw)
     assert (given.data, given.structured, given.content) == ([image], False, (image,))
+
+
+# --- answers ---
+
+
+def answering_with(data: Json, hints: Hints | None = None) -> Handler:
+    async def answer(_call: Call) -> Result:
+        return Result(data=data, hints=hints)
+
+    return answer
+
+
+NULL = "a successful answer carries data, and this one is null"
+
+
+NOT_JSON = "an answer must be JSON (whole characters, integers of 64 bits, 250 levels at most)"
+
+
+@pytest.mark.requirement("E10")
+@pytest.mark.parametrize("family, is_held", [("function", True), ("core", True), ("mcp", False)])
+async def test_what_runs_here_is_held_to_its_output_schema(family: Family, is_held: bool) -> None:
+    tool = a_tool(family=family, output_schema={"type": "object", "required": ["total"]})
+    stage = Verify().fit(tool)
+    if not is_held:
+        assert (await stage(a_call(tool), answering_with({}))).data == {}
+        return
+    with pytest.raises(Broken):
+        await stage(a_call(tool), answering_with({}))
+
+
+@pytest.mark.requirement("E10")
+@pytest.mark.parametrize(
+    "data, rule",
+    [
+        (None, f"{NULL}; answer with an empty list or object, or raise BusinessRuleError"),
+        (object(), f"{NOT_JSON}, and this one is not"),
+    ],
+)
+async def test_the_rule_an_answer_breaks_is_named(data: Json, rule: str) -> None:
+    with pytest.raises(Broken) as broken:
+        await Verify().fit(a_tool())(a_call(), answering_with(data))
+    assert broken.value.problem.message == f"fake:echo: {rule}"
+
+
+async def test_what_is_said_in_blocks_alone_is_the_data_too() -> None:
+    blocks = ({"type": "text", "text": "hello"},)
+
+    async def answer(_call: Call) -> Result:
+        return Result(content=blocks)
+
+    result = await Verify().fit(a_tool())(a_call(), answer)
+    assert (result.data, result.structured, result.content) == ([*blocks], False, blocks)
+    assert result.encoded == b'[{"type":"text","text":"hello"}]'
+
+
+@pytest.mark.requirement("E7", "E10")
+@pytest.mark.parametrize(
+    "hints, told",
+    [
+        (Hints(confidence=2.0), "{confidence}"),
+        (
+            Hints(confidence=2.0, estimated_impact=Impact(benefit=2.0, effort=2.0, roi=1.0)),
+            "{confidence}; {benefit}; {effort}",
+        ),
+        (
+            Hints(confidence=2.0, estimated_impact=Impact(benefit=2.0, effort=2.0, roi=-1.0)),
+            "{confidence}; {benefit}; {effort}, and 1 more",
+        ),
+    ],
+)
+async def test_of_the_rules_that_hints_break_three_are_named_and_the_rest_counted(
+    hints: Hints, told: str
+) -> None:
+    share = "give a number from 0 to 1"
+    rule = told.format(
+        confidence=f"agentHints.confidence: {share}",
+        benefit=f"agentHints.estimatedImpact.benefit: {share}",
+        effort=f"agentHints.estimatedImpact.effort: {share}",
+    )
+    with pytest.raises(Broken) as broken:
+        await Verify().fit(a_tool())(a_call(), answering_with(1, hints))
+    assert broken.value.problem.message == f"fake:echo: {rule}"
+    assert "2" in str(broken.value.__cause__)

@@ -1,17 +1,13 @@
-"""The outermost steps: everything is recorded once, and nothing but cancellation is raised."""
+"""Recover: every error becomes a result and is logged; nothing but cancellation is raised."""
 
 import logging
-from contextlib import nullcontext
-from typing import ClassVar
 
-import anyio
 import pytest
 
 from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, ToolcribError
-from toolcrib.model import Call, Family, Hints, JsonObject, Origin, Result
-from toolcrib.steps.record import Record
+from toolcrib.model import Call, Hints, Origin, Result
 from toolcrib.steps.recover import Recover
-from toolcrib.testing import Recordings, a_call, a_caller, a_tool, echo
+from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -47,15 +43,6 @@ async def test_the_cause_of_a_known_problem_is_logged_and_not_shown(caplog: pyte
     assert result.problem is not None
     assert "10.0.0.7" not in result.problem.message
     assert "10.0.0.7" in caplog.text
-
-
-async def test_a_call_is_recorded_once_with_its_time() -> None:
-    heard = Recordings()
-    await Record(heard).fit(a_tool())(a_call(), echo)
-    ((call, result, seconds),) = heard.heard
-    assert call.id == "call-1"
-    assert result.problem is None
-    assert seconds >= 0
 
 
 @pytest.mark.requirement("E11", "E14")
@@ -143,98 +130,61 @@ async def test_what_an_error_says_the_agent_may_do_reaches_the_result() -> None:
 
 
 @pytest.mark.requirement("E14")
-@pytest.mark.parametrize("family", ["function", "mcp"])
-@pytest.mark.parametrize("asks", [True, False])
-async def test_declared_mutation_is_announced_before_it_goes_on(family: Family, asks: bool) -> None:
-    heard = list[str]()
-    running: dict[str, tuple[Call, float]] = {}
+async def test_what_is_logged_says_who_asked_for_what(caplog: pytest.LogCaptureFixture) -> None:
+    async def explode(_call: Call) -> Result:
+        message = "bad luck"
+        raise RuntimeError(message)
 
-    async def work(_call: Call) -> Result:
-        heard.append("work")
-        return Result(data=1)
-
-    tool = a_tool(family=family, declared_mutation=True)
-    call = a_call(tool, channel=Slow() if asks else None)
-    step = Record(Recordings(), None, running, lambda call: heard.append(call.id))
-    await step.fit(tool)(call, work)
-    assert (heard, running) == (["call-1", "work"], {})
-    ordinary = a_tool(family=family)
-    await step.fit(ordinary)(call, work)
-    assert (heard, list(running)) == (["call-1", "work", "work"], ["call-1"])
-
-
-@pytest.mark.parametrize("sampled", [True, False])
-@pytest.mark.parametrize("wanted", [True, False])
-async def test_whether_a_trace_is_kept_is_said_before_the_call_goes_on(sampled: bool, wanted: bool) -> None:
-    heard, passed = Recordings(), list[Call]()
-
-    async def note(call: Call) -> Result:
-        passed.append(call)
-        return Result(data=1)
-
-    call = a_call(origin=Origin(trace_id="t", sampled=sampled))
-    await Record(heard, lambda origin: wanted and origin.trace_id == "t").fit(a_tool())(call, note)
-    ((recorded, _, _),) = heard.heard
-    assert passed == [recorded]
-    assert recorded.origin == call.origin.replace(sampled=wanted)
-
-
-class Slow:
-    """A caller that takes five seconds over every answer, on a clock of its own."""
-
-    owner, alone, level = "session", False, None
-    capabilities: ClassVar[JsonObject] = {"elicitation": {}}
-    now = 0.0
-
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        self.now += 5.0
-        return {"action": "decline"}
-
-    async def log(self, params: JsonObject) -> None:
-        raise NotImplementedError
-
-
-class Times(Recordings):
-    def __init__(self) -> None:
-        super().__init__()
-        self.times: list[tuple[float, float]] = []
-
-    def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
-        self.times.append((seconds, waited))
-
-
-@pytest.mark.parametrize("fails", [False, True])
-async def test_the_time_in_which_the_caller_is_asked_counts_apart(
-    fails: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard, caller = Times(), Slow()
-    monkeypatch.setattr("toolcrib.steps.record.perf_counter", lambda: caller.now)
-
-    async def work(call: Call) -> Result:
-        assert call.channel is not None
-        caller.now += 1.0
-        await call.channel.ask("elicitation/create", {})
-        caller.now += 2.0
-        if fails:
-            raise KeyboardInterrupt
-        return Result(data=1)
-
-    tool = a_tool(family="mcp")
-    with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
-        await Record(heard).fit(tool)(a_call(tool, channel=caller), work)
-    assert heard.times == [(3.0, 5.0)]
-
-
-async def test_a_cancelled_call_is_recorded_as_such_and_stays_cancelled() -> None:
-    heard = Recordings()
-
-    async def hang(_call: Call) -> Result:
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    with anyio.move_on_after(0.01) as scope:
-        await Record(heard).fit(a_tool())(a_call(), hang)
-    assert scope.cancelled_caught
-    ((_, result, _),) = heard.heard
+    caller = a_caller(id="key:a", user="ann", context="kitchen")
+    origin = Origin(trace_id="4bf92f3577b34da6a3ce929d0e0e4736", correlation_id="corr-1")
+    call = a_call(a_tool("far:echo"), caller=caller, origin=origin)
+    with caplog.at_level(logging.ERROR):
+        result = await Recover().fit(call.tool)(call, explode)
+    (record,) = caplog.records
+    assert record.getMessage() == "far:echo failed unexpectedly"
+    told = {name: record.__dict__[name] for name in ("call_id", "tool", "code", "caller", "user_id")}
+    assert told == {
+        "call_id": call.id,
+        "tool": "far:echo",
+        "code": "EXECUTION_ERROR",
+        "caller": "key:a",
+        "user_id": "ann",
+    }
+    where = [record.__dict__[name] for name in ("context_name", "trace_id", "correlation_id")]
+    assert where == ["kitchen", origin.trace_id, "corr-1"]
     assert result.problem is not None
-    assert result.problem.code == "CANCELLED"
+    assert result.problem.message == "the gateway failed; the operator has the details"
+
+
+@pytest.mark.requirement("E14")
+@pytest.mark.parametrize(
+    "error, level, said",
+    [
+        (Broken("CONTRACT_VIOLATION", "far:echo: no data"), logging.ERROR, "far:echo: no data"),
+        (Refused("RATE_LIMITED", "slow down"), logging.DEBUG, "far:echo: slow down"),
+    ],
+)
+async def test_a_known_error_is_logged_with_its_tool_named_once(
+    error: Broken | Refused, level: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_call: Call) -> Result:
+        raise error
+
+    with caplog.at_level(logging.DEBUG):
+        await Recover().fit(a_tool())(a_call(a_tool("far:echo")), fail)
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (level, said)
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+    assert record.__dict__["code"] == error.problem.code
+
+
+async def test_an_error_with_a_cause_is_a_warning_unless_the_gateway_is_at_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail(_call: Call) -> Result:
+        raise Refused("RATE_LIMITED", "slow down") from OSError("no such place")
+
+    with caplog.at_level(logging.DEBUG):
+        await Recover().fit(a_tool())(a_call(), fail)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -67,7 +67,7 @@ class Course(RuleBasedStateMachine):
         self.gone: list[Parked] = []
         self.number = 0
         opened: asyncio.Future[Booth] = self.loop.create_future()
-        self.house = self.loop.create_task(self._house(opened))
+        self.runtime = self.loop.create_task(self._house(opened))
         self.booth = self.run(_result(opened))
 
     async def _house(self, opened: "asyncio.Future[Booth]") -> None:
@@ -196,7 +196,7 @@ class Course(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.closing.set()
-        self.run(_result(self.house))
+        self.run(_result(self.runtime))
         left = asyncio.all_tasks(self.loop)
         self.loop.close()
         assert left == set()

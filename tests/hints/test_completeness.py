@@ -1,0 +1,76 @@
+"""Completeness: the share of what an answer could hold."""
+
+from dataclasses import dataclass
+
+import pytest
+from pydantic import BaseModel
+
+from toolcrib import hints
+from toolcrib.hints import Evidence, Hints
+from toolcrib.hints.completeness import fullness
+
+
+@dataclass(slots=True)
+class SlottedCard:
+    """A thing whose fields are nowhere but in its class."""
+
+    front: str
+    back: str | None = None
+
+
+def test_the_fields_of_a_slotted_thing_are_found() -> None:
+    assert fullness(SlottedCard("front"), None) == 0.5
+
+
+@dataclass
+class Card:
+    """A thing of the author's."""
+
+    front: str
+    back: str | None
+
+
+class Deck(BaseModel):
+    """Another, of another making."""
+
+    title: str
+    size: int | None = None
+
+
+class Plain:
+    """A thing like any other; how it is kept is its own matter."""
+
+    def __init__(self) -> None:
+        self.name, self.home, self._kept = "x", None, None
+
+
+def evidence(made: Hints) -> Evidence:
+    assert made.evidence is not None
+    return made.evidence
+
+
+@pytest.mark.requirement("E8")
+@pytest.mark.parametrize(
+    "items, total, share",
+    [
+        ([1, 2, 3], None, 1.0),
+        ([1, 2, 3], 3, 1.0),
+        ([1, 2, 3], 2, 1.0),
+        ([1, 2, 3], 12, 0.25),
+        ({1, 2}, 4, 0.5),
+        ([{"a": 1, "b": None}], None, 0.5),
+        ([{"a": 1, "b": None}, {"a": 1, "b": 2}], 4, 0.375),
+        ({"a": 1, "b": None, "c": 2, "d": 3}, None, 0.75),
+        (Card("front", None), None, 0.5),
+        ([Card("front", "back"), Card("front", None)], None, 0.75),
+        (Deck(title="Sums"), None, 0.5),
+        (Plain(), None, 0.5),
+        ("a text", None, 1.0),
+        (7, None, 1.0),
+        ([{"a": None}] + [{"a": 1}] * 15 + [{"a": None}] * 9, None, 15 / 16),
+    ],
+)
+def test_completeness_is_what_is_there_of_what_could_be(
+    items: object, total: int | None, share: float
+) -> None:
+    assert evidence(hints.found(items, total=total)).completeness == pytest.approx(share)

@@ -1,0 +1,87 @@
+"""Scales: words and numbers for quality, freshness and validity stand for each other."""
+
+from typing import Any
+
+import pytest
+
+from toolcrib import hints
+from toolcrib.hints import (
+    HintsError,
+)
+from toolcrib.hints.scales import freshness, quality, validity
+
+
+@pytest.mark.parametrize(
+    "seconds, word",
+    [
+        (0, "immediate"),
+        (299.9, "immediate"),
+        (300, "short"),
+        (3_599, "short"),
+        (3_600, "medium"),
+        (86_400, "long"),
+        (10**9, "long"),
+        (float("inf"), "indefinite"),
+        ("medium", "medium"),
+    ],
+)
+def test_validity_never_promises_more_than_was_said(seconds: float, word: str) -> None:
+    assert validity(seconds) == word
+
+
+def test_words_and_numbers_stand_for_each_other() -> None:
+    assert quality("medium") == ("medium", 0.85)
+    assert [quality(share)[0] for share in (1, 0.92, 0.91, 0.7, 0.69, 0)] == [
+        "high",
+        "high",
+        "medium",
+        "medium",
+        "low",
+        "low",
+    ]
+    assert quality(0.5)[1] == 0.5
+    assert freshness("stale") == ("stale", 0.4)
+    assert [freshness(share)[0] for share in (1, 0.9, 0.7, 0.3, 0.29)] == [
+        "current",
+        "fresh",
+        "recent",
+        "stale",
+        "outdated",
+    ]
+
+
+@pytest.mark.parametrize("said", ["great", 1.1, -1, True, None, float("nan"), [1]])
+def test_what_is_neither_word_nor_number_is_refused(said: object) -> None:
+    for ask in (quality, freshness):
+        with pytest.raises(HintsError, match=r"give one of .*, or a number from 0 to 1"):
+            ask(said)  # pyright: ignore[reportArgumentType]
+    if said != 1.1:
+        with pytest.raises(HintsError, match=r"give one of .*, or seconds"):
+            validity(said)  # pyright: ignore[reportArgumentType]
+
+
+def refused(**said: Any) -> tuple[str, ...]:
+    with pytest.raises(HintsError) as caught:
+        hints.found([1], **said)
+    return caught.value.faults
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        ({"quality": "best"}, "quality is 'best': give one of high, medium, unknown, low"),
+        ({"quality": 1.5}, "quality is 1.5: give one of high, medium, unknown, low"),
+        (
+            {"freshness": "new"},
+            "freshness is 'new': give one of current, fresh, recent, unknown, stale, outdated",
+        ),
+    ],
+)
+def test_a_word_or_a_number_that_there_is_none_of_is_refused(said: dict[str, Any], told: str) -> None:
+    assert refused(**said) == (f"{told}, or a number from 0 to 1",)
+
+
+@pytest.mark.parametrize("said, told", [("ever", "'ever'"), (-1.0, "-1")])
+def test_a_time_that_there_is_none_of_is_refused(said: Any, told: str) -> None:
+    words = "indefinite, long, medium, short, immediate"
+    assert refused(valid_for=said) == (f"valid_for is {told}: give one of {words}, or seconds",)

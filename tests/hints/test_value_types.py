@@ -1,0 +1,101 @@
+"""Value types of the hint fields: their limits, and how a faulty value is shown."""
+
+from enum import IntEnum
+from typing import Any
+
+import pytest
+
+from toolcrib.hints.value_types import (
+    DEEPEST,
+    LARGEST,
+    LONGEST,
+    OBJECT,
+    ROOM,
+    is_number,
+    is_share,
+    is_text,
+    shown,
+)
+
+
+class Number(IntEnum):
+    """A number of a kind of its own."""
+
+    SEVEN = 7
+
+
+class Share(float):
+    """A share of a kind of its own."""
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    """Objects in objects, so many of them."""
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "value, is_one", [(1, True), (0.5, True), (Number.SEVEN, True), (True, False), ("1", False)]
+)
+def test_numbers_of_every_kind_are_numbers_and_truth_is_none(value: object, is_one: bool) -> None:
+    assert is_number(value) is is_one
+
+
+@pytest.mark.parametrize("value, is_one", [(Share(0.5), True), (Share(1.5), False), (True, False), (0, True)])
+def test_a_share_may_be_a_number_of_any_kind(value: object, is_one: bool) -> None:
+    assert is_share(value) is is_one
+
+
+@pytest.mark.parametrize("length, fits", [(0, False), (1, True), (LONGEST, True), (LONGEST + 1, False)])
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_a_text_is_neither_empty_nor_endless(letter: str, length: int, fits: bool) -> None:
+    assert is_text(letter * length) is fits
+
+
+@pytest.mark.parametrize(
+    "value, fits",
+    [
+        # One for the object, one for the key and its letter each, one for the text and its letters each.
+        ({"a": "x" * (ROOM - 4)}, True),
+        ({"a": "x" * (ROOM - 3)}, False),
+        ({"a": [None] * (ROOM - 4)}, True),
+        ({"a": [None] * (ROOM - 3)}, False),
+        ({"a": LARGEST, "b": -LARGEST}, True),
+        ({"a": LARGEST * 1.001}, False),
+        ({"a": int(LARGEST) + 1}, False),
+        (_deep(DEEPEST), True),
+        (_deep(DEEPEST + 1), False),
+        ({"a": "\ud800"}, False),
+        ({"\ud800": 1}, False),
+        ({"é": "é"}, True),
+        ({7: "a"}, False),
+        ({"a": object()}, False),
+    ],
+)
+def test_how_much_json_an_action_may_carry(value: Any, fits: bool) -> None:
+    assert OBJECT.fits(value) is fits
+
+
+@pytest.mark.parametrize(
+    "value, told",
+    [
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        ("x" * 40, repr("x" * 40)),
+        ("x" * 41, "a text of 41 characters"),
+        (0.25, "0.25"),
+        (int(LARGEST), "1e+15"),
+        (-int(LARGEST), "-1e+15"),
+        (int(LARGEST) + 1, "too large"),
+        (-int(LARGEST) - 1, "too large"),
+        ([1, 2], "a list of 2"),
+        ((), "a list of 0"),
+        ({"a": 1}, "an object"),
+        (object(), "of the kind object"),
+    ],
+)
+def test_a_value_is_shown_without_giving_it_away(value: Any, told: str) -> None:
+    assert shown(value) == told

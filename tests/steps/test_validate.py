@@ -1,0 +1,25 @@
+"""Validation of arguments: every fault is reported with its path and what was expected."""
+
+import pytest
+
+from toolcrib.errors import Refused
+from toolcrib.steps.validate import Validate
+from toolcrib.testing import a_call, a_tool, echo
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_faults_are_told_in_one_sentence_and_each_with_what_was_expected() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
+    tool = a_tool("far:add", input_schema=schema)
+    with pytest.raises(Refused) as refused:
+        await Validate().fit(tool)(a_call(tool, arguments={"a": "x", "b": 1}), echo)
+    found = refused.value.problem
+    faults = found.details["faults"]
+    assert [(fault["path"], fault["expected"]) for fault in faults] == [
+        ("arguments.a", "an integer"),
+        ("arguments.b", "a string"),
+    ]
+    assert found.path == "arguments.a"
+    said = 'arguments.a: must be an integer, got "x"; arguments.b: must be a string, got 1'
+    assert found.message == f"far:add: {said}"
