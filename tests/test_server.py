@@ -9,8 +9,8 @@ import aiohttp
 import anyio
 import pytest
 
-from tests.doors import ADMIN, Message, doors, listening
 from tests.frontends.rest.bench import Waiting, add, who
+from tests.gateways import ADMIN, Message, listening, open_gateway
 from tests.waiting import until
 from toolcrib.config import ConfigError
 from toolcrib.http import HttpResponse, Request
@@ -34,7 +34,11 @@ async def status(session: aiohttp.ClientSession, url: str) -> int:
 
 
 async def test_it_serves() -> None:
-    async with doors(tools=[add]) as crib, listening(crib.server) as url, aiohttp.ClientSession() as session:
+    async with (
+        open_gateway(tools=[add]) as gateway,
+        listening(gateway.server) as url,
+        aiohttp.ClientSession() as session,
+    ):
         for number in range(3):
             told, result = await execute(session, url, "add", a=number)
             assert (told, result["data"]) == (200, {"total": number + 1})
@@ -47,7 +51,11 @@ async def test_it_serves() -> None:
 
 
 async def test_a_stream_over_a_socket() -> None:
-    async with doors(demo=True) as crib, listening(crib.server) as url, aiohttp.ClientSession() as session:
+    async with (
+        open_gateway(demo=True) as gateway,
+        listening(gateway.server) as url,
+        aiohttp.ClientSession() as session,
+    ):
         body = {"name": "slow-countdown", "arguments": {"seconds": 0.1, "steps": 2}}
         headers = {**ADMIN_HEADERS, "Accept": "text/event-stream"}
         async with session.post(f"{url}/api/tools/execute", json=body, headers=headers) as answer:
@@ -56,7 +64,7 @@ async def test_a_stream_over_a_socket() -> None:
 
 
 async def test_a_body_over_the_limit_without_its_length() -> None:
-    async with doors("limits: {body_bytes: 1000}") as crib, listening(crib.server) as url:
+    async with open_gateway("limits: {body_bytes: 1000}") as gateway, listening(gateway.server) as url:
 
         async def pieces() -> Any:
             for _ in range(100):
@@ -75,11 +83,11 @@ async def test_a_body_over_the_limit_without_its_length() -> None:
 
 async def test_it_stops_when_the_call_at_hand_is_done() -> None:
     waiting = Waiting()
-    async with doors(tools=[waiting.tool(), add]) as crib:
+    async with open_gateway(tools=[waiting.tool(), add]) as gateway:
         ended, url_of = anyio.Event(), anyio.create_memory_object_stream[str](1)
 
         async def run() -> None:
-            await serve(crib.house, port=0, on_listening=url_of[0].send_nowait)
+            await serve(gateway.runtime, port=0, on_listening=url_of[0].send_nowait)
             ended.set()
 
         with anyio.fail_after(20), url_of[0], url_of[1]:
@@ -110,7 +118,7 @@ async def test_it_stops_when_the_call_at_hand_is_done() -> None:
 @pytest.mark.slow
 async def test_a_call_that_does_not_end_is_cut_short(second: bool) -> None:
     waiting = Waiting()
-    async with doors(tools=[waiting.tool()]) as crib:
+    async with open_gateway(tools=[waiting.tool()]) as gateway:
         url_of = anyio.create_memory_object_stream[str](1)
         outcome: list[Any] = []
 
@@ -128,7 +136,7 @@ async def test_a_call_that_does_not_end_is_cut_short(second: bool) -> None:
 
                 async def run() -> None:
                     await serve(
-                        crib.house, port=port, on_listening=url_of[0].send_nowait, drain_seconds=seconds
+                        gateway.runtime, port=port, on_listening=url_of[0].send_nowait, drain_seconds=seconds
                     )
                     if not second:
                         await until(lambda: bool(outcome))
@@ -152,102 +160,104 @@ async def test_a_call_that_does_not_end_is_cut_short(second: bool) -> None:
 
 @pytest.mark.requirement("F7")
 async def test_a_port_that_is_taken_is_named() -> None:
-    async with doors() as crib:
+    async with open_gateway() as gateway:
         with listen("127.0.0.1", 0) as taken:
             port = taken.getsockname()[1]
             with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is taken"):
-                await serve(crib.house, port=port)
+                await serve(gateway.runtime, port=port)
 
 
 @pytest.mark.requirement("I1")
 @pytest.mark.parametrize("auth", ["{mode: trust_header}", "{anonymous: {context: default}}"])
 async def test_what_believes_this_machine_is_not_opened_to_others(auth: str) -> None:
-    async with doors(f"auth: {auth}") as crib:
+    async with open_gateway(f"auth: {auth}") as gateway:
         with pytest.raises(ConfigError):
-            await serve(crib.house, host="0.0.0.0", port=0)
+            await serve(gateway.runtime, host="0.0.0.0", port=0)
 
 
 @pytest.mark.requirement("I1")
 async def test_a_user_is_believed_only_with_a_key_that_may_act() -> None:
-    async with doors(tools=[who]) as crib:
-        plain, acting = await crib.key("plain"), await crib.key("acting", actAs=True)
-        await crib.begin("ann")
+    async with open_gateway(tools=[who]) as gateway:
+        plain, acting = await gateway.key("plain"), await gateway.key("acting", actAs=True)
+        await gateway.begin("ann")
         for name in ("x-user-id", "X-User-Id"):
             header = {name.lower(): "ann"}
-            assert (await crib.call("who", key=None, headers=header)).code == "UNAUTHENTICATED"
-            assert (await crib.call("who", key=plain, headers=header)).code == "SCOPE_DENIED"
-            assert (await crib.call("who", key=acting, headers={name.lower(): "bob"})).code == "NO_SESSION"
-            assert (await crib.call("who", key=acting, headers=header)).json["data"]["user"] == "ann"
-        assert (await crib.call("who", key=plain)).json["data"]["user"] is None
+            assert (await gateway.call("who", key=None, headers=header)).code == "UNAUTHENTICATED"
+            assert (await gateway.call("who", key=plain, headers=header)).code == "SCOPE_DENIED"
+            assert (await gateway.call("who", key=acting, headers={name.lower(): "bob"})).code == "NO_SESSION"
+            assert (await gateway.call("who", key=acting, headers=header)).json["data"]["user"] == "ann"
+        assert (await gateway.call("who", key=plain)).json["data"]["user"] is None
 
 
 @pytest.mark.requirement("I1")
 async def test_the_header_is_believed_where_the_operator_says_so_on_this_machine() -> None:
-    async with doors("auth: {mode: trust_header}", tools=[who]) as crib:
+    async with open_gateway("auth: {mode: trust_header}", tools=[who]) as gateway:
         header = {"x-user-id": "ann"}
-        assert (await crib.call("who", key=None, headers=header)).code == "NO_SESSION"
-        await crib.begin("ann")
-        assert (await crib.call("who", key=None, headers=header)).json["data"]["user"] == "ann"
-        assert (await crib.call("who", key=None)).code == "UNAUTHENTICATED"
-        assert (await crib.call("who", key=None, headers=header, client="10.0.0.1")).code == "UNAUTHENTICATED"
+        assert (await gateway.call("who", key=None, headers=header)).code == "NO_SESSION"
+        await gateway.begin("ann")
+        assert (await gateway.call("who", key=None, headers=header)).json["data"]["user"] == "ann"
+        assert (await gateway.call("who", key=None)).code == "UNAUTHENTICATED"
+        assert (
+            await gateway.call("who", key=None, headers=header, client="10.0.0.1")
+        ).code == "UNAUTHENTICATED"
         forwarded = {**header, "x-forwarded-for": "8.8.8.8"}
-        assert (await crib.call("who", key=None, headers=forwarded)).code == "UNAUTHENTICATED"
+        assert (await gateway.call("who", key=None, headers=forwarded)).code == "UNAUTHENTICATED"
 
 
 @pytest.mark.requirement("I1")
 async def test_anonymous_callers_get_their_context_on_this_machine() -> None:
     config = "auth: {anonymous: {context: few}}\ncontexts: {few: {tools: ['tools:add']}}"
-    async with doors(config, tools=[who, add]) as crib:
-        listed = (await crib.ask("GET", "/api/tools", key=None)).json
+    async with open_gateway(config, tools=[who, add]) as gateway:
+        listed = (await gateway.ask("GET", "/api/tools", key=None)).json
         assert [tool["name"] for tool in listed["tools"]] == ["tools:add"]
-        assert (await crib.call("who", key=None)).code == "TOOL_NOT_FOUND"
-        assert (await crib.ask("GET", "/api/tools?context=default", key=None)).code == "NOT_FOUND"
-        assert (await crib.ask("GET", "/api/tools", key=None, client="10.0.0.1")).code == "UNAUTHENTICATED"
-        assert (await crib.ask("GET", "/api/keys", key=None)).code == "SCOPE_DENIED"
+        assert (await gateway.call("who", key=None)).code == "TOOL_NOT_FOUND"
+        assert (await gateway.ask("GET", "/api/tools?context=default", key=None)).code == "NOT_FOUND"
+        assert (await gateway.ask("GET", "/api/tools", key=None, client="10.0.0.1")).code == "UNAUTHENTICATED"
+        assert (await gateway.ask("GET", "/api/keys", key=None)).code == "SCOPE_DENIED"
 
 
 async def test_what_nobody_foresaw_is_told_to_the_log_alone(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with doors() as crib:
+    async with open_gateway() as gateway:
 
         def broken(*_: Any, **__: Any) -> None:
             message = "secret at /etc/shadow"
             raise ZeroDivisionError(message)
 
-        monkeypatch.setattr(crib.house.gateway, "kept", broken)
+        monkeypatch.setattr(gateway.runtime.gateway, "kept", broken)
         with caplog.at_level(logging.ERROR, "toolcrib.server"):
-            reply = await crib.ask("GET", "/api/tools")
+            reply = await gateway.ask("GET", "/api/tools")
         assert (reply.status, reply.code) == (500, "EXECUTION_ERROR")
         assert b"shadow" not in reply.body
         assert b"ZeroDivision" not in reply.body
         assert "secret at /etc/shadow" in caplog.text
-        assert (await crib.ask("GET", "/health")).status == 200
+        assert (await gateway.ask("GET", "/health")).status == 200
 
 
 @pytest.mark.requirement("F4")
 async def test_mcp_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with doors("contexts: {few: {tools: []}}") as crib:
-        few = await crib.key("few", contexts=["few"])
+    async with open_gateway("contexts: {few: {tools: []}}") as gateway:
+        few = await gateway.key("few", contexts=["few"])
         seen: list[Any] = []
 
         async def answer(request: Request) -> HttpResponse:
             seen.append((request.caller.context, request.origin.agent_id))
             return HttpResponse(200, b"")
 
-        monkeypatch.setattr(crib.server.mcp, "answer", answer)
+        monkeypatch.setattr(gateway.server.mcp, "answer", answer)
         headers = {"x-agent-id": "pilot"}
-        assert (await crib.ask("POST", "/mcp", body={}, headers=headers)).status == 200
-        assert (await crib.ask("POST", "/contexts/few/mcp", body={}, headers=headers)).status == 200
-        assert (await crib.ask("POST", "/mcp", body={}, key=few, headers=headers)).status == 200
+        assert (await gateway.ask("POST", "/mcp", body={}, headers=headers)).status == 200
+        assert (await gateway.ask("POST", "/contexts/few/mcp", body={}, headers=headers)).status == 200
+        assert (await gateway.ask("POST", "/mcp", body={}, key=few, headers=headers)).status == 200
         assert seen == [("default", "pilot"), ("few", "pilot"), ("few", "pilot")]
         for context in ("nowhere", "default"):
-            reply = await crib.ask("POST", f"/contexts/{context}/mcp", body={}, key=few)
+            reply = await gateway.ask("POST", f"/contexts/{context}/mcp", body={}, key=few)
             assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
 async def test_a_client_that_leaves_while_it_sends_is_answered_by_nobody() -> None:
-    async with doors() as crib:
+    async with open_gateway() as gateway:
         sent: list[Any] = []
 
         async def receive() -> Message:
@@ -264,14 +274,14 @@ async def test_a_client_that_leaves_while_it_sends_is_answered_by_nobody() -> No
             "query_string": b"",
             "headers": headers,
         }
-        await crib.server(scope, receive, send)
+        await gateway.server(scope, receive, send)
         assert sent == []
-        assert crib.server.active == 0
+        assert gateway.server.active == 0
 
 
 async def test_the_life_of_another_asgi_server() -> None:
-    async with doors() as crib:
-        server = GatewayApp(crib.house)
+    async with open_gateway() as gateway:
+        server = GatewayApp(gateway.runtime)
         told: list[Any] = []
         events = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
@@ -288,7 +298,7 @@ async def test_the_life_of_another_asgi_server() -> None:
 
 
 async def test_sockets_of_the_web_are_refused() -> None:
-    async with doors() as crib:
+    async with open_gateway() as gateway:
         told: list[Any] = []
 
         async def nothing() -> Message:
@@ -297,13 +307,17 @@ async def test_sockets_of_the_web_are_refused() -> None:
         async def send(message: Any) -> None:
             told.append(message)
 
-        await crib.server({"type": "websocket"}, nothing, send)
+        await gateway.server({"type": "websocket"}, nothing, send)
         assert told == [{"type": "websocket.close", "code": 1008}]
 
 
 async def test_a_key_that_ends_takes_its_open_streams_with_it() -> None:
-    async with doors() as crib, listening(crib.server) as url, aiohttp.ClientSession() as session:
-        key = await crib.key("mine")
+    async with (
+        open_gateway() as gateway,
+        listening(gateway.server) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        key = await gateway.key("mine")
         headers = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
         hello = {
             "protocolVersion": "2025-06-18",
@@ -317,5 +331,5 @@ async def test_a_key_that_ends_takes_its_open_streams_with_it() -> None:
         with anyio.fail_after(20):
             async with session.get(f"{url}/mcp", headers=headers) as stream:
                 assert stream.status == 200
-                assert (await crib.ask("DELETE", "/api/keys/mine")).status == 200
+                assert (await gateway.ask("DELETE", "/api/keys/mine")).status == 200
                 assert await stream.content.read() == b": listening\n\n"

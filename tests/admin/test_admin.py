@@ -42,15 +42,15 @@ async def hidden_tool() -> str:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[Runtime, None]:
+async def runtime(tmp_path: Path) -> AsyncGenerator[Runtime, None]:
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     tools = (find_card, open_door, hidden_tool)
     async with build(parse(CONFIG, "toolcrib.yaml", env), env=env, tools=tools) as running:
         yield running
 
 
-async def test_status_says_what_runs_and_what_is_wrong(house: Runtime) -> None:
-    status = house.console.status()
+async def test_status_says_what_runs_and_what_is_wrong(runtime: Runtime) -> None:
+    status = runtime.console.status()
     assert status["tools"] == 10
     states = {each["id"]: each["state"] for each in status["sources"]}
     assert states == {"tools": "up", "local": "up", "crib": "up", "apps": "up"}
@@ -59,8 +59,8 @@ async def test_status_says_what_runs_and_what_is_wrong(house: Runtime) -> None:
 
 
 @pytest.mark.requirement("F4")
-async def test_explain_says_yes_or_why_not_and_the_steps(house: Runtime) -> None:
-    console = house.console
+async def test_explain_says_yes_or_why_not_and_the_steps(runtime: Runtime) -> None:
+    console = runtime.console
     yes = console.explain("find_card", a_caller(permissions=frozenset({"cards:read"})))
     assert yes["visible"]
     assert yes["overrides"] == ["tools:*"]
@@ -71,38 +71,38 @@ async def test_explain_says_yes_or_why_not_and_the_steps(house: Runtime) -> None
     assert "none" in elsewhere["reason"]
 
 
-async def test_a_caller_is_told_of_a_missing_permission_as_the_call_would(house: Runtime) -> None:
-    told = house.console.explain("find-card", a_caller())
+async def test_a_caller_is_told_of_a_missing_permission_as_the_call_would(runtime: Runtime) -> None:
+    told = runtime.console.explain("find-card", a_caller())
     assert not told["visible"]
     assert "cards:read" in told["reason"]
 
 
-async def test_what_is_hidden_is_explained_to_operators_alone(house: Runtime) -> None:
-    assert "there is no tool" in house.console.explain("tools:secret", a_caller())["reason"]
-    assert "hidden" in house.console.explain("tools:secret", a_caller(), everything=True)["reason"]
-    assert house.console.explain("open-dor", a_caller())["near"] == ["tools:open-door"]
+async def test_what_is_hidden_is_explained_to_operators_alone(runtime: Runtime) -> None:
+    assert "there is no tool" in runtime.console.explain("tools:secret", a_caller())["reason"]
+    assert "hidden" in runtime.console.explain("tools:secret", a_caller(), everything=True)["reason"]
+    assert runtime.console.explain("open-dor", a_caller())["near"] == ["tools:open-door"]
 
 
-async def test_calls_and_usage_tell_what_happened(house: Runtime) -> None:
+async def test_calls_and_usage_tell_what_happened(runtime: Runtime) -> None:
     caller = a_caller(id="key:one", permissions=frozenset({"*"}))
-    await house.gateway.call("find-card", {"text": "x"}, caller)
-    await house.gateway.call("find-card", {}, caller)
-    await house.gateway.call("open-door", {}, a_caller(id="key:two"))
-    calls = await house.console.calls()
+    await runtime.gateway.call("find-card", {"text": "x"}, caller)
+    await runtime.gateway.call("find-card", {}, caller)
+    await runtime.gateway.call("open-door", {}, a_caller(id="key:two"))
+    calls = await runtime.console.calls()
     assert [(each["tool"], each["outcome"], each["code"]) for each in calls] == [
         ("tools:open-door", "success", None),
         ("tools:find-card", "error", "INVALID_ARGUMENTS"),
         ("tools:find-card", "success", None),
     ]
-    assert [each["tool"] for each in await house.console.calls(caller="key:two")] == ["tools:open-door"]
-    usage = (await house.console.usage())["tools"]
+    assert [each["tool"] for each in await runtime.console.calls(caller="key:two")] == ["tools:open-door"]
+    usage = (await runtime.console.usage())["tools"]
     assert (usage["tools:find-card"]["calls"], usage["tools:find-card"]["errors"]) == (2, 1)
-    assert list((await house.console.usage(caller="key:two"))["tools"]) == ["tools:open-door"]
-    assert b'toolcrib_tool_calls_total{tool="tools:find-card"' in house.console.metrics()
+    assert list((await runtime.console.usage(caller="key:two"))["tools"]) == ["tools:open-door"]
+    assert b'toolcrib_tool_calls_total{tool="tools:find-card"' in runtime.console.metrics()
 
 
-async def test_ready_answers_while_the_store_does(house: Runtime) -> None:
-    assert (await house.console.ready())["sources"] == {
+async def test_ready_answers_while_the_store_does(runtime: Runtime) -> None:
+    assert (await runtime.console.ready())["sources"] == {
         "tools": "up",
         "local": "up",
         "crib": "up",
@@ -111,8 +111,8 @@ async def test_ready_answers_while_the_store_does(house: Runtime) -> None:
 
 
 @pytest.mark.requirement("I1")
-async def test_a_key_is_shown_once_rotated_and_revoked(house: Runtime) -> None:
-    console, identity = house.console, house.identity
+async def test_a_key_is_shown_once_rotated_and_revoked(runtime: Runtime) -> None:
+    console, identity = runtime.console, runtime.identity
     made = await console.create_key("agent", contexts=["support"], home="support", act_as=True)
     assert "key" not in (await console.keys())[0]
     caller = identity.caller(Credential(authorization=f"Bearer {made['key']}", user="u1"))
@@ -144,16 +144,16 @@ async def test_a_key_is_shown_once_rotated_and_revoked(house: Runtime) -> None:
     ],
 )
 async def test_a_key_that_cannot_be_is_refused(
-    house: Runtime, name: str, more: dict[str, Any], code: str
+    runtime: Runtime, name: str, more: dict[str, Any], code: str
 ) -> None:
-    await house.console.create_key("agent")
+    await runtime.console.create_key("agent")
     with pytest.raises(Refused) as refused:
-        await house.console.create_key(name, **more)
+        await runtime.console.create_key(name, **more)
     assert refused.value.problem.code == code
 
 
-async def test_a_key_that_is_not_there_cannot_be_changed(house: Runtime) -> None:
-    for change in (house.console.rotate_key, house.console.revoke_key):
+async def test_a_key_that_is_not_there_cannot_be_changed(runtime: Runtime) -> None:
+    for change in (runtime.console.rotate_key, runtime.console.revoke_key):
         with pytest.raises(Refused) as refused:
             await change("nobody")
         assert refused.value.problem.code == "NOT_FOUND"

@@ -21,72 +21,72 @@ PINNED = "0" * 64
 OFF = {"transport": "http", "url": "http://127.0.0.1:9/mcp", "enabled": False, "pin": "strict"}
 
 
-def offer(house: Runtime, source: str, name: str = "read", **said: Any) -> str:
+def offer(runtime: Runtime, source: str, name: str = "read", **said: Any) -> str:
     """A server that does not run has this to offer; the answer is its hash."""
     whole, definition = f"{source}:{name}", {"name": name, **said}
-    house.console.catalog.replace(
+    runtime.console.catalog.replace(
         source, Offer(tools=[a_tool(whole, family="mcp")], definitions={whole: definition})
     )
     return seal(definition)
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[Runtime]:
+async def runtime(tmp_path: Path) -> AsyncGenerator[Runtime]:
     config = {"mcp": {"servers": {"a": OFF, "b": OFF}}, "pins": {"a:fixed": PINNED}}
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     async with build(parse(json.dumps(config), "toolcrib.yaml", env), env=env) as running:
         yield running
 
 
-async def refusal(house: Runtime, name: str) -> Refused:
-    before = await house.console.store.overlay.load()
+async def refusal(runtime: Runtime, name: str) -> Refused:
+    before = await runtime.console.store.overlay.load()
     with pytest.raises(Refused) as refused:
-        await house.console.servers.approve(name)
-    assert await house.console.store.overlay.load() == before
+        await runtime.console.servers.approve(name)
+    assert await runtime.console.store.overlay.load() == before
     return refused.value
 
 
-async def test_an_approval_by_flat_name_is_for_its_owner_alone(house: Runtime) -> None:
-    servers = house.console.servers
+async def test_an_approval_by_flat_name_is_for_its_owner_alone(runtime: Runtime) -> None:
+    servers = runtime.console.servers
     for source in ("a", "b"):
-        offer(house, source)
-    assert (await refusal(house, "read")).problem.code == "NOT_FOUND"
-    changed = offer(house, "b", description="other")
-    assert (await refusal(house, "read")).problem.code == "NOT_FOUND"
+        offer(runtime, source)
+    assert (await refusal(runtime, "read")).problem.code == "NOT_FOUND"
+    changed = offer(runtime, "b", description="other")
+    assert (await refusal(runtime, "read")).problem.code == "NOT_FOUND"
     assert await servers.approve("b:read") == {"name": "b:read", "seal": changed}
     for source in ("a", "b"):
-        offer(house, source, description="another")
+        offer(runtime, source, description="another")
     assert (await servers.approve("read"))["name"] == "a:read"
     assert [pin["name"] for pin in servers.pins()] == ["b:read"]
 
 
-async def test_what_the_file_pins_is_refused_and_not_stored(house: Runtime) -> None:
-    offer(house, "a", "fixed")
-    refused = await refusal(house, "a:fixed")
+async def test_what_the_file_pins_is_refused_and_not_stored(runtime: Runtime) -> None:
+    offer(runtime, "a", "fixed")
+    refused = await refusal(runtime, "a:fixed")
     assert refused.problem.code == "SCOPE_DENIED"
     assert "config file" in str(refused)
 
 
-async def test_what_has_no_hash_cannot_be_approved(house: Runtime) -> None:
-    offer(house, "a", description="x" * (LARGEST + 1))
-    assert "too large" in str(await refusal(house, "a:read"))
+async def test_what_has_no_hash_cannot_be_approved(runtime: Runtime) -> None:
+    offer(runtime, "a", description="x" * (LARGEST + 1))
+    assert "too large" in str(await refusal(runtime, "a:read"))
 
 
-async def test_what_was_approved_may_be_approved_anew(house: Runtime) -> None:
-    offer(house, "a")
+async def test_what_was_approved_may_be_approved_anew(runtime: Runtime) -> None:
+    offer(runtime, "a")
     for said in ("one", "two"):
-        changed = offer(house, "a", description=said)
-        assert (await house.console.servers.approve("a:read"))["seal"] == changed
-        assert house.console.servers.pins() == []
+        changed = offer(runtime, "a", description=said)
+        assert (await runtime.console.servers.approve("a:read"))["seal"] == changed
+        assert runtime.console.servers.pins() == []
 
 
-async def test_a_server_that_is_removed_takes_its_approvals_along(house: Runtime) -> None:
-    servers, added = house.console.servers, {**OFF}
+async def test_a_server_that_is_removed_takes_its_approvals_along(runtime: Runtime) -> None:
+    servers, added = runtime.console.servers, {**OFF}
     await servers.add("c", added)
     for source in ("a", "c"):
-        offer(house, source)
-        offer(house, source, description="other")
+        offer(runtime, source)
+        offer(runtime, source, description="other")
         await servers.approve(f"{source}:read")
     await servers.remove("c")
-    _, overlay = await house.console.store.overlay.load()
+    _, overlay = await runtime.console.store.overlay.load()
     assert list(overlay["pins"]) == ["a:read"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.doors import ADMIN, Doors, doors
+from tests.gateways import ADMIN, InProcessGateway, open_gateway
 from toolcrib.config import parse
 from toolcrib.model import Caller, JsonObject
 from toolcrib.runtime import Runtime, build
@@ -21,8 +21,8 @@ SECRET = "a-secret-nobody-should-read"
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
-    async with doors("mcp: {allow_stdio: true}") as opened:
+async def gateway() -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway("mcp: {allow_stdio: true}") as opened:
         yield opened
 
 
@@ -36,19 +36,21 @@ def ledger(folder: Path) -> JsonObject:
 async def kept(config: str) -> AsyncGenerator[Runtime]:
     """A house that keeps what it is told."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
-    async with build(parse(config, "toolcrib.yaml", env), env=env) as house:
-        yield house
+    async with build(parse(config, "toolcrib.yaml", env), env=env) as runtime:
+        yield runtime
 
 
-async def test_what_is_added_can_be_called_at_once_and_is_listed(crib: Doors, tmp_path: Path) -> None:
+async def test_what_is_added_can_be_called_at_once_and_is_listed(
+    gateway: InProcessGateway, tmp_path: Path
+) -> None:
     with anyio.fail_after(30):
-        added = await crib.call("crib:mcp_add_server", {"server_id": "books", **ledger(tmp_path)})
+        added = await gateway.call("crib:mcp_add_server", {"server_id": "books", **ledger(tmp_path)})
         assert added.status == 200, added.body
         assert added.json["data"]["state"] == "up"
         assert "mcp_books_append" in added.json["data"]["tools"]
-        called = await crib.call("mcp_books_append", {"op_id": "one"})
+        called = await gateway.call("mcp_books_append", {"op_id": "one"})
         assert called.json["data"]["op_id"] == "one"
-        listed = await crib.call("mcp_list_servers", {})
+        listed = await gateway.call("mcp_list_servers", {})
     (server,) = listed.json["data"]["servers"]
     assert (server["id"], server["state"], server["added"]) == ("books", "up", True)
     assert "mcp_books_append" in server["tools"]
@@ -56,15 +58,15 @@ async def test_what_is_added_can_be_called_at_once_and_is_listed(crib: Doors, tm
     assert SECRET.encode() not in added.body + listed.body
 
 
-async def test_a_server_that_does_not_start_stays_and_says_why(crib: Doors) -> None:
+async def test_a_server_that_does_not_start_stays_and_says_why(gateway: InProcessGateway) -> None:
     arguments = {"server_id": "gone", "command": "/nowhere/at-all", "env": {"TOKEN": SECRET}}
     with anyio.fail_after(30):
-        added = await crib.call("mcp_add_server", arguments)
+        added = await gateway.call("mcp_add_server", arguments)
     assert added.status == 200, added.body
     assert added.json["data"]["tools"] == []
     assert added.json["data"]["error"]
     assert SECRET.encode() not in added.body
-    listed = await crib.call("mcp_list_servers")
+    listed = await gateway.call("mcp_list_servers")
     assert [each["id"] for each in listed.json["data"]["servers"]] == ["gone"]
 
 
@@ -73,33 +75,33 @@ async def test_what_was_added_is_there_after_a_restart(tmp_path: Path) -> None:
     config, books = f"store: {store}\nmcp: {{allow_stdio: true}}", tmp_path / "books"
     books.mkdir()
     with anyio.fail_after(60):
-        async with kept(config) as house:
+        async with kept(config) as runtime:
             arguments = {"server_id": "books", **ledger(books)}
-            added = await house.gateway.call("mcp_add_server", arguments, OPERATOR)
+            added = await runtime.gateway.call("mcp_add_server", arguments, OPERATOR)
             assert added.problem is None
-        async with kept(config) as house:
-            called = await house.gateway.call("mcp_books_append", {"op_id": "one"}, OPERATOR)
+        async with kept(config) as runtime:
+            called = await runtime.gateway.call("mcp_books_append", {"op_id": "one"}, OPERATOR)
             assert called.data["op_id"] == "one"
-        async with kept(f"store: {store}") as house:
-            assert (await house.console.servers.test("books"))["ok"] is False
-            (warning,) = house.console.status()["warnings"]
+        async with kept(f"store: {store}") as runtime:
+            assert (await runtime.console.servers.test("books"))["ok"] is False
+            (warning,) = runtime.console.status()["warnings"]
             assert "mcp.allow_stdio" in warning
 
 
-async def test_addresses_of_the_machines_own_network_are_refused(crib: Doors) -> None:
+async def test_addresses_of_the_machines_own_network_are_refused(gateway: InProcessGateway) -> None:
     arguments = {"server_id": "cloud", "url": "http://169.254.169.254/mcp", "headers": {"A": SECRET}}
-    refused = await crib.call("mcp_add_server", arguments)
+    refused = await gateway.call("mcp_add_server", arguments)
     assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
     assert SECRET.encode() not in refused.body
 
 
 async def test_a_program_needs_the_operators_leave(tmp_path: Path) -> None:
-    async with doors() as crib:
-        refused = await crib.call("mcp_add_server", {"server_id": "books", **ledger(tmp_path)})
+    async with open_gateway() as gateway:
+        refused = await gateway.call("mcp_add_server", {"server_id": "books", **ledger(tmp_path)})
         assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
         assert "mcp.allow_stdio" in refused.json["error"]["message"]
         assert SECRET.encode() not in refused.body
-        assert (await crib.call("mcp_list_servers")).json["data"]["servers"] == []
+        assert (await gateway.call("mcp_list_servers")).json["data"]["servers"] == []
 
 
 @pytest.mark.parametrize(
@@ -116,33 +118,33 @@ async def test_a_program_needs_the_operators_leave(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_meant_is_refused_without_telling_a_value(
-    crib: Doors, arguments: JsonObject
+    gateway: InProcessGateway, arguments: JsonObject
 ) -> None:
-    refused = await crib.call("mcp_add_server", arguments)
+    refused = await gateway.call("mcp_add_server", arguments)
     assert (refused.status, refused.code) == (400, "INVALID_ARGUMENTS")
     assert SECRET.encode() not in refused.body
 
 
-async def test_the_same_id_twice(crib: Doors) -> None:
+async def test_the_same_id_twice(gateway: InProcessGateway) -> None:
     lazy = {"server_id": "x", "url": "https://x.example/mcp", "start": "lazy"}
-    assert (await crib.call("mcp_add_server", lazy)).status == 200
-    again = await crib.call("mcp_add_server", lazy)
+    assert (await gateway.call("mcp_add_server", lazy)).status == 200
+    again = await gateway.call("mcp_add_server", lazy)
     assert (again.status, again.code) == (409, "ALREADY_EXISTS")
 
 
-async def test_each_tool_needs_its_permission(crib: Doors) -> None:
-    plain = await crib.key("plain")
-    watcher = await crib.key("watcher", permissions=["crib:status"])
-    names = [each["name"] for each in (await crib.ask("GET", "/api/tools", key=plain)).json["tools"]]
+async def test_each_tool_needs_its_permission(gateway: InProcessGateway) -> None:
+    plain = await gateway.key("plain")
+    watcher = await gateway.key("watcher", permissions=["crib:status"])
+    names = [each["name"] for each in (await gateway.ask("GET", "/api/tools", key=plain)).json["tools"]]
     assert [name for name in names if name.startswith("crib:")] == ["crib:search_tools"]
-    assert (await crib.call("mcp_list_servers", key=plain)).code == "PERMISSION_DENIED"
-    assert (await crib.call("mcp_list_servers", key=watcher)).status == 200
+    assert (await gateway.call("mcp_list_servers", key=plain)).code == "PERMISSION_DENIED"
+    assert (await gateway.call("mcp_list_servers", key=watcher)).status == 200
     arguments = {"server_id": "x", "url": "https://x.example"}
-    assert (await crib.call("mcp_add_server", arguments, key=watcher)).code == "PERMISSION_DENIED"
+    assert (await gateway.call("mcp_add_server", arguments, key=watcher)).code == "PERMISSION_DENIED"
 
 
-async def test_no_tool_calls_another_by_name(crib: Doors) -> None:
-    tools = (await crib.ask("GET", "/api/tools")).json["tools"]
+async def test_no_tool_calls_another_by_name(gateway: InProcessGateway) -> None:
+    tools = (await gateway.ask("GET", "/api/tools")).json["tools"]
     ours = [each for each in tools if each["source"] == "crib"]
     assert {each["name"] for each in ours} == {
         "crib:search_tools",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors, doors
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.builtin.builtin_source import CORE
 from toolcrib.builtin.tool_search import search_tools
 from toolcrib.gateway import Gateway
@@ -29,13 +29,13 @@ async def value_stamp(country: str) -> str:
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
-    async with doors(CONFIG, tools=[add_stamp, value_stamp]) as opened:
+async def gateway() -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(CONFIG, tools=[add_stamp, value_stamp]) as opened:
         yield opened
 
 
-async def found(crib: Doors, query: str, **more: Any) -> list[str]:
-    reply = await crib.call("crib:search_tools", {"query": query}, **more)
+async def found(gateway: InProcessGateway, query: str, **more: Any) -> list[str]:
+    reply = await gateway.call("crib:search_tools", {"query": query}, **more)
     assert reply.status == 200, reply.body
     return [each["name"] for each in reply.json["data"]["tools"]]
 
@@ -46,51 +46,51 @@ def test_nothing_falls_short_but_the_name_that_callers_know() -> None:
     assert {finding.rule for finding in Registry().validate(tool)} == {"name"}
 
 
-async def test_it_tells_all_that_a_call_needs(crib: Doors) -> None:
-    reply = await crib.call("search_tools", {"query": "add a stamp", "limit": 1})
+async def test_it_tells_all_that_a_call_needs(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("search_tools", {"query": "add a stamp", "limit": 1})
     (best,) = reply.json["data"]["tools"]
     assert set(best) == {"name", "description", "inputSchema", "score"}
     assert (best["name"], best["description"]) == ("add_stamp", "Add a stamp to the album.")
     assert list(best["inputSchema"]["properties"]) == ["country"]
     assert best["score"] > 0
     assert reply.json["data"]["more"] is True
-    called = await crib.call(best["name"], {"country": "Fiji"})
+    called = await gateway.call(best["name"], {"country": "Fiji"})
     assert called.json["data"] == "Fiji"
 
 
-async def test_hints_say_what_to_call(crib: Doors) -> None:
-    reply = (await crib.call("search_tools", {"query": "stamp value"})).json
+async def test_hints_say_what_to_call(gateway: InProcessGateway) -> None:
+    reply = (await gateway.call("search_tools", {"query": "stamp value"})).json
     actions = [each["action"] for each in reply["agentHints"]["suggestedNextActions"]]
     assert actions[:2] == ["value_stamp", "add_stamp"]
     assert reply["message"] == "I found 2 tools; value_stamp fits best."
-    nothing = (await crib.call("search_tools", {"query": "astronomy"})).json
+    nothing = (await gateway.call("search_tools", {"query": "astronomy"})).json
     assert nothing["data"] == {"tools": [], "more": False}
     assert nothing["agentHints"]["suggestedNextActions"][0]["action"] == "broaden-search"
 
 
-async def test_nobody_finds_what_they_may_not_use(crib: Doors) -> None:
-    plain = await crib.key("plain")
-    assert "value_stamp" in await found(crib, "stamp worth")
-    assert await found(crib, "stamp worth", key=plain) == ["add_stamp"]
-    assert await found(crib, "value_stamp", key=plain) == ["add_stamp"]
-    assert await found(crib, "tools:value-stamp", key=plain) == ["add_stamp"]
+async def test_nobody_finds_what_they_may_not_use(gateway: InProcessGateway) -> None:
+    plain = await gateway.key("plain")
+    assert "value_stamp" in await found(gateway, "stamp worth")
+    assert await found(gateway, "stamp worth", key=plain) == ["add_stamp"]
+    assert await found(gateway, "value_stamp", key=plain) == ["add_stamp"]
+    assert await found(gateway, "tools:value-stamp", key=plain) == ["add_stamp"]
 
 
-async def test_it_looks_in_the_context_it_is_called_in(crib: Doors) -> None:
+async def test_it_looks_in_the_context_it_is_called_in(gateway: InProcessGateway) -> None:
     body = {"name": "search_tools", "arguments": {"query": "stamp time"}, "context": "few"}
-    reply = await crib.ask("POST", "/api/tools/execute", body=body)
+    reply = await gateway.ask("POST", "/api/tools/execute", body=body)
     assert [each["name"] for each in reply.json["data"]["tools"]] == ["add_stamp"]
-    refused = await crib.ask("POST", "/api/tools/execute", body={**body, "context": "plain"})
+    refused = await gateway.ask("POST", "/api/tools/execute", body={**body, "context": "plain"})
     assert refused.code == "TOOL_NOT_FOUND", "a context that names its tools does not name this one"
 
 
-async def test_it_does_not_find_itself(crib: Doors) -> None:
-    assert "search_tools" not in await found(crib, "search tools")
-    assert (await crib.ask("GET", "/api/tools?q=search+tools")).json["tools"][0][
+async def test_it_does_not_find_itself(gateway: InProcessGateway) -> None:
+    assert "search_tools" not in await found(gateway, "search tools")
+    assert (await gateway.ask("GET", "/api/tools?q=search+tools")).json["tools"][0][
         "name"
     ] == "crib:search_tools"
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": 1}, {"query": "a", "limit": 51}])
-async def test_what_cannot_be_meant_is_refused(crib: Doors, arguments: dict[str, Any]) -> None:
-    assert (await crib.call("search_tools", arguments)).code == "INVALID_ARGUMENTS"
+async def test_what_cannot_be_meant_is_refused(gateway: InProcessGateway, arguments: dict[str, Any]) -> None:
+    assert (await gateway.call("search_tools", arguments)).code == "INVALID_ARGUMENTS"

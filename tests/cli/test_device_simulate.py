@@ -15,7 +15,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from tests.cli.conftest import Shell
 from tests.cli.processes import COMMAND, environment
 from tests.demo.stage import Stage, stage
-from tests.doors import ADMIN
+from tests.gateways import ADMIN
 from toolcrib.sessions import UserEvent
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,7 @@ async def worn(url: str, *options: str, key: str = ADMIN) -> AsyncGenerator[Worn
 
 
 async def session_of(staged: Stage) -> object:
-    return (await staged.crib.ask("GET", "/api/users/demo")).json["session"]
+    return (await staged.gateway.ask("GET", "/api/users/demo")).json["session"]
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ async def test_what_is_shown_for_a_while_is_cleared() -> None:
         await glasses.printed("Nothing to do.")
         layout = {"layoutType": "text_wall", "text": "soon gone"}
         event = UserEvent("display", {"view": "main", "layout": layout, "durationMs": 50})
-        staged.crib.house.sessions.tell("demo", event)
+        staged.gateway.runtime.sessions.tell("demo", event)
         shown = await glasses.printed("soon gone")
         cleared = await glasses.printed("display main: clear")
         assert shown < cleared
@@ -135,9 +135,9 @@ async def test_a_line_that_breaks_is_opened_again() -> None:
     async with stage(watched=False) as staged, worn(staged.url) as glasses:
         await glasses.printed("connection: open")
         # As if the gateway had been started again and had forgotten everything.
-        await staged.crib.ask("DELETE", "/api/users/demo/session")
-        staged.crib.server.drain()
-        staged.crib.server.draining = False
+        await staged.gateway.ask("DELETE", "/api/users/demo/session")
+        staged.gateway.server.drain()
+        staged.gateway.server.draining = False
         await glasses.printed("connection: lost")
         await glasses.printed("connection: open")
         assert await session_of(staged) is not None
@@ -149,7 +149,7 @@ async def test_a_line_that_breaks_is_opened_again() -> None:
 async def test_what_is_not_heard_is_said_so() -> None:
     async with stage(watched=False) as staged, worn(staged.url) as glasses:
         await glasses.printed("connection: open")
-        await staged.crib.ask("DELETE", "/api/users/demo/session")
+        await staged.gateway.ask("DELETE", "/api/users/demo/session")
         await glasses.type("hello\n")
         await glasses.printed("connection: not heard, demo has no session")
         await glasses.end_input()
@@ -159,10 +159,10 @@ async def test_what_is_not_heard_is_said_so() -> None:
 @pytest.mark.slow
 async def test_a_key_that_is_revoked_ends_them() -> None:
     async with stage(watched=False) as staged:
-        key = await staged.crib.key("glasses", permissions=["crib:users"])
+        key = await staged.gateway.key("glasses", permissions=["crib:users"])
         async with worn(staged.url, key=key) as glasses:
             await glasses.printed("connection: open")
-            assert (await staged.crib.ask("DELETE", "/api/keys/glasses")).status == 200
+            assert (await staged.gateway.ask("DELETE", "/api/keys/glasses")).status == 200
             assert await glasses.ended() == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.processes import COMMAND, environment
 from tests.demo.stage import Stage, stage
-from tests.doors import ADMIN
+from tests.gateways import ADMIN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -86,7 +86,7 @@ async def test_the_glasses_are_drawn_and_keys_are_shown(last: bytes) -> None:
             await _tried(staged, seat)
             seat.press(last)
             assert await seat.ended() == 0
-        assert (await staged.crib.ask("GET", "/api/users/demo")).json["session"] is None
+        assert (await staged.gateway.ask("GET", "/api/users/demo")).json["session"] is None
 
 
 async def _tried(staged: Stage, seat: Terminal) -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.doors import ADMIN, Doors, Reply, doors
+from tests.gateways import ADMIN, InProcessGateway, Reply, open_gateway
 from toolcrib import Crib
 from toolcrib.formats.rest import as_json
 from toolcrib.sdk import AnyTool
@@ -38,7 +38,7 @@ class Answer:
 class Asker:
     """Calls tools of one gateway over its faces, and of another inside this program."""
 
-    def __init__(self, crib: Doors, own: Crib | None = None) -> None:
+    def __init__(self, crib: InProcessGateway, own: Crib | None = None) -> None:
         self.crib, self.own = crib, own
 
     async def ask(
@@ -101,5 +101,5 @@ def _carried(text: str) -> Answer:
 @asynccontextmanager
 async def asking(*tools: AnyTool, config: str = "") -> AsyncGenerator[Asker]:
     """Open both."""
-    async with doors(config, tools=tools) as crib, Crib(tools=tools) as own:
+    async with open_gateway(config, tools=tools) as crib, Crib(tools=tools) as own:
         yield Asker(crib, own)

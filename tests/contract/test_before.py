@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asking import SERVED, Asker
-from tests.doors import ADMIN, doors
+from tests.gateways import ADMIN, open_gateway
 from toolcrib.model import Family, RateLimit
 from toolcrib.testing import FakeSource, a_tool
 
@@ -29,7 +29,7 @@ class Room:
         self.asker = asker
         self.sources = {family: self._source(family) for family in FAMILIES}
         for source in self.sources.values():
-            asker.crib.house.console.supervisor.add(source)
+            asker.crib.runtime.console.supervisor.add(source)
 
     def _source(self, family: Family) -> FakeSource:
         plain: dict[str, Any] = {"family": family, "input_schema": SCHEMA}
@@ -52,9 +52,9 @@ class Room:
 
 @pytest.fixture
 async def room() -> AsyncGenerator[Room]:
-    async with doors(CONFIG) as crib:
+    async with open_gateway(CONFIG) as crib:
         made = Room(Asker(crib))
-        assert await crib.house.settled(10)
+        assert await crib.runtime.settled(10)
         yield made
 
 

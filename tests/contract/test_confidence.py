@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.doors import Doors, doors
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib import ToolResult, create_tool, hints
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E8")]
@@ -24,12 +24,12 @@ async def list_plainly(some: int) -> list[str]:
     return ROWS[:some]
 
 
-async def confidence(crib: Doors, name: str, some: int) -> float:
+async def confidence(crib: InProcessGateway, name: str, some: int) -> float:
     return (await crib.call(name, {"some": some})).json["agentHints"]["confidence"]
 
 
 async def test_the_more_of_all_there_is_the_surer() -> None:
-    async with doors(tools=[list_rows]) as crib:
+    async with open_gateway(tools=[list_rows]) as crib:
         told = [await confidence(crib, "list-rows", some) for some in range(1, 11)]
     assert told == sorted(told)
     assert len(set(told)) >= 8
@@ -38,7 +38,7 @@ async def test_the_more_of_all_there_is_the_surer() -> None:
 
 @pytest.mark.requirement("E9")
 async def test_failures_lower_trust_in_the_next_answer_and_successes_restore_it() -> None:
-    async with doors(tools=[list_plainly]) as crib:
+    async with open_gateway(tools=[list_plainly]) as crib:
         fresh = await confidence(crib, "list-plainly", 5)
         falling: list[float] = []
         for _ in range(4):
@@ -54,5 +54,5 @@ async def test_failures_lower_trust_in_the_next_answer_and_successes_restore_it(
 
 
 async def test_what_gives_nothing_is_trusted_less_than_what_gives_something() -> None:
-    async with doors(tools=[list_plainly]) as crib:
+    async with open_gateway(tools=[list_plainly]) as crib:
         assert await confidence(crib, "list-plainly", 0) < await confidence(crib, "list-plainly", 5)

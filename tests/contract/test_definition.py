@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from tests.doors import doors
+from tests.gateways import open_gateway
 from toolcrib import BrandedId, Crib, Registry, ToolContext, ToolResult, hints, tool
 from toolcrib.sdk import ToolDefinitionError
 
@@ -133,7 +133,7 @@ def test_words_of_a_definition_are_those_of_their_lists(option: str, good: Any, 
 async def test_a_deprecated_tool_is_listed_with_since_when_until_when_and_what_instead() -> None:
     gone = {"since": "2.0.0", "replacement": "tools:list-cards", "removal_date": "2999-01-31"}
     config = json.dumps({"overrides": {"local:get-datetime": {"deprecated": gone}}})
-    async with doors(config, tools=[list_cards]) as crib:
+    async with open_gateway(config, tools=[list_cards]) as crib:
         listed = (await crib.ask("GET", "/api/tools")).json["tools"]
     (told,) = (each["deprecated"] for each in listed if each["name"] == "local:get-datetime")
     assert told == {"since": "2.0.0", "replacement": "tools:list-cards", "removalDate": "2999-01-31"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asking import FACES, asking
-from tests.doors import Doors, doors
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib import create_tool
 from toolcrib.model import Category
 from toolcrib.sdk import AnyTool, ToolDefinitionError
@@ -29,13 +29,13 @@ def counting(name: str, category: Category, **options: Any) -> AnyTool:
     return create_tool(count, name=name, category=category, **options)
 
 
-async def run_of(crib: Doors, name: str, **more: Any) -> tuple[int, bool]:
+async def run_of(crib: InProcessGateway, name: str, **more: Any) -> tuple[int, bool]:
     """Which run an answer is of, and whether it says that it was kept."""
     told = (await crib.call(name, **more)).json
     return told["data"]["run"], told["metadata"]["cached"]
 
 
-async def metrics_of(crib: Doors, start: str) -> dict[str, float]:
+async def metrics_of(crib: InProcessGateway, start: str) -> dict[str, float]:
     lines = (await crib.ask("GET", "/metrics")).body.decode().splitlines()
     return {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(start)
@@ -57,7 +57,7 @@ async def test_a_kept_answer_says_so_on_every_face() -> None:
 
 
 async def test_a_query_is_run_once_for_each_caller_and_never_answers_another() -> None:
-    async with doors(tools=[counting("look-up", "query", cache_ttl=3600)]) as crib:
+    async with open_gateway(tools=[counting("look-up", "query", cache_ttl=3600)]) as crib:
         one, two = await crib.key("one"), await crib.key("two")
         assert [await run_of(crib, "look-up", key=one) for _ in range(2)] == [(1, False), (1, True)]
         assert [await run_of(crib, "look-up", key=two) for _ in range(2)] == [(2, False), (2, True)]
@@ -71,13 +71,13 @@ async def test_a_query_is_run_once_for_each_caller_and_never_answers_another() -
 
 @pytest.mark.parametrize("category", ["query", "analysis", "generation", "mutation"])
 async def test_what_is_not_said_to_be_kept_runs_every_time(category: Category) -> None:
-    async with doors(tools=[counting("do-it", category)]) as crib:
+    async with open_gateway(tools=[counting("do-it", category)]) as crib:
         assert [await run_of(crib, "do-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
 
 
 @pytest.mark.parametrize("category", ["query", "analysis", "generation"])
 async def test_what_only_reads_or_makes_may_be_kept_where_its_author_says_so(category: Category) -> None:
-    async with doors(tools=[counting("do-it", category, cache_ttl=3600)]) as crib:
+    async with open_gateway(tools=[counting("do-it", category, cache_ttl=3600)]) as crib:
         assert [await run_of(crib, "do-it") for _ in range(2)] == [(1, False), (1, True)]
 
 
@@ -85,7 +85,9 @@ async def test_a_mutation_is_kept_on_nobodys_word() -> None:
     with pytest.raises(ToolDefinitionError, match="a mutation cannot be cached"):
         counting("change-it", "mutation", cache_ttl=3600)
     said = {"tools:*": {"cache_ttl": 3600, "shared_cache": True, "idempotent": True}}
-    async with doors(json.dumps({"overrides": said}), tools=[counting("change-it", "mutation")]) as crib:
+    async with open_gateway(
+        json.dumps({"overrides": said}), tools=[counting("change-it", "mutation")]
+    ) as crib:
         assert [await run_of(crib, "change-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
 
 
@@ -101,7 +103,7 @@ async def test_an_error_is_not_kept() -> None:
             raise ValueError
         return {"run": tries}
 
-    async with doors(tools=[look_up]) as crib:
+    async with open_gateway(tools=[look_up]) as crib:
         assert (await crib.call("look-up")).code == "HANDLER_ERROR"
         assert await run_of(crib, "look-up") == (2, False)
 
@@ -119,7 +121,7 @@ async def test_an_answer_is_kept_for_so_many_seconds() -> None:
 @pytest.mark.requirement("E14")
 async def test_hits_and_misses_are_counted_where_there_can_be_any() -> None:
     tools = [counting("look-up", "query", cache_ttl=3600), counting("change-it", "mutation")]
-    async with doors(tools=tools) as crib:
+    async with open_gateway(tools=tools) as crib:
         for _ in range(4):
             await run_of(crib, "look-up")
             await run_of(crib, "change-it")

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from tests.contract.asking import FACES, SERVED, Answer, asking
-from tests.doors import doors
 from tests.eleven import ELEVEN
 from tests.frontends.rest.bench import CONFIG
 from tests.frontends.rest.bench import TOOLS as BENCH
 from tests.frontends.rest.test_codes import PROVOKED
+from tests.gateways import open_gateway
 from toolcrib import BusinessRuleError, Crib, ToolContext, create_tool
 from toolcrib.formats.rest import as_json
 from toolcrib.version import VERSION
@@ -96,7 +96,7 @@ async def test_so_it_is_for_every_refusal_there_is() -> None:
     # One makes a key that another makes too, and after one nothing is answered any more.
     apart = ("SCOPE_DENIED", "OVERLOADED")
     for codes in (sorted(PROVOKED.keys() - set(apart)), apart):
-        async with doors(CONFIG, tools=BENCH) as crib:
+        async with open_gateway(CONFIG, tools=BENCH) as crib:
             for code in codes:
                 reply = (await PROVOKED[code](crib)).json
                 assert reply["error"]["code"] == code

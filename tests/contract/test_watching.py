@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import ADMIN, Doors
+from tests.gateways import ADMIN, InProcessGateway
 from toolcrib import BusinessRuleError, ToolResult, create_tool
 from toolcrib.config import parse
 from toolcrib.observe import Redactor
@@ -67,7 +67,7 @@ def trace(number: int) -> str:
 
 
 @asynccontextmanager
-async def watched(file: Path) -> AsyncGenerator[Doors]:
+async def watched(file: Path) -> AsyncGenerator[InProcessGateway]:
     """A gateway whose log goes to a file, as it does when it is served."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(parse(CONFIG, "toolcrib.yaml", env), store="sqlite://")
@@ -77,7 +77,7 @@ async def watched(file: Path) -> AsyncGenerator[Doors]:
         async with build(document, env=env, tools=TOOLS, journal_to=log, redactor=redactor) as house:
             server = GatewayApp(house)
             async with server.running():
-                yield Doors(house, server)
+                yield InProcessGateway(house, server)
     finally:
         log.close()
 
@@ -85,7 +85,7 @@ async def watched(file: Path) -> AsyncGenerator[Doors]:
 class Story:
     """Calls that end in every way, each in a trace of its own, and the lines they left."""
 
-    def __init__(self, crib: Doors) -> None:
+    def __init__(self, crib: InProcessGateway) -> None:
         self.crib = crib
         self.calls: dict[str, str | None] = {}
         """The code each trace ended with."""

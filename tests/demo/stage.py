@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from tests.doors import Doors, Reply, doors, listening
+from tests.gateways import InProcessGateway, Reply, listening, open_gateway
 from tests.waiting import until
 from toolcrib.demo.apps.serving import APPS, DEMO_USER, DemoApp, serve_demo_apps
 from toolcrib.interfaces import AppRecord, InstallRecord
@@ -22,18 +22,18 @@ ACTING = {"x-user-id": DEMO_USER}
 class Stage:
     """The gateway, and what its user has seen and heard."""
 
-    crib: Doors
+    gateway: InProcessGateway
     url: str
     seen: list[UserEvent] = field(default_factory=list[UserEvent])
 
     async def wear(self, device: str) -> None:
         """Begin the user's session with a device."""
         path = f"/api/users/{DEMO_USER}/session"
-        assert (await self.crib.ask("PUT", path, body={"device": device})).status == 200
+        assert (await self.gateway.ask("PUT", path, body={"device": device})).status == 200
 
     async def call(self, name: str, **arguments: Any) -> Reply:
         """Call a tool of an app, by the last word of its package and its name."""
-        return await self.crib.call(f"com.toolcrib.{name}", arguments, headers=ACTING)
+        return await self.gateway.call(f"com.toolcrib.{name}", arguments, headers=ACTING)
 
     async def data(self, name: str, **arguments: Any) -> Any:
         """Call a tool that does what it should."""
@@ -44,11 +44,11 @@ class Stage:
     async def keep(self, app: str, **values: Any) -> None:
         """Have an app find what it is supposed to have kept."""
         kept = {key: json.dumps(value) for key, value in values.items()}
-        assert await self.crib.house.console.store.app_data.put(f"com.toolcrib.{app}", DEMO_USER, kept)
+        assert await self.gateway.runtime.console.store.app_data.put(f"com.toolcrib.{app}", DEMO_USER, kept)
 
     async def tools(self) -> list[str]:
         """Return the tools of apps that the user is offered."""
-        listed = (await self.crib.ask("GET", "/api/tools", headers=ACTING)).json["tools"]
+        listed = (await self.gateway.ask("GET", "/api/tools", headers=ACTING)).json["tools"]
         return [each["name"] for each in listed if each["name"].startswith("com.toolcrib.")]
 
     async def shown(self) -> dict[str, Any]:
@@ -68,23 +68,27 @@ async def stage(
     device: str = "Simulated Glasses", *, apps: Sequence[DemoApp] = APPS, watched: bool = True
 ) -> AsyncGenerator[Stage]:
     """Open everything; where it is watched, what the apps show and say is seen."""
-    async with doors() as crib, listening(crib.server) as url, anyio.create_task_group() as tasks:
-        house = crib.house
-        house.sessions.address = url
+    async with (
+        open_gateway() as gateway,
+        listening(gateway.server) as url,
+        anyio.create_task_group() as tasks,
+    ):
+        runtime = gateway.runtime
+        runtime.sessions.address = url
 
         async def register(app: AppRecord) -> None:
-            assert await house.console.store.apps.add(app)
-            assert await house.console.store.users.install(
+            assert await runtime.console.store.apps.add(app)
+            assert await runtime.console.store.users.install(
                 DEMO_USER, InstallRecord(package=app.package, at=0.0)
             )
-            await house.console.apps.refresh()
+            await runtime.console.apps.refresh()
 
         await tasks.start(serve_demo_apps, register, apps)
-        made = Stage(crib, url)
+        made = Stage(gateway, url)
         await made.wear(device)
 
         async def watch(*, task_status: TaskStatus[None]) -> None:
-            async with house.sessions.listen(DEMO_USER, "key") as events:
+            async with runtime.sessions.listen(DEMO_USER, "key") as events:
                 task_status.started()
                 async for event in events:
                     made.seen.append(event)

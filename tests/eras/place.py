@@ -13,10 +13,10 @@ from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from tests.doors import Doors, doors
-from tests.doors import listening as served
 from tests.eras.server import EraServer
 from tests.frontends.mcp.served import listening
+from tests.gateways import InProcessGateway, open_gateway
+from tests.gateways import listening as served
 from tests.servers.settings import ROOT, config
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.http import Receive, Scope, Send
@@ -77,7 +77,7 @@ class Person:
 class Place:
     """Where the gateway is, and where its servers note what they notice."""
 
-    doors: Doors
+    client: InProcessGateway
     root: str
     folder: Path
 
@@ -87,7 +87,7 @@ class Place:
 
     @property
     def parked(self) -> int:
-        return self.doors.house.conversations.parked
+        return self.client.runtime.conversations.parked
 
     def noted(self, what: str) -> bool:
         return (self.folder / what).exists()
@@ -144,7 +144,7 @@ async def gateway(servers: Mapping[str, Any], folder: Path, **more: Any) -> Asyn
     """Serve a gateway over these servers, once all of them are up; anybody may come in."""
     document = config(servers, **{"auth": {"anonymous": {"context": "default"}}, **more})
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(doors(document))
+        opened = await stack.enter_async_context(open_gateway(document))
         root = await stack.enter_async_context(served(opened.server))
-        assert await opened.house.settled(PATIENCE)
+        assert await opened.runtime.settled(PATIENCE)
         yield Place(opened, root, folder)

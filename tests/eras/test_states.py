@@ -44,14 +44,14 @@ class Caller:
     """A client without a session that writes its requests by hand."""
 
     def __init__(self, place: Place, server: Era, key: str | None = None, path: str = "/mcp") -> None:
-        self._doors, self._server, self._key, self._path = place.doors, server, key, path
+        self._client, self._server, self._key, self._path = place.client, server, key, path
 
     async def send(self, text: str, tool: str = "elicit", **params: Any) -> dict[str, Any]:
         """Call a tool; the answer is the whole message."""
         name = f"mcp_{self._server}_{tool}"
         sent = message("tools/call", name=name, arguments={"text": text}, _meta=CAN_BE_ASKED, **params)
         headers = modern_headers("tools/call", name)
-        return (await self._doors.ask("POST", self._path, key=self._key, body=sent, headers=headers)).json
+        return (await self._client.ask("POST", self._path, key=self._key, body=sent, headers=headers)).json
 
     async def asked(self, text: str) -> tuple[str, str]:
         """Call, and be asked; the answer is the question's name, and the state to bring back."""
@@ -77,7 +77,7 @@ def greeted(answer: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
 async def test_a_state_is_good_for_its_own_call_alone(place: Place, server: Era) -> None:
-    one, two = await place.doors.key(f"one-{server}"), await place.doors.key(f"two-{server}")
+    one, two = await place.client.key(f"one-{server}"), await place.client.key(f"two-{server}")
     caller = Caller(place, server, one)
     name, state = await caller.asked("Who?")
     changed = state[:-1] + ("A" if state[-1] != "A" else "B")
@@ -116,7 +116,7 @@ async def test_who_answers_something_else_is_asked_again(place: Place) -> None:
 async def test_a_state_grows_old(place: Place, server: Era, monkeypatch: pytest.MonkeyPatch) -> None:
     later = [0.0]
     seal = StateSigner(lambda: b"k" * 32, lambda: time() + later[0])
-    monkeypatch.setattr(place.doors.house.conversations, "seal", seal)
+    monkeypatch.setattr(place.client.runtime.conversations, "seal", seal)
     caller = Caller(place, server)
     name, state = await caller.asked("Late?")
     later[0] = 24 * 3600 + 1.0
@@ -135,7 +135,7 @@ async def test_a_parked_call_that_nobody_comes_back_to_ends(servers: dict[str, A
 
 async def test_a_caller_may_leave_so_many_calls_parked(servers: dict[str, Any], folder: Path) -> None:
     async with gateway(servers, folder, limits={**LIMITS, "parked": 3, "parked_per_user": 2}) as place:
-        one, two, three = [Caller(place, "legacy", await place.doors.key(each)) for each in "abc"]
+        one, two, three = [Caller(place, "legacy", await place.client.key(each)) for each in "abc"]
         first, _ = await one.asked("1"), await one.asked("2")
         refusal = (await one.send("3"))["error"]
         assert "2 calls of this caller" in refusal["message"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors, doors
 from tests.frontends.mcp.test_stdio import command, pipe
 from tests.frontends.mcp.wire import ENVELOPE, modern_headers
 from tests.frontends.rest.bench import add
+from tests.gateways import InProcessGateway, open_gateway
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 META = json.dumps(ENVELOPE)
@@ -32,17 +32,17 @@ __all__ = ["command"]
 )
 @pytest.mark.check(15)
 async def test_rest_refuses_a_repeated_key(method: str, target: str, body: str, path: str) -> None:
-    async with doors(tools=[add]) as crib:
-        reply = await crib.ask(method, target, body=body.encode())
+    async with open_gateway(tools=[add]) as gateway:
+        reply = await gateway.ask(method, target, body=body.encode())
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
         assert reply.json["error"]["path"] == path
 
 
 @pytest.mark.check(15)
 async def test_rest_keeps_repeated_keys_within_arguments() -> None:
-    async with doors(tools=[add]) as crib:
+    async with open_gateway(tools=[add]) as gateway:
         body = b'{"name":"add","arguments":{"a":1,"a":5,"b":2}}'
-        reply = await crib.ask("POST", "/api/tools/execute", body=body)
+        reply = await gateway.ask("POST", "/api/tools/execute", body=body)
         assert reply.json["data"] == {"total": 7}
 
 
@@ -57,19 +57,19 @@ REPEATED = [
 ]
 
 
-async def post(crib: Doors, body: str) -> Any:
+async def post(gateway: InProcessGateway, body: str) -> Any:
     sent = body.replace("%s", META).encode()
-    return await crib.ask("POST", "/mcp", body=sent, headers=modern_headers("tools/call", "add"))
+    return await gateway.ask("POST", "/mcp", body=sent, headers=modern_headers("tools/call", "add"))
 
 
 @pytest.mark.check(15)
 async def test_mcp_over_http_refuses_a_repeated_key() -> None:
-    async with doors(tools=[add]) as crib:
+    async with open_gateway(tools=[add]) as gateway:
         for body in REPEATED:
-            reply = await post(crib, body)
+            reply = await post(gateway, body)
             assert reply.status == 400, body
             assert reply.json["error"]["code"] == -32600, body
-        inside = await post(crib, CALL.replace('{"a":1}', '{"a":1,"a":4}'))
+        inside = await post(gateway, CALL.replace('{"a":1}', '{"a":1,"a":4}'))
         assert inside.json["result"]["structuredContent"]["total"] == 5
 
 

@@ -6,9 +6,9 @@ from typing import cast
 import anyio
 import pytest
 
-from tests.doors import Doors, doors
 from tests.gateway.asking import booth, seat, state_of
 from tests.gateway.holdings import materials
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.catalog import Catalog
 from toolcrib.gateway import Completion, Gateway, ProcessSlots
 from toolcrib.gateway.suspended_calls import SuspensionLimits
@@ -53,7 +53,7 @@ class Held:
         return [hold, answer]
 
 
-async def codes(opened: Doors, key: str, name: str, times: int, found: list[str | None]) -> None:
+async def codes(opened: InProcessGateway, key: str, name: str, times: int, found: list[str | None]) -> None:
     async def one() -> None:
         found.append((await opened.call(name, {}, key=key)).code)
 
@@ -64,7 +64,7 @@ async def codes(opened: Doors, key: str, name: str, times: int, found: list[str 
 
 async def test_excess_is_refused_by_principal_and_operators_get_in() -> None:
     held, found = Held(), list[str | None]()
-    async with doors(CONFIG, tools=held.tools()) as opened:
+    async with open_gateway(CONFIG, tools=held.tools()) as opened:
         flood, other = await opened.key("flood"), await opened.key("other")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(codes, opened, flood, "hold", 60, found)

@@ -1,6 +1,6 @@
 """Requests made by hand, for the parts that look at one."""
 
-from tests.doors import HOST, Client, scope
+from tests.gateways import HOST, AsgiConnection, scope
 from toolcrib.http import Request
 
 
@@ -10,7 +10,7 @@ def request(
     headers: dict[str, str] | None = None,
     *,
     pairs: list[tuple[bytes, bytes]] | None = None,
-    sender: Client | None = None,
+    sender: AsgiConnection | None = None,
     client: str | None = "127.0.0.1",
 ) -> Request:
     """Make a request; `pairs` are its headers as they are, `headers` come beside a Host."""
@@ -21,5 +21,5 @@ def request(
         if pairs is None
         else pairs
     )
-    sender = sender or Client()
+    sender = sender or AsgiConnection()
     return Request(scope(method, path, raw, query=query.encode(), client=client), sender.receive, sender.send)

@@ -10,8 +10,8 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from tests.doors import ADMIN, Doors, doors, listening
 from tests.frontends.rest.bench import add
+from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.http.requests import request
 from tests.http.test_protocol import everything
 from tests.waiting import until
@@ -32,7 +32,7 @@ CALL = json.dumps({"name": "add", "arguments": {"a": 1, "b": 2}}).encode()
 class Wire:
     """A gateway with small limits, and connections to it."""
 
-    def __init__(self, crib: Doors, url: str, stack: AsyncExitStack) -> None:
+    def __init__(self, crib: InProcessGateway, url: str, stack: AsyncExitStack) -> None:
         self.crib, self._stack = crib, stack
         self.host, port = url.removeprefix("http://").split(":")
         self.port = int(port)
@@ -59,7 +59,11 @@ def head(method: str, path: str, key: str | None, **more: str) -> bytes:
 
 @asynccontextmanager
 async def wire(config: str = LIMITS) -> AsyncGenerator[Wire]:
-    async with doors(config, tools=[add]) as crib, listening(crib.server) as url, AsyncExitStack() as stack:
+    async with (
+        open_gateway(config, tools=[add]) as crib,
+        listening(crib.server) as url,
+        AsyncExitStack() as stack,
+    ):
         yield Wire(crib, url, stack)
 
 

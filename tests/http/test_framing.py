@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from tests.doors import ADMIN, doors, listening
 from tests.frontends.rest.bench import add
+from tests.gateways import ADMIN, listening, open_gateway
 from tests.http.test_protocol import Place, calling, everything, refusal, say
 from toolcrib.http.framing import MAX_FRAMING_BYTES
 from toolcrib.http.request import BODY_BYTES
@@ -20,9 +20,9 @@ METRIC = "toolcrib_http_trailer_fields_dropped_total "
 
 @pytest.fixture
 async def place() -> AsyncGenerator[Place]:
-    async with doors(tools=[add]) as crib, listening(crib.server) as url:
+    async with open_gateway(tools=[add]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
-        yield crib, host, int(port)
+        yield gateway, host, int(port)
 
 
 def chunked_head(*lines: str, key: str | None = ADMIN, close: bool = True) -> bytes:

@@ -8,22 +8,22 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from tests.doors import ADMIN, Doors, doors, listening
 from tests.frontends.rest.bench import Waiting, add
+from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.waiting import until
 from toolcrib import create_tool
 from toolcrib.http import flow_control, protocol
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-Place = tuple[Doors, str, int]
+Place = tuple[InProcessGateway, str, int]
 
 
 @pytest.fixture
 async def place() -> AsyncGenerator[Place]:
-    async with doors(tools=[add]) as crib, listening(crib.server) as url:
+    async with open_gateway(tools=[add]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
-        yield crib, host, int(port)
+        yield gateway, host, int(port)
 
 
 async def everything(stream: SocketStream) -> bytes:
@@ -179,7 +179,7 @@ async def test_a_later_request_has_its_own_time(place: Place, monkeypatch: pytes
 @pytest.mark.slow
 async def test_a_request_behind_a_long_call_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "ARRIVAL_SECONDS", 0.5)
-    async with doors(demo=True) as crib, listening(crib.server) as url:
+    async with open_gateway(demo=True) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
         long = calling(b'{"name": "slow-countdown", "arguments": {"seconds": 1.2, "steps": 1}}')
         behind = calling(b'{"name": "add-numbers", "arguments": {"numbers": [1, 2]}}', "Connection: close")
@@ -234,11 +234,11 @@ async def test_an_answer_that_nobody_reads_is_not_kept(
         written.append(3_500_000)
         return "x" * written[0]
 
-    async with doors(tools=[write_much]) as crib, listening(crib.server) as url:
+    async with open_gateway(tools=[write_much]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
         async with await anyio.connect_tcp(host, int(port)) as stream:
             await stream.send(calling(b'{"name": "write_much"}', "Connection: close"))
-            await until(lambda: bool(written) and not crib.server.active)
+            await until(lambda: bool(written) and not gateway.server.active)
             head, _, body = (await everything(stream)).partition(b"\r\n\r\n")
             assert (f"content-length: {len(body)}\r\n".encode() in head) is whole
 
@@ -246,7 +246,7 @@ async def test_an_answer_that_nobody_reads_is_not_kept(
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 async def test_a_client_that_leaves_takes_its_call_with_it(accept: str) -> None:
     waiting = Waiting()
-    async with doors(tools=[waiting.tool()]) as crib, listening(crib.server) as url:
+    async with open_gateway(tools=[waiting.tool()]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
         async with await anyio.connect_tcp(host, int(port)) as stream:
             await stream.send(calling(b'{"name": "wait"}', f"Accept: {accept}"))
@@ -254,5 +254,5 @@ async def test_a_client_that_leaves_takes_its_call_with_it(accept: str) -> None:
                 await waiting.started.wait()
         with anyio.fail_after(10):
             await waiting.cancelled.wait()
-        calls = (await crib.ask("GET", "/api/calls")).json["calls"]
+        calls = (await gateway.ask("GET", "/api/calls")).json["calls"]
         assert [each["code"] for each in calls] == ["CANCELLED"]

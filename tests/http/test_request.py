@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doors import Client, Message
+from tests.gateways import AsgiConnection, Message
 from tests.http.requests import request
 from tests.waiting import until
 from toolcrib.errors import Refused
@@ -22,22 +22,22 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_body_in_one_piece() -> None:
-    assert await request(sender=Client(b"abc")).body() == b"abc"
+    assert await request(sender=AsgiConnection(b"abc")).body() == b"abc"
 
 
 async def test_a_body_in_pieces_up_to_the_limit() -> None:
-    assert await request(sender=Client(b"abc", b"", b"def")).body(6) == b"abcdef"
+    assert await request(sender=AsgiConnection(b"abc", b"", b"def")).body(6) == b"abcdef"
 
 
 @pytest.mark.parametrize("pieces", [(b"abcdefg",), (b"abc", b"defg"), (b"abcdefg", b"")])
 async def test_a_body_over_the_limit_is_refused_without_content_length(pieces: tuple[bytes, ...]) -> None:
     with pytest.raises(Refused, match="over the limit of 6 bytes") as refusal:
-        await request(sender=Client(*pieces)).body(6)
+        await request(sender=AsgiConnection(*pieces)).body(6)
     assert refusal.value.problem.code == "PAYLOAD_TOO_LARGE"
 
 
 async def test_a_body_is_read_no_further_than_its_limit() -> None:
-    sender = Client(*[b"abcd"] * 100)
+    sender = AsgiConnection(*[b"abcd"] * 100)
     with pytest.raises(Refused):
         await request(sender=sender).body(6)
     assert sender.asked == 2
@@ -45,21 +45,21 @@ async def test_a_body_is_read_no_further_than_its_limit() -> None:
 
 @pytest.mark.parametrize("length", ["7", f"{'0' * 5_000}7", "9" * 5_000])
 async def test_a_body_that_says_it_is_too_large_is_not_read(length: str) -> None:
-    sender = Client(b"abcdefg")
+    sender = AsgiConnection(b"abcdefg")
     with pytest.raises(Refused):
         await request(headers={"content-length": length}, sender=sender).body(6)
     assert sender.asked == 0
 
 
 async def test_zeros_before_a_length_change_nothing() -> None:
-    assert await request(headers={"content-length": "0" * 5_000}, sender=Client(b"")).body(6) == b""
+    assert await request(headers={"content-length": "0" * 5_000}, sender=AsgiConnection(b"")).body(6) == b""
 
 
 @pytest.mark.parametrize("before", [0, 1])
 async def test_a_client_that_leaves_in_the_middle(before: int) -> None:
     gone = anyio.Event()
     gone.set()
-    sender = Client(b"abc", leaves=gone)
+    sender = AsgiConnection(b"abc", leaves=gone)
     first: Message = {"type": "http.request", "body": b"abc", "more_body": True}
     asked = request(sender=sender)
     answers = [first][:before]
@@ -76,11 +76,13 @@ async def test_a_client_that_leaves_in_the_middle(before: int) -> None:
     "kind", ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"]
 )
 async def test_json_under_its_own_names(kind: str) -> None:
-    assert await request(headers={"content-type": kind}, sender=Client(b'{"a": 1}')).json() == {"a": 1}
+    assert await request(headers={"content-type": kind}, sender=AsgiConnection(b'{"a": 1}')).json() == {
+        "a": 1
+    }
 
 
 async def test_json_without_a_type() -> None:
-    assert await request(sender=Client(b"[]")).json() == []
+    assert await request(sender=AsgiConnection(b"[]")).json() == []
 
 
 @pytest.mark.parametrize(
@@ -88,13 +90,13 @@ async def test_json_without_a_type() -> None:
 )
 async def test_anything_else_than_json_is_refused(kind: str) -> None:
     with pytest.raises(Refused, match="application/json") as refusal:
-        await request(headers={"content-type": kind}, sender=Client(b"{}")).json()
+        await request(headers={"content-type": kind}, sender=AsgiConnection(b"{}")).json()
     assert refusal.value.problem.code == "INVALID_REQUEST"
 
 
 async def test_a_compressed_body_is_refused() -> None:
     with pytest.raises(Refused, match="Content-Encoding"):
-        await request(headers={"content-encoding": "gzip"}, sender=Client(b"{}")).json()
+        await request(headers={"content-encoding": "gzip"}, sender=AsgiConnection(b"{}")).json()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ async def test_a_compressed_body_is_refused() -> None:
 )
 async def test_malformed_json_is_refused_with_its_place(body: bytes, says: str) -> None:
     with pytest.raises(Refused, match=says) as refusal:
-        await request(sender=Client(body)).json()
+        await request(sender=AsgiConnection(body)).json()
     assert refusal.value.problem.code == "INVALID_REQUEST"
 
 
@@ -127,22 +129,22 @@ async def test_malformed_json_is_refused_with_its_place(body: bytes, says: str) 
 )
 async def test_what_is_too_deep_or_too_wide_is_refused(body: bytes, says: str) -> None:
     with pytest.raises(Refused, match=says):
-        await request(sender=Client(body)).json()
+        await request(sender=AsgiConnection(body)).json()
 
 
 @given(depth=st.integers(1, 130))
 async def test_depth_is_counted_the_same_however_it_is_looked_at(depth: int) -> None:
     body = b"[" * depth + b"]" * depth
     if depth <= 64:
-        assert await request(sender=Client(body)).json() is not None
+        assert await request(sender=AsgiConnection(body)).json() is not None
     else:
         with pytest.raises(Refused):
-            await request(sender=Client(body)).json()
+            await request(sender=AsgiConnection(body)).json()
 
 
 async def test_brackets_in_text_are_no_depth() -> None:
     body = b'{"a": "' + b"[" * 500 + b'"}'
-    assert await request(sender=Client(body)).json() == {"a": "[" * 500}
+    assert await request(sender=AsgiConnection(body)).json() == {"a": "[" * 500}
 
 
 def test_query_parameters() -> None:
@@ -200,7 +202,7 @@ async def short_of_memory() -> AsyncGenerator[ConnectionLimits]:
 @pytest.mark.parametrize("pieces", [(LARGE,), (LARGE, b" "), (LARGE[:-1], b"  ")])
 async def test_large_body_is_refused_where_it_does_not_fit(pieces: tuple[bytes, ...]) -> None:
     async with short_of_memory() as intake:
-        asked = request(sender=Client(*pieces))
+        asked = request(sender=AsgiConnection(*pieces))
         asked.intake = intake
         with pytest.raises(Refused) as refused:
             await asked.body()
@@ -212,7 +214,7 @@ async def test_large_body_is_refused_where_it_does_not_fit(pieces: tuple[bytes, 
 @pytest.mark.parametrize("operator, pieces", [(True, (LARGE, LARGE)), (False, (LARGE[:-1],))])
 async def test_body_of_the_operator_or_a_small_one_is_read(operator: bool, pieces: tuple[bytes, ...]) -> None:
     async with short_of_memory() as intake:
-        asked = request(sender=Client(*pieces))
+        asked = request(sender=AsgiConnection(*pieces))
         asked.intake = intake
         asked.caller = a_caller(key=OPERATOR if operator else "k", operator=operator)
         assert len(await asked.body()) == sum(map(len, pieces))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.doors import Client
+from tests.gateways import AsgiConnection
 from tests.http.requests import request
 from toolcrib.errors import CODES, problem
 from toolcrib.http import HttpResponse, Write, event, json_response, result_response, send_response
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_two_messages_and_no_more() -> None:
-    sender = Client()
+    sender = AsgiConnection()
     await send_response(request(sender=sender), json_response({"a": 1}, 201, (b"x-more", b"1")))
     assert len(sender.sent) == 2
     reply = sender.reply()
@@ -28,7 +28,7 @@ async def test_two_messages_and_no_more() -> None:
 
 
 async def test_a_head_has_the_length_and_no_body() -> None:
-    sender = Client()
+    sender = AsgiConnection()
     await send_response(request("HEAD", sender=sender), json_response([1, 2]))
     assert sender.reply().headers["content-length"] == "5"
     assert sender.reply().body == b""
@@ -39,7 +39,7 @@ async def test_a_stream_writes_itself() -> None:
         await write(event("progress", b"{}"))
         await write(event("result", b"[]"))
 
-    sender = Client()
+    sender = AsgiConnection()
     await send_response(request(sender=sender), HttpResponse(200, b"", EVENTS, tell))
     reply = sender.reply()
     assert reply.body == b"event: progress\ndata: {}\n\nevent: result\ndata: []\n\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from tests.doors import ADMIN, Doors, doors, listening
 from tests.frontends.rest.bench import add
+from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.http.smuggling import FORMS
 from tests.parts import require
 from tests.parts.ports import free_port
@@ -61,7 +61,7 @@ backend b
 class Counting:
     """The gateway, which notes the path of every request it gets, and whether a proxy marked it."""
 
-    def __init__(self, crib: Doors) -> None:
+    def __init__(self, crib: InProcessGateway) -> None:
         self._server = crib.server
         self.intake = crib.server.intake
         self.malformed, self.interrupted = crib.server.malformed, crib.server.interrupted
@@ -116,7 +116,7 @@ def proxy(name: str, gateway: Address, folder: Path) -> Generator[Address]:
 
 @pytest.fixture
 async def gateway() -> AsyncGenerator[tuple[Counting, Address]]:
-    async with doors(tools=[add]) as crib:
+    async with open_gateway(tools=[add]) as crib:
         counting = Counting(crib)
         async with listening(counting) as url:  # pyright: ignore[reportArgumentType] - all that is used is there
             host, port = url.removeprefix("http://").split(":")

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 import uvicorn
 
-from tests.doors import ADMIN, doors
 from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
 from tests.frontends.rest.bench import add
+from tests.gateways import ADMIN, open_gateway
 from toolcrib.http.listen import address_of, listen
 from toolcrib.server import GatewayApp
 
@@ -69,8 +69,8 @@ class Client:
 @pytest.fixture(params=["httptools", "h11"])
 async def client(request: pytest.FixtureRequest) -> AsyncGenerator[Client]:
     async with (
-        doors(tools=[add]) as crib,
-        stock(crib.server, request.param) as url,
+        open_gateway(tools=[add]) as gateway,
+        stock(gateway.server, request.param) as url,
         httpx2.AsyncClient() as http,
     ):
         yield Client(http, url)

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.doors import ADMIN
+from tests.gateways import ADMIN
 from tests.http.test_connection_limits import CALL, Wire, head, wire
 from tests.http.test_protocol import refusal
 from tests.http.test_request_cycle import App, connected, settle

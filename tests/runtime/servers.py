@@ -42,16 +42,16 @@ def put(path: Path, text: str) -> None:
 async def running(path: Path, redactor: Redactor | None = None) -> AsyncGenerator[Runtime]:
     """Run the gateway of a config file, with its store beside it, once its servers have settled."""
     env = {"TOOLCRIB_HOME": str(path.parent / "home")}
-    async with build(load(path, env=env), env=env, redactor=redactor) as house:
-        assert await house.settled(PATIENCE)
-        yield house
+    async with build(load(path, env=env), env=env, redactor=redactor) as runtime:
+        assert await runtime.settled(PATIENCE)
+        yield runtime
 
 
-async def call(house: Runtime, name: str, **arguments: Any) -> Result:
+async def call(runtime: Runtime, name: str, **arguments: Any) -> Result:
     """Call a tool as the operator."""
-    return await house.gateway.call(name, arguments, OPERATOR)
+    return await runtime.gateway.call(name, arguments, OPERATOR)
 
 
-def listed(house: Runtime, source: str) -> dict[str, bool]:
+def listed(runtime: Runtime, source: str) -> dict[str, bool]:
     """The tools of a source on the operator's list, and whether each is degraded."""
-    return {tool.local: tool.degraded for tool in house.gateway.tools(OPERATOR) if tool.source == source}
+    return {tool.local: tool.degraded for tool in runtime.gateway.tools(OPERATOR) if tool.source == source}

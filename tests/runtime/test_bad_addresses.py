@@ -33,21 +33,21 @@ async def test_a_stored_host_that_no_lookup_takes_stops_no_start(path: Path, hos
     await store.overlay.save(stored, expected=0)
     await store.close()
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house:
-        bad = house.console.servers.status()["servers"]["bad"]
+    async with running(path) as runtime:
+        bad = runtime.console.servers.status()["servers"]["bad"]
         assert (bad["state"], "its host" in bad["last_error"]) == ("stopped", True)
-        assert (await call(house, "books:append", op_id="one")).data is not None
-        assert (await house.console.servers.remove("bad"))["removed"] == ()
+        assert (await call(runtime, "books:append", op_id="one")).data is not None
+        assert (await runtime.console.servers.remove("bad"))["removed"] == ()
 
 
 @pytest.mark.parametrize("host", HOSTS)
 async def test_a_host_that_no_lookup_takes_is_not_added(path: Path, host: str) -> None:
     write(path, {})
-    async with running(path) as house:
+    async with running(path) as runtime:
         with pytest.raises(Refused, match="its host") as refused:
-            await house.console.servers.add("bad", web(host))
+            await runtime.console.servers.add("bad", web(host))
         assert refused.value.problem.path == "mcp.servers.bad.url"
-        assert house.console.servers.status()["servers"] == {}
+        assert runtime.console.servers.status()["servers"] == {}
 
 
 @pytest.mark.parametrize("host", HOSTS)

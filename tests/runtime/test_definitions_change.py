@@ -60,13 +60,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "toolcrib.yaml"
 
 
-def served(house: Runtime, source: str) -> bool:
+def served(runtime: Runtime, source: str) -> bool:
     """Whether callers are shown the tool of a server."""
-    return any(tool.name == f"{source}:read" for tool in house.gateway.tools(OPERATOR))
+    return any(tool.name == f"{source}:read" for tool in runtime.gateway.tools(OPERATOR))
 
 
-async def works(house: Runtime, source: str) -> bool:
-    outcome = await call(house, f"{source}:read")
+async def works(runtime: Runtime, source: str) -> bool:
+    outcome = await call(runtime, f"{source}:read")
     return outcome.problem is None
 
 
@@ -88,17 +88,17 @@ async def test_changes_are_hidden_by_default_where_others_make_them(
         "added": "strict",
         "told_added": "off",
     }
-    async with running(path) as house:
-        servers = house.console.servers
+    async with running(path) as runtime:
+        servers = runtime.console.servers
         await servers.add("added", definitions.program())
         await servers.add("told_added", {**definitions.program(), "pin": "off"})
         modes = {name: each["pin"] for name, each in servers.status()["servers"].items()}
         assert modes == expected
-        assert all([served(house, name) and await works(house, name) for name in expected])
+        assert all([served(runtime, name) and await works(runtime, name) for name in expected])
         definitions.say(SECOND)
         for name, mode in expected.items():
             assert (await servers.test(name))["ok"]
-            assert (served(house, name), await works(house, name)) == (mode != "strict", mode != "strict")
+            assert (served(runtime, name), await works(runtime, name)) == (mode != "strict", mode != "strict")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -107,29 +107,29 @@ async def test_what_a_test_sees_is_adopted_or_hidden_at_once(
 ) -> None:
     server = definitions.program(pin="strict") if transport == "stdio" else web
     write(path, {"files": server})
-    async with running(path) as house:
-        servers, more = house.console.servers, {**FIRST, "name": "write"}
+    async with running(path) as runtime:
+        servers, more = runtime.console.servers, {**FIRST, "name": "write"}
         definitions.say(SECOND, more)
         tested = await servers.test("files")
         assert tested["ok"]
         assert [name.rpartition("_")[2] for name in tested["tools"]] == ["read", "write"]
         assert [name.rpartition("_")[2] for name in tested["changed_tools"]] == ["read"]
-        assert [tool.local for tool in house.gateway.tools(OPERATOR) if tool.source == "files"] == ["write"]
-        assert not await works(house, "files")
+        assert [tool.local for tool in runtime.gateway.tools(OPERATOR) if tool.source == "files"] == ["write"]
+        assert not await works(runtime, "files")
         assert [each["name"] for each in servers.pins()] == ["files:read"]
         await servers.approve("files:read")
-        assert await works(house, "files")
+        assert await works(runtime, "files")
 
 
 async def test_what_a_reload_sees_is_hidden_at_once(path: Path, definitions: Definitions) -> None:
     write(path, {"files": definitions.program(pin="strict")})
-    async with running(path) as house:
+    async with running(path) as runtime:
         definitions.say(SECOND)
         write(path, {"files": definitions.program(pin="strict", start_timeout_ms=20_000)})
-        plan = await house.console.servers.reload()
+        plan = await runtime.console.servers.reload()
         assert plan["changed"] == ("files",)
-        assert not served(house, "files")
-        assert not await works(house, "files")
+        assert not served(runtime, "files")
+        assert not await works(runtime, "files")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -142,14 +142,14 @@ async def test_a_flapping_server_is_judged_each_time_and_logged_once(
 ) -> None:
     server = definitions.program(pin="strict") if transport == "stdio" else web
     write(path, {"files": server})
-    async with running(path) as house:
-        servers = house.console.servers
+    async with running(path) as runtime:
+        servers = runtime.console.servers
         for flap in range(1, FLAPS + 1):
             definitions.say(SECOND if flap % 2 else FIRST)
             assert (await servers.test("files"))["ok"]
-            assert served(house, "files") is (flap % 2 == 0)
+            assert served(runtime, "files") is (flap % 2 == 0)
         assert servers.status()["servers"]["files"]["definition_changes"] == FLAPS
-        metrics = house.console.journal.metrics()
+        metrics = runtime.console.journal.metrics()
         assert f"toolcrib_definition_changes_total {FLAPS}\n".encode() in metrics
     logged = [each for each in caplog.records if each.name.endswith("change_log")]
     assert [each.levelno for each in logged] == [logging.WARNING]
@@ -161,9 +161,9 @@ async def test_flaps_between_restarts_are_judged_before_they_are_served(
     write(path, {"files": definitions.program(pin="strict")})
     for said in (FIRST, SECOND, FIRST, SECOND):
         definitions.say(said)
-        async with running(path) as house:
-            assert served(house, "files") is (said is FIRST)
-            assert await works(house, "files") is (said is FIRST)
+        async with running(path) as runtime:
+            assert served(runtime, "files") is (said is FIRST)
+            assert await works(runtime, "files") is (said is FIRST)
 
 
 async def test_fields_a_server_joins_from_a_set_are_no_change(path: Path, definitions: Definitions) -> None:
@@ -175,7 +175,7 @@ async def test_fields_a_server_joins_from_a_set_are_no_change(path: Path, defini
         field = {"type": "string", "default": order}
         schema = {"type": "object", "properties": {"fields": field}}
         definitions.say(*({"name": name, "inputSchema": schema} for name in names))
-        async with running(path) as house:
-            assert house.console.servers.pins() == []
-            shown = {tool.local for tool in house.gateway.tools(OPERATOR) if tool.source == "jira"}
+        async with running(path) as runtime:
+            assert runtime.console.servers.pins() == []
+            shown = {tool.local for tool in runtime.gateway.tools(OPERATOR) if tool.source == "jira"}
             assert shown == set(names)

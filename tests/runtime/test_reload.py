@@ -25,38 +25,38 @@ def path(tmp_path: Path) -> Path:
 
 async def test_nothing_changed_is_nothing_done(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house:
-        version = house.gateway.version
-        pid = (await call(house, "books:pid")).data
-        plan = await house.console.servers.config.reload()
+    async with running(path) as runtime:
+        version = runtime.gateway.version
+        pid = (await call(runtime, "books:pid")).data
+        plan = await runtime.console.servers.config.reload()
         assert plan == ReloadPlan(untouched=("books",))
-        assert house.console.catalog.snapshot.version == version
-        assert (await call(house, "books:pid")).data == pid
+        assert runtime.console.catalog.snapshot.version == version
+        assert (await call(runtime, "books:pid")).data == pid
 
 
 async def test_contexts_overrides_and_pins_change_without_touching_a_server(path: Path) -> None:
     write(path, {"books": ledger(path.parent)}, contexts={"few": {"tools": ["books:append"]}})
-    async with running(path) as house:
-        pid = (await call(house, "books:pid")).data
-        few = house.gateway.enter(OPERATOR, "few")
-        assert [tool.name for tool in house.gateway.tools(few)] == ["books:append"]
+    async with running(path) as runtime:
+        pid = (await call(runtime, "books:pid")).data
+        few = runtime.gateway.enter(OPERATOR, "few")
+        assert [tool.name for tool in runtime.gateway.tools(few)] == ["books:append"]
         write(
             path,
             {"books": ledger(path.parent)},
             contexts={"few": {"tools": ["books:pid"]}, "other": {}},
             overrides={"books:pid": {"category": "query", "description": "Tells which process answers."}},
         )
-        plan = await house.console.servers.config.reload()
+        plan = await runtime.console.servers.config.reload()
         assert (plan.untouched, set(plan.applied), plan.restart) == (
             ("books",),
             {"contexts", "overrides"},
             (),
         )
-        (tool,) = house.gateway.tools(few)
+        (tool,) = runtime.gateway.tools(few)
         assert (tool.name, tool.category) == ("books:pid", "query")
-        assert house.gateway.enter(OPERATOR, "other").context == "other"
-        assert (await call(house, "books:pid")).data == pid
-        explained = house.console.explain("books:pid", OPERATOR)
+        assert runtime.gateway.enter(OPERATOR, "other").context == "other"
+        assert (await call(runtime, "books:pid")).data == pid
+        explained = runtime.console.explain("books:pid", OPERATOR)
         assert "the override books:pid sets description, category" in explained["changes"]
         assert "its description is not the server's own" in explained["changes"]
         assert explained["origin"]["server_name"] == "ledger"
@@ -64,63 +64,63 @@ async def test_contexts_overrides_and_pins_change_without_touching_a_server(path
 
 async def test_what_needs_a_restart_is_named_and_not_done(path: Path) -> None:
     write(path, {})
-    async with running(path) as house:
+    async with running(path) as runtime:
         write(path, {}, limits={"per_user": "5/min"}, auth={"mode": "trust_header"})
-        plan = await house.console.servers.config.reload()
+        plan = await runtime.console.servers.config.reload()
         assert set(plan.restart) == {"limits", "auth"}
         assert plan.applied == ()
 
 
 async def test_servers_switched_off_leave_and_come_back_with_their_definitions(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house:
-        config = house.console.servers.config
+    async with running(path) as runtime:
+        config = runtime.console.servers.config
         write(path, {"books": ledger(path.parent, enabled=False)})
         assert (await config.reload()).removed == ("books",)
-        assert listed(house, "books") == {}
-        assert house.console.servers.status()["servers"]["books"]["enabled"] is False
-        await until(lambda: not house.console.supervisor.retiring())
+        assert listed(runtime, "books") == {}
+        assert runtime.console.servers.status()["servers"]["books"]["enabled"] is False
+        await until(lambda: not runtime.console.supervisor.retiring())
         write(path, {"books": ledger(path.parent)})
         assert (await config.reload()).added == ("books",)
-        assert not any(listed(house, "books").values())
-        assert house.console.servers.pins() == []
+        assert not any(listed(runtime, "books").values())
+        assert runtime.console.servers.pins() == []
 
 
 async def test_a_call_in_flight_is_named_and_ends_where_it_began(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house, anyio.create_task_group() as tasks:
-        config, ends = house.console.servers.config, list[Any]()
+    async with running(path) as runtime, anyio.create_task_group() as tasks:
+        config, ends = runtime.console.servers.config, list[Any]()
 
         async def hold() -> None:
-            ends.append(await call(house, "books:hold", op_id="held"))
+            ends.append(await call(runtime, "books:hold", op_id="held"))
 
-        old = (await call(house, "books:pid")).data
+        old = (await call(runtime, "books:pid")).data
         tasks.start_soon(hold)
-        await until(lambda: bool(house.console.supervisor.in_flight("books")))
-        (waiting,) = house.console.supervisor.in_flight("books")
+        await until(lambda: bool(runtime.console.supervisor.in_flight("books")))
+        (waiting,) = runtime.console.supervisor.in_flight("books")
         write(path, {"books": ledger(path.parent, env={"NEW": "1"})})
         dry = await config.reload(dry_run=True)
         assert (dry.changed, dry.deferred) == (("books",), {"books": (waiting,)})
-        assert (await call(house, "books:pid")).data == old
+        assert (await call(runtime, "books:pid")).data == old
         plan = await config.reload()
         assert (plan.changed, plan.deferred) == (("books",), {"books": (waiting,)})
-        assert (await call(house, "books:pid")).data != old
+        assert (await call(runtime, "books:pid")).data != old
         assert ends == []
         (path.parent / "release").touch()
         await until(lambda: bool(ends))
         assert ends[0].problem is None
         assert ends[0].data["pid"] == old["pid"]
-        await until(lambda: not house.console.supervisor.retiring())
+        await until(lambda: not runtime.console.supervisor.retiring())
 
 
 async def test_two_reloads_at_once_wait_for_each_other(path: Path) -> None:
     write(path, {})
-    async with running(path) as house, anyio.create_task_group() as tasks:
+    async with running(path) as runtime, anyio.create_task_group() as tasks:
         write(path, {"books": ledger(path.parent)})
         plans = list[ReloadPlan]()
 
         async def reload() -> None:
-            plans.append(await house.console.servers.config.reload())
+            plans.append(await runtime.console.servers.config.reload())
 
         tasks.start_soon(reload)
         tasks.start_soon(reload)
@@ -130,17 +130,17 @@ async def test_two_reloads_at_once_wait_for_each_other(path: Path) -> None:
 
 async def test_a_faulty_file_changes_nothing_and_says_where(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house:
+    async with running(path) as runtime:
         put(path, "mcp:\n  servers:\n    books: {transport: telepathy}\n    more: {}\n")
         with pytest.raises(Refused) as refused:
-            await house.console.servers.config.reload()
+            await runtime.console.servers.config.reload()
         faults = refused.value.problem.details["faults"]
         assert {fault["where"] for fault in faults} == {
             "mcp.servers.books.transport",
             "mcp.servers.more.transport",
         }
         assert {fault["line"] for fault in faults} == {3, 4}
-        assert (await call(house, "books:pid")).problem is None
+        assert (await call(runtime, "books:pid")).problem is None
 
 
 async def test_secrets_of_a_new_server_are_covered_from_then_on(
@@ -148,9 +148,9 @@ async def test_secrets_of_a_new_server_are_covered_from_then_on(
 ) -> None:
     write(path, {})
     redactor = Redactor()
-    async with running(path, redactor) as house:
+    async with running(path, redactor) as runtime:
         write(path, {"books": ledger(path.parent, env={"TOKEN": "covered-from-now-on"})})
-        await house.console.servers.config.reload()
+        await runtime.console.servers.config.reload()
         assert redactor.text("it says covered-from-now-on") == "it says [redacted]"
     assert "covered-from-now-on" not in caplog.text
 
@@ -158,14 +158,14 @@ async def test_secrets_of_a_new_server_are_covered_from_then_on(
 @pytest.mark.requirement("B6")
 async def test_a_server_that_is_gone_after_a_restart_is_listed_as_degraded(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house:
-        tools = listed(house, "books")
+    async with running(path) as runtime:
+        tools = listed(runtime, "books")
         assert tools
         assert not any(tools.values())
     write(path, {"books": missing()})
-    async with running(path) as house:
-        assert listed(house, "books") == dict.fromkeys(tools, True)
-        answer = await call(house, "books:pid")
+    async with running(path) as runtime:
+        assert listed(runtime, "books") == dict.fromkeys(tools, True)
+        answer = await call(runtime, "books:pid")
         assert answer.problem is not None
         assert (answer.problem.code, answer.problem.retryable) == ("SOURCE_DOWN", True)
         assert answer.problem.retry_after is not None
@@ -175,23 +175,23 @@ async def test_a_server_that_is_gone_after_a_restart_is_listed_as_degraded(path:
 async def test_a_lazy_server_is_asleep_until_it_is_called(path: Path) -> None:
     write(path, {"books": ledger(path.parent, start="lazy")})
     for _ in range(2):
-        async with running(path) as house:
-            await until(lambda: state(house) == "asleep")
-            assert listed(house, "books")
-    async with running(path) as house:
-        assert state(house) == "asleep"
-        assert not any(listed(house, "books").values())
-        assert (await call(house, "books:pid")).problem is None
-        assert state(house) == "up"
+        async with running(path) as runtime:
+            await until(lambda: state(runtime) == "asleep")
+            assert listed(runtime, "books")
+    async with running(path) as runtime:
+        assert state(runtime) == "asleep"
+        assert not any(listed(runtime, "books").values())
+        assert (await call(runtime, "books:pid")).problem is None
+        assert state(runtime) == "up"
 
 
 @pytest.mark.requirement("B6")
 async def test_mcp_switched_off_starts_and_lists_none(path: Path) -> None:
     put(path, "mcp: {enabled: false, servers: {x: {transport: stdio, command: ['true']}}}")
-    async with running(path) as house:
-        status = house.console.servers.status()
+    async with running(path) as runtime:
+        status = runtime.console.servers.status()
         assert (status["enabled"], status["servers"]["x"]["state"]) == (False, "stopped")
-        assert (await house.console.servers.test("x"))["ok"] is False
+        assert (await runtime.console.servers.test("x"))["ok"] is False
 
 
 @pytest.mark.requirement("C5")
@@ -200,19 +200,19 @@ async def test_saving_the_file_reloads_where_the_config_says_so(
 ) -> None:
     caplog.set_level(logging.INFO)
     write(path, {}, reload={"watch": True})
-    async with running(path) as house:
+    async with running(path) as runtime:
         write(path, {"books": ledger(path.parent)}, reload={"watch": True})
-        await until(lambda: bool(listed(house, "books")))
+        await until(lambda: bool(listed(runtime, "books")))
         put(path, "mcp: [")
         await until(lambda: "was changed, but the config is refused" in caplog.text)
         await anyio.Path(path).unlink()
-        assert (await call(house, "books:pid")).problem is None
+        assert (await call(runtime, "books:pid")).problem is None
         write(path, {}, reload={"watch": True})
-        await until(lambda: not listed(house, "books"))
+        await until(lambda: not listed(runtime, "books"))
 
 
-def state(house: Any) -> str:
-    return next(each.state for each in house.console.supervisor.states() if each.id == "books")
+def state(runtime: Any) -> str:
+    return next(each.state for each in runtime.console.supervisor.states() if each.id == "books")
 
 
 @pytest.mark.requirement("I5")
@@ -222,8 +222,8 @@ async def test_allow_private_reaches_apps_and_servers_by_reload(path: Path) -> N
     web: JsonObject = {"transport": "http", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
     app = {"name": "Notes", "publicUrl": "http://127.0.0.1:9"}
     write(path, {})
-    async with running(path) as house:
-        console = house.console
+    async with running(path) as runtime:
+        console = runtime.console
 
         async def codes() -> list[str]:
             found: list[str] = []

@@ -41,8 +41,8 @@ def path(tmp_path: Path) -> Path:
 
 async def test_what_needs_a_restart_is_named_until_it_has_come_or_is_taken_back(path: Path) -> None:
     write(path, {})
-    async with running(path) as house:
-        config = house.console.servers.config
+    async with running(path) as runtime:
+        config = runtime.console.servers.config
         write(path, {}, limits={"per_user": "5/min"})
         for _ in range(2):
             assert (await config.reload()).restart == ("limits",)
@@ -57,26 +57,26 @@ async def test_a_store_that_fails_keeps_no_server_from_the_next_reload(
         raise Unavailable("SOURCE_DOWN", "the store does not answer")
 
     write(path, {})
-    async with running(path) as house:
-        config = house.console.servers.config
+    async with running(path) as runtime:
+        config = runtime.console.servers.config
         write(path, {"books": ledger(path.parent)})
         with monkeypatch.context() as patch:
             patch.setattr(SqlDefinitions, "all", fail)
             with pytest.raises(Unavailable):
                 await config.reload()
             with pytest.raises(Unavailable):
-                await house.console.servers.add("web", WEB)
+                await runtime.console.servers.add("web", WEB)
         assert config.servers() == {}
-        assert await house.console.store.overlay.load() == (0, {})
+        assert await runtime.console.store.overlay.load() == (0, {})
         assert (await config.reload()).added == ("books",)
-        assert (await call(house, "books:pid")).problem is None
+        assert (await call(runtime, "books:pid")).problem is None
 
 
 async def test_what_is_stored_is_in_force_though_whoever_asked_has_left(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(path, {})
-    async with running(path) as house:
+    async with running(path) as runtime:
         save = SqlOverlay.save
         with anyio.CancelScope() as asking:
 
@@ -87,21 +87,21 @@ async def test_what_is_stored_is_in_force_though_whoever_asked_has_left(
                 return saved
 
             monkeypatch.setattr(SqlOverlay, "save", leave)
-            await house.console.servers.add("web", WEB)
+            await runtime.console.servers.add("web", WEB)
         assert asking.cancelled_caught
-        assert list(house.console.servers.config.servers()) == ["web"]
-        assert "web" in {each.id for each in house.console.supervisor.states()}
+        assert list(runtime.console.servers.config.servers()) == ["web"]
+        assert "web" in {each.id for each in runtime.console.supervisor.states()}
 
 
 async def test_two_who_add_the_same_name_at_once_are_told_apart(path: Path) -> None:
     write(path, {})
-    async with running(path) as house, anyio.create_task_group() as tasks:
+    async with running(path) as runtime, anyio.create_task_group() as tasks:
         codes = list[str]()
 
         async def add(port: int) -> None:
             try:
                 web = {**WEB, "url": f"http://127.0.0.1:{port}/mcp"}
-                await house.console.servers.add("web", web)
+                await runtime.console.servers.add("web", web)
                 codes.append("")
             except Refused as error:
                 codes.append(error.problem.code)
@@ -114,8 +114,8 @@ async def test_two_who_add_the_same_name_at_once_are_told_apart(path: Path) -> N
 
 async def test_one_that_may_no_longer_run_is_in_the_way_of_no_other_change(path: Path) -> None:
     put(path, "mcp: {allow_stdio: true}")
-    async with running(path) as house:
-        servers = house.console.servers
+    async with running(path) as runtime:
+        servers = runtime.console.servers
         await servers.add("books", ledger(path.parent))
         await servers.add("web", WEB)
         put(path, "mcp: {allow_stdio: false}")
@@ -127,46 +127,46 @@ async def test_one_that_may_no_longer_run_is_in_the_way_of_no_other_change(path:
 @pytest.mark.requirement("C1")
 async def test_a_reload_starts_one_that_has_died_for_good(path: Path) -> None:
     write(path, {"books": ledger(path.parent, restart={"enabled": False})})
-    async with running(path) as house:
-        config = house.console.servers.config
-        await call(house, "books:crash")
-        await until(lambda: state(house) == "stopped")
-        await house.console.servers.add("web", WEB)
-        assert state(house) == "stopped"
+    async with running(path) as runtime:
+        config = runtime.console.servers.config
+        await call(runtime, "books:crash")
+        await until(lambda: state(runtime) == "stopped")
+        await runtime.console.servers.add("web", WEB)
+        assert state(runtime) == "stopped"
         assert (await config.reload(dry_run=True)).changed == ("books",)
-        assert state(house) == "stopped"
+        assert state(runtime) == "stopped"
         plan = await config.reload()
         assert (plan.changed, plan.untouched) == (("books",), ("web",))
-        assert (await call(house, "books:pid")).problem is None
+        assert (await call(runtime, "books:pid")).problem is None
         assert (await config.reload()).untouched == ("books", "web")
 
 
 @pytest.mark.requirement("I5")
 async def test_a_server_that_is_taken_out_is_forgotten_whole(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house:
+    async with running(path) as runtime:
         write(path, {})
-        await house.console.servers.config.reload()
-    async with running(path) as house:
-        assert not await house.console.store.definitions.all()
+        await runtime.console.servers.config.reload()
+    async with running(path) as runtime:
+        assert not await runtime.console.store.definitions.all()
 
 
 async def test_a_server_cannot_take_the_place_of_a_module_that_still_runs(path: Path) -> None:
     put(path.parent / "almanac.py", MODULE)
     put(path, "functions: [almanac]")
-    async with running(path) as house:
+    async with running(path) as runtime:
         write(path, {"almanac": ledger(path.parent)})
         with pytest.raises(Refused) as refused:
-            await house.console.servers.config.reload()
+            await runtime.console.servers.config.reload()
         assert "mcp.servers.almanac: is the id of a module" in str(refused.value)
-        assert (await call(house, "almanac:sunrise")).data == "at six"
+        assert (await call(runtime, "almanac:sunrise")).data == "at six"
 
 
 async def test_another_pin_is_part_of_the_plan(path: Path) -> None:
     write(path, {"books": ledger(path.parent, pin="off")})
-    async with running(path) as house:
+    async with running(path) as runtime:
         write(path, {"books": ledger(path.parent, pin="strict")})
-        plan = await house.console.servers.config.reload()
+        plan = await runtime.console.servers.config.reload()
         assert plan == ReloadPlan(untouched=("books",), applied=("pins",))
 
 
@@ -174,33 +174,33 @@ async def test_a_file_that_is_being_written_is_waited_for_and_one_that_changed_e
     path: Path,
 ) -> None:
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house, anyio.create_task_group() as tasks:
-        pid = (await call(house, "books:pid")).data
+    async with running(path) as runtime, anyio.create_task_group() as tasks:
+        pid = (await call(runtime, "books:pid")).data
         put(path, "")
-        tasks.start_soon(watch, path, house.console.servers.reload)
+        tasks.start_soon(watch, path, runtime.console.servers.reload)
         await anyio.sleep(3 * EVERY)  # nothing is to happen, which nothing tells of
         write(path, {"books": ledger(path.parent), "web": WEB})
-        await until(lambda: "web" in house.console.servers.config.servers())
-        assert (await call(house, "books:pid")).data == pid
+        await until(lambda: "web" in runtime.console.servers.config.servers())
+        assert (await call(runtime, "books:pid")).data == pid
         tasks.cancel_scope.cancel()
-    async with running(path) as house, anyio.create_task_group() as tasks:
+    async with running(path) as runtime, anyio.create_task_group() as tasks:
         write(path, {})
-        tasks.start_soon(watch, path, house.console.servers.reload)
-        await until(lambda: not listed(house, "books"))
+        tasks.start_soon(watch, path, runtime.console.servers.reload)
+        await until(lambda: not listed(runtime, "books"))
         tasks.cancel_scope.cancel()
 
 
 @pytest.mark.requirement("I5")
 async def test_looking_with_another_config_forgets_nothing(path: Path) -> None:
     write(path, {"books": ledger(path.parent, pin="strict")})
-    async with running(path) as house:
-        assert listed(house, "books")
+    async with running(path) as runtime:
+        assert listed(runtime, "books")
     other = path.parent / "other.yaml"
     put(other, "{}")
-    async with running(other) as house:
+    async with running(other) as runtime:
         assert load(other, env={}).mcp.servers == {}
-    async with running(path) as house:
-        known = await house.console.store.definitions.all()
+    async with running(path) as runtime:
+        known = await runtime.console.store.definitions.all()
         assert {each.name for each in known} >= {"books:append", "books:pid"}
 
 
@@ -212,14 +212,14 @@ async def test_a_reload_that_fails_as_nobody_foresaw_does_not_end_the_gateway(
         raise RuntimeError("nobody foresaw this")
 
     write(path, {"books": ledger(path.parent)})
-    async with running(path) as house, anyio.create_task_group() as tasks:
+    async with running(path) as runtime, anyio.create_task_group() as tasks:
         monkeypatch.setattr(SqlOverlay, "load", fail)
         if by_signal:
-            tasks.start_soon(hung_up, house)
+            tasks.start_soon(hung_up, runtime)
         else:
-            tasks.start_soon(watch, path, house.console.servers.reload)
+            tasks.start_soon(watch, path, runtime.console.servers.reload)
         await until(lambda: "the reload failed unexpectedly" in caplog.text)
-        assert (await call(house, "books:pid")).problem is None
+        assert (await call(runtime, "books:pid")).problem is None
         tasks.cancel_scope.cancel()
 
 

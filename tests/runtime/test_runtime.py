@@ -26,7 +26,7 @@ async def repeat(text: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def house(
+async def open_runtime(
     home: Path, text: str = "", tools: tuple[AnyTool, ...] = (repeat,)
 ) -> AsyncGenerator[Runtime, None]:
     env = {"TOOLCRIB_HOME": str(home)}
@@ -41,7 +41,7 @@ STEPS = (
 
 
 async def test_the_step_order_is_the_one_the_documentation_draws(tmp_path: Path) -> None:
-    async with house(tmp_path) as running:
+    async with open_runtime(tmp_path) as running:
         steps = running.console.steps
     assert " ".join(type(step).__name__.lower() for step in steps) == STEPS
     drawn = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
@@ -50,7 +50,7 @@ async def test_the_step_order_is_the_one_the_documentation_draws(tmp_path: Path)
 
 @pytest.mark.requirement("B1")
 async def test_tools_of_the_program_and_the_ready_made_ones_are_served(tmp_path: Path) -> None:
-    async with house(tmp_path) as running:
+    async with open_runtime(tmp_path) as running:
         names = [tool.name for tool in running.gateway.tools(a_caller())]
         ready = ["local:get-datetime", "local:control-volume", "local:search-web", "crib:search_tools"]
         assert names == ["tools:repeat", *ready]
@@ -60,7 +60,7 @@ async def test_tools_of_the_program_and_the_ready_made_ones_are_served(tmp_path:
 
 @pytest.mark.requirement("A3", "A4")
 async def test_name_claims_outlive_a_restart(tmp_path: Path) -> None:
-    async with house(tmp_path) as running:
+    async with open_runtime(tmp_path) as running:
         assert "repeat" in [tool.exposed for tool in running.gateway.tools(a_caller())]
         await running.console.journal.flush()
     store = await open_store(f"sqlite:///{tmp_path}/toolcrib.db")
@@ -91,7 +91,7 @@ async def test_the_overlay_is_merged_after_the_file_and_the_file_wins(tmp_path: 
 
 async def test_a_module_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModuleProblem, match="no_such_module"):
-        async with house(tmp_path, "functions: [no_such_module.tools]"):
+        async with open_runtime(tmp_path, "functions: [no_such_module.tools]"):
             pass
 
 
@@ -111,24 +111,24 @@ async def test_functions_are_found_beside_the_config_file(tmp_path: Path) -> Non
 
 async def test_an_error_in_the_block_leaves_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        async with house(tmp_path):
+        async with open_runtime(tmp_path):
             raise ZeroDivisionError
 
 
 async def test_a_bad_document_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        async with house(tmp_path, "nonsense: true"):
+        async with open_runtime(tmp_path, "nonsense: true"):
             pass
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - a test may wait for its own disk
 
 
 @pytest.mark.requirement("I1")
 async def test_keys_made_in_one_run_hold_in_the_next(tmp_path: Path) -> None:
-    async with house(tmp_path) as running:
+    async with open_runtime(tmp_path) as running:
         made = await running.console.create_key("agent", permissions=["a:b"])
         other = await running.console.create_key("gone")
         await running.console.revoke_key("gone")
-    async with house(tmp_path) as running:
+    async with open_runtime(tmp_path) as running:
         caller = running.identity.caller(Credential(authorization=f"Bearer {made['key']}"))
         assert (caller.id, caller.permissions) == ("key:agent", {"a:b"})
         with pytest.raises(Refused):
@@ -137,12 +137,12 @@ async def test_keys_made_in_one_run_hold_in_the_next(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("I1")
 async def test_the_admin_key_is_the_given_one_or_the_kept_one(tmp_path: Path) -> None:
-    async with house(tmp_path) as running:
+    async with open_runtime(tmp_path) as running:
         kept = await anyio.Path(tmp_path / "admin.key").read_text()
         bearer = Credential(authorization=f"Bearer {kept.strip()}")
         assert running.identity.caller(bearer).id == "admin"
     given = "a-key-that-the-operator-has-given-here"
-    async with house(tmp_path, f"auth: {{admin_key: {given}}}") as running:
+    async with open_runtime(tmp_path, f"auth: {{admin_key: {given}}}") as running:
         assert running.identity.caller(Credential(authorization=f"Bearer {given}")).id == "admin"
         with pytest.raises(Refused):
             running.identity.caller(bearer)
@@ -159,7 +159,7 @@ async def test_a_key_made_or_ended_by_another_process_counts_within_moments(tmp_
             return False
         return True
 
-    async with house(tmp_path) as one, house(tmp_path) as other:
+    async with open_runtime(tmp_path) as one, open_runtime(tmp_path) as other:
         key = (await other.console.create_key("agent"))["key"]
         await _until(lambda: known(one, key))
         await other.console.revoke_key("agent")

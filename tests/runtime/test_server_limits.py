@@ -57,10 +57,10 @@ def test_a_limit_that_does_not_hold_here_is_reported(monkeypatch: pytest.MonkeyP
 async def test_the_limits_reach_the_process_and_the_last_error(tmp_path: Path) -> None:
     path = tmp_path / "toolcrib.yaml"
     write(path, {"books": ledger(tmp_path, limits={"open_files": 77})})
-    async with running(path) as house:
+    async with running(path) as runtime:
 
         def state() -> SourceState:
-            return next(each for each in house.console.supervisor.states() if each.id == "books")
+            return next(each for each in runtime.console.supervisor.states() if each.id == "books")
 
         pid = state().details["pid"]
         assert re.search(r"Max open files +77 +77 ", await anyio.Path(f"/proc/{pid}/limits").read_text())

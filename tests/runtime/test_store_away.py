@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.doors import ADMIN, Doors, Reply, doors, listening
+from tests.gateways import ADMIN, InProcessGateway, Reply, listening, open_gateway
 from tests.served import served
 from tests.store.sql.wire import Wire, wire_to
 from tests.waiting import until
@@ -73,14 +73,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def locked(path: Path) -> AsyncGenerator[tuple[Doors, Rival]]:
-    async with doors(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
+async def locked(path: Path) -> AsyncGenerator[tuple[InProcessGateway, Rival]]:
+    async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(Rival(path)) as rival:
             rival.lock()
             yield gateway, rival
 
 
-async def keyed(gateway: Doors, key: str, **headers: str) -> Reply:
+async def keyed(gateway: InProcessGateway, key: str, **headers: str) -> Reply:
     return await gateway.call("pay", {"amount": 1}, headers={"idempotency-key": key, **headers})
 
 
@@ -92,8 +92,8 @@ async def seconds_of(ask: Callable[[], Coroutine[Any, Any, Any]], times: int = 1
     return anyio.current_time() - began
 
 
-async def known_to_be_away(gateway: Doors) -> None:
-    await until(lambda: bool(gateway.house.console.store.refused))
+async def known_to_be_away(gateway: InProcessGateway) -> None:
+    await until(lambda: bool(gateway.runtime.console.store.refused))
 
 
 async def eventually(ask: Callable[[], Awaitable[int]], expected: int) -> None:
@@ -121,7 +121,7 @@ async def test_locked_store_answers_rest_within_the_deadline(path: Path) -> None
         assert took < DEADLINE_SECONDS
         assert found == [(503, "OVERLOADED", True)] * AT_ONCE
         rival.release()
-        await until(lambda: not gateway.house.console.store.refused)
+        await until(lambda: not gateway.runtime.console.store.refused)
         assert (await keyed(gateway, "key-0")).status == 200
 
 
@@ -173,7 +173,7 @@ async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
         assert (await gateway.ask("GET", "/health", key=None)).status == 200
         assert (await gateway.ask("GET", "/api/keys")).status == 200
         rival.release()
-        await until(lambda: not gateway.house.console.store.refused)
+        await until(lambda: not gateway.runtime.console.store.refused)
         assert (await gateway.ask("GET", "/ready", key=None)).status == 200
         assert (await gateway.ask("POST", "/api/keys", body={"name": "new"})).status == 201
 
@@ -181,7 +181,7 @@ async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
 @pytest.mark.check(28)
 async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path) -> None:
     override = 'overrides: {"*:poke": {category: mutation}}'
-    async with doors(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
+    async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(Rival(path)) as rival:
             rival.lock()
             await known_to_be_away(gateway)
@@ -193,7 +193,7 @@ async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path)
             assert (await gateway.call("look", headers={"idempotency-key": "k"})).status == 200
             assert (await gateway.call("poke", headers={"idempotency-key": "k"})).status == 503
             rival.release()
-    async with doors(override, tools=TOOLS, store=f"sqlite:///{path}") as gateway:
+    async with open_gateway(override, tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(Rival(path)) as rival:
             rival.lock()
             await known_to_be_away(gateway)
@@ -232,11 +232,11 @@ async def postgres(fresh_database: str) -> AsyncGenerator[Any]:
 
 
 @asynccontextmanager
-async def wired(url: str) -> AsyncGenerator[tuple[Doors, Wire]]:
+async def wired(url: str) -> AsyncGenerator[tuple[InProcessGateway, Wire]]:
     """A gateway whose Postgres is behind a connection that a test can cut or silence."""
     async with wire_to(urlsplit(url).port or 0) as wire:
         store = f"postgresql://postgres@127.0.0.1:{wire.port}{urlsplit(url).path}"
-        async with doors(tools=TOOLS, store=store) as gateway:
+        async with open_gateway(tools=TOOLS, store=store) as gateway:
             yield gateway, wire
             wire.mend()
             wire.flow.set()
@@ -244,7 +244,7 @@ async def wired(url: str) -> AsyncGenerator[tuple[Doors, Wire]]:
 
 @pytest.mark.check(27)
 async def test_locked_postgres_answers_within_the_deadline(fresh_database: str, postgres: Any) -> None:
-    async with doors(tools=TOOLS, store=fresh_database) as gateway:
+    async with open_gateway(tools=TOOLS, store=fresh_database) as gateway:
         lock = postgres.transaction()
         await lock.start()
         await postgres.execute("LOCK TABLE toolcrib_replays IN ACCESS EXCLUSIVE MODE")
@@ -252,7 +252,7 @@ async def test_locked_postgres_answers_within_the_deadline(fresh_database: str, 
         print(f"Postgres with a locked table, deadline of 3 s: {took:.2f} s")
         assert took < DEADLINE_SECONDS
         await lock.rollback()
-        await until(lambda: not gateway.house.console.store.refused)
+        await until(lambda: not gateway.runtime.console.store.refused)
         assert (await keyed(gateway, "k")).status == 200
 
 
@@ -276,8 +276,8 @@ async def test_silent_postgres_answers_within_the_deadline(fresh_database: str) 
 @pytest.mark.check(27)
 async def test_ready_says_when_postgres_is_read_only(fresh_database: str, postgres: Any) -> None:
     name = urlsplit(fresh_database).path[1:]
-    async with doors(tools=TOOLS, store=fresh_database) as gateway:
-        store = gateway.house.console.store
+    async with open_gateway(tools=TOOLS, store=fresh_database) as gateway:
+        store = gateway.runtime.console.store
         assert (await gateway.ask("GET", "/ready", key=None)).status == 200
         for mode in ("on", "off"):
             await postgres.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {mode}')
@@ -299,15 +299,15 @@ async def test_keys_are_refused_when_the_store_is_away_too_long(
     async with wired(fresh_database) as (gateway, wire):
         key = await gateway.key("worker")
         now = 0.0
-        monkeypatch.setattr(gateway.house.identity.ring, "_clock", lambda: now)
-        gateway.house.identity.ring.load(await gateway.house.console.store.keys.all())
+        monkeypatch.setattr(gateway.runtime.identity.ring, "_clock", lambda: now)
+        gateway.runtime.identity.ring.load(await gateway.runtime.console.store.keys.all())
         wire.cut()
         await known_to_be_away(gateway)
         now = MAX_UNCHECKED_SECONDS - 1
-        gateway.house.identity.ring.expire()
+        gateway.runtime.identity.ring.expire()
         assert (await gateway.call("look", key=key)).status == 200
         now = MAX_UNCHECKED_SECONDS
-        gateway.house.identity.ring.expire()
+        gateway.runtime.identity.ring.expire()
         refused = await gateway.call("look", key=key)
         assert (refused.status, refused.code) == (503, "SOURCE_DOWN")
         assert "retry-after" in refused.headers

@@ -12,8 +12,8 @@ import anyio
 from tests.served import Served
 from tests.servers.settings import config, ledger
 from tests.soak.callers import HELLO, LEGACY, Caller, Tally, caller, modern_message
-from tests.walks.app_house import TOOL
-from tests.walks.puppet import Puppet
+from tests.walks.app_host import TOOL
+from tests.walks.fake_app import FakeApp
 
 SUM = {"numbers": [1, 2]}
 EVENT_STREAM = {"Accept": "text/event-stream"}
@@ -32,7 +32,7 @@ class Place:
     gateway: Served
     folder: Path
     web_url: str
-    puppet: Puppet
+    fake_app: FakeApp
     tally: Tally
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -134,10 +134,10 @@ async def user_life(place: Place, operator: Caller) -> None:
 
 async def app_life(place: Place, operator: Caller) -> None:
     """Register an app, install it, call it for a user, remove it and the user."""
-    package, user, puppet = place.puppet.package, place.next("wearer"), place.puppet
-    body = {"name": package, "publicUrl": puppet.address, "appType": "background"}
+    package, user, fake_app = place.fake_app.package, place.next("wearer"), place.fake_app
+    body = {"name": package, "publicUrl": fake_app.address, "appType": "background"}
     made, _ = await operator.ask("PUT", f"/api/apps/{package}", body, expect=(201,))
-    puppet.key = made["apiKey"]
+    fake_app.key = made["apiKey"]
     await operator.ask("POST", f"/api/apps/{package}/tools", {"tools": [TOOL]})
     await operator.ask("PUT", f"/api/users/{user}/session", {"device": "Even Realities G1"})
     await operator.ask("PUT", f"/api/users/{user}/apps/{package}", expect=(200, 201))
@@ -145,10 +145,10 @@ async def app_life(place: Place, operator: Caller) -> None:
     await operator.ask("DELETE", f"/api/apps/{package}")
     await operator.ask("DELETE", f"/api/users/{user}/session")
     await operator.ask("DELETE", f"/api/users/{user}")
-    for kept in (puppet.webhooks, puppet.calls, puppet.headers, puppet.heard):
+    for kept in (fake_app.webhooks, fake_app.calls, fake_app.headers, fake_app.heard):
         kept.clear()
-    while puppet.sockets:
-        await puppet.sockets.pop().close()
+    while fake_app.sockets:
+        await fake_app.sockets.pop().close()
 
 
 async def server_life(place: Place, operator: Caller) -> None:

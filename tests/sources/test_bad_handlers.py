@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.doors import Doors, doors
 from tests.eleven import ELEVEN
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.errors import CODES, BusinessRuleError
 from toolcrib.model import Hints
 from toolcrib.model.hints import Dependency
@@ -133,8 +133,8 @@ RAISED: tuple[BaseException, ...] = (
 class Rig:
     """A house with one handler of each kind, which do as they are told, and what its log is told."""
 
-    def __init__(self, crib: Doors) -> None:
-        self.crib = crib
+    def __init__(self, gateway: InProcessGateway) -> None:
+        self.gateway = gateway
         self.deed: Deed = give(1)
         self.logged: list[logging.LogRecord] = []
 
@@ -142,7 +142,7 @@ class Rig:
         """Call the handler; all there is to say of the answer's shape is said here."""
         self.logged.clear()
         arguments = {"given": {"nested": {"list": [CANARY]}}}
-        reply = await self.crib.call(kind, arguments)
+        reply = await self.gateway.call(kind, arguments)
         assert arguments == {"given": {"nested": {"list": [CANARY]}}}
         answer = reply.json
         assert answer["agentHints"].keys() >= ELEVEN
@@ -191,8 +191,10 @@ async def rig() -> AsyncGenerator[Rig]:
     async def brief() -> Any:
         await anyio.sleep_forever()
 
-    async with doors("limits: {result_bytes: 2000}", tools=[on_the_loop, in_a_thread, brief]) as crib:
-        made = Rig(crib)
+    async with open_gateway(
+        "limits: {result_bytes: 2000}", tools=[on_the_loop, in_a_thread, brief]
+    ) as gateway:
+        made = Rig(gateway)
         ear = _Ear(made.logged)
         logging.getLogger("toolcrib").addHandler(ear)
         try:
@@ -228,7 +230,7 @@ async def test_what_is_raised_is_a_handlers_error(rig: Rig) -> None:
 
 
 async def test_what_hangs_runs_out_of_time(rig: Rig) -> None:
-    reply = await rig.crib.call("brief")
+    reply = await rig.gateway.call("brief")
     assert (reply.status, reply.code, reply.json["error"]["class"]) == (504, "TIMEOUT", "system")
 
 
@@ -315,7 +317,7 @@ async def test_many_bad_calls_at_once_disturb_no_good_one(rig: Rig) -> None:
     codes: list[str | None] = []
 
     async def once() -> None:
-        codes.append((await rig.crib.call("later", {"given": {}})).code)
+        codes.append((await rig.gateway.call("later", {"given": {}})).code)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(60):

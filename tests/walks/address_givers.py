@@ -16,9 +16,9 @@ from anyio import (
 )
 from anyio.abc import SocketAttribute, SocketStream
 
-from tests.doors import ADMIN, Doors, Reply, doors
 from tests.frontends.web.test_sessions import signed_in
-from tests.walks.app_house import TOOL
+from tests.gateways import ADMIN, InProcessGateway, Reply, open_gateway
+from tests.walks.app_host import TOOL
 
 BINDS = ("127.0.0.1", "0.0.0.0")
 OPERATORS = ("admin key", "page")
@@ -86,7 +86,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
 class Callers:
     """Everyone who may register something, each by the headers of their requests."""
 
-    crib: Doors
+    gateway: InProcessGateway
     headers: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     async def put(self, who: str, url: str, package: str = "com.example.notes") -> Reply:
@@ -107,43 +107,43 @@ class Callers:
             ("PUT", f"/api/users/ann/apps/{package}", None),
             ("PUT", "/api/users/ann/session", {"device": "Even Realities G1"}),
         ):
-            made = await self.crib.ask(method, target, body=body)
+            made = await self.gateway.ask(method, target, body=body)
             assert made.status in (200, 201), made.body
-        return await self.crib.call(f"{package}:note", {"text": "x"}, headers={"x-user-id": "ann"})
+        return await self.gateway.call(f"{package}:note", {"text": "x"}, headers={"x-user-id": "ann"})
 
     async def drop(self, package: str = "com.example.notes", server: str = "web") -> None:
         """Remove what was registered."""
-        await self.crib.ask("DELETE", f"/api/apps/{package}")
-        if server in self.crib.house.console.servers.config.servers():
-            await self.crib.house.console.servers.remove(server)
+        await self.gateway.ask("DELETE", f"/api/apps/{package}")
+        if server in self.gateway.runtime.console.servers.config.servers():
+            await self.gateway.runtime.console.servers.remove(server)
 
     async def _ask(self, who: str, method: str, target: str, body: Any) -> Reply:
-        return await self.crib.ask(method, target, key=None, body=body, headers=self.headers[who])
+        return await self.gateway.ask(method, target, key=None, body=body, headers=self.headers[who])
 
 
 @asynccontextmanager
 async def callers(config: str = "", **more: Any) -> AsyncGenerator[Callers]:
     """Open a gateway with a key of each kind, and the page signed in; in a kept store they are made anew."""
-    async with doors(config, **more) as crib:
-        crib.house.sessions.address = "http://127.0.0.1:6740"
-        yield await _with_keys(crib)
+    async with open_gateway(config, **more) as gateway:
+        gateway.runtime.sessions.address = "http://127.0.0.1:6740"
+        yield await _with_keys(gateway)
 
 
-async def _with_keys(crib: Doors) -> Callers:
-    await crib.begin("bob")
-    made = Callers(crib)
-    made.headers["page"] = {**(await signed_in(crib)).both, "sec-fetch-site": "same-origin"}
-    keys = {who: await _key(crib, f"key-{place}", _RIGHTS[who]) for place, who in enumerate(_RIGHTS)}
+async def _with_keys(gateway: InProcessGateway) -> Callers:
+    await gateway.begin("bob")
+    made = Callers(gateway)
+    made.headers["page"] = {**(await signed_in(gateway)).both, "sec-fetch-site": "same-origin"}
+    keys = {who: await _key(gateway, f"key-{place}", _RIGHTS[who]) for place, who in enumerate(_RIGHTS)}
     for who, key in {"admin key": ADMIN, **keys}.items():
         made.headers[who] = {"authorization": f"Bearer {key}"}
     made.headers["act-as key"]["x-user-id"] = "bob"
-    session = await signed_in(crib, keys["crib:admin key"])
+    session = await signed_in(gateway, keys["crib:admin key"])
     made.headers["page of a crib:admin key"] = {**session.both, "sec-fetch-site": "same-origin"}
     return made
 
 
-async def _key(crib: Doors, name: str, rights: Mapping[str, Any]) -> str:
-    made = await crib.ask("POST", "/api/keys", body={"name": name, **rights})
+async def _key(gateway: InProcessGateway, name: str, rights: Mapping[str, Any]) -> str:
+    made = await gateway.ask("POST", "/api/keys", body={"name": name, **rights})
     if made.code == "ALREADY_EXISTS":
-        made = await crib.ask("POST", f"/api/keys/{name}/rotate")
+        made = await gateway.ask("POST", f"/api/keys/{name}/rotate")
     return made.json["key"]

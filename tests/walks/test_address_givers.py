@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from tests.demo.stage import DEMO_USER
-from tests.doors import doors
 from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER, PRIVATE, PUBLIC
+from tests.gateways import open_gateway
 from tests.walks.address_givers import BINDS, OPERATORS, OTHERS, Callers, Canary, callers, canary, names
-from tests.walks.app_house import app_house
+from tests.walks.app_host import app_host
 
 __all__ = ["names"]
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5", "I1"), pytest.mark.slow]
@@ -204,14 +204,14 @@ async def test_a_name_stays_its_givers_when_the_operator_saves() -> None:
 @pytest.mark.parametrize("config", ["server: {host: 0.0.0.0}", "allow_private: []"])
 async def test_the_demonstration_may_use_loopback(config: str) -> None:
     with anyio.fail_after(PATIENCE):
-        async with app_house(config, demo=True) as house:
-            await house.crib.house.listens(house.url)
-            await house.session(DEMO_USER)
-            called = await house.call("com.toolcrib.reminder:list_reminders", {}, user=DEMO_USER)
+        async with app_host(config, demo=True) as runtime:
+            await runtime.gateway.runtime.listens(runtime.url)
+            await runtime.session(DEMO_USER)
+            called = await runtime.call("com.toolcrib.reminder:list_reminders", {}, user=DEMO_USER)
             assert called.status == 200, called.body
 
 
 async def test_what_a_demonstration_stored_is_the_operators() -> None:
-    async with doors(demo=True) as crib:
-        await crib.house.listens("http://127.0.0.1:6740")
-        assert {app.url_giver for app in crib.house.console.apps.served()} == {"operator"}
+    async with open_gateway(demo=True) as crib:
+        await crib.runtime.listens("http://127.0.0.1:6740")
+        assert {app.url_giver for app in crib.runtime.console.apps.served()} == {"operator"}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Shell, shell
 from tests.walks.address_givers import Callers, callers, canary, names
-from tests.walks.app_house import TOOL
+from tests.walks.app_host import TOOL
 from toolcrib.apps.signature import digest, signing
 from toolcrib.interfaces import AppRecord, AppTool
 from toolcrib.store import open_store
@@ -45,7 +45,7 @@ async def fill(store: str, apps: Mapping[str, str], servers: Mapping[str, str]) 
 
 def remarks(gateway: Callers) -> set[str]:
     """Name what the status warns of."""
-    return {each.partition(": ")[0] for each in gateway.crib.house.console.status()["warnings"]}
+    return {each.partition(": ")[0] for each in gateway.gateway.runtime.console.status()["warnings"]}
 
 
 @pytest.mark.anyio
@@ -55,7 +55,7 @@ async def test_stored_addresses_keep_working(store: str) -> None:
         app_url, server_url = (each.at("http://127.0.0.1:{port}") for each in (app, server))
         await fill(store, {NOTES: app_url, SHOP: "https://shop.example.org"}, {"web": f"{server_url}/mcp"})
         async with callers(store=store) as gateway:
-            assert await gateway.crib.house.settled(10.0)
+            assert await gateway.gateway.runtime.settled(10.0)
             assert server.connections > 0, "the server is not connected to"
             assert app.connections == 0
             await gateway.use(NOTES)
@@ -101,13 +101,13 @@ async def test_who_added_a_server_lasts_and_goes_with_it(store: str) -> None:
         async with callers(store=store) as gateway:
             assert (await gateway.add("admin key", url)).status == 200
             assert (await gateway.add("developer key", "http://private.example/mcp", "far")).status == 200
-            console = gateway.crib.house.console
+            console = gateway.gateway.runtime.console
             _, overlay = await console.store.overlay.load()
             assert overlay["url_givers"] == {"web": "operator", "far": "other"}
         connected = trap.connections
         async with callers("server: {host: 0.0.0.0}", store=store) as gateway:
-            console = gateway.crib.house.console
-            assert await gateway.crib.house.settled(10.0)
+            console = gateway.gateway.runtime.console
+            assert await gateway.gateway.runtime.settled(10.0)
             assert trap.connections > connected
             await console.servers.remove("web")
             _, overlay = await console.store.overlay.load()

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.doors import ADMIN, Doors
+from tests.gateways import ADMIN, InProcessGateway
 from tests.waiting import until
-from tests.walks.app_house import QUICK, TOOL, AppHouse, app_house, house_with
-from tests.walks.puppet import Puppet
+from tests.walks.app_host import QUICK, TOOL, AppHost, app_host, host_with_apps
+from tests.walks.fake_app import FakeApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I1")]
 
@@ -40,28 +40,28 @@ LOOK_ALIKES = (
 
 @pytest.mark.check(12)
 async def test_no_two_apps_are_called_by_one_name_on_any_list() -> None:
-    async with app_house(DEVELOPERS_HERE) as house:
-        developers = [await house.crib.key(each, permissions=["crib:apps"]) for each in ("first", "second")]
+    async with app_host(DEVELOPERS_HERE) as host:
+        developers = [await host.gateway.key(each, permissions=["crib:apps"]) for each in ("first", "second")]
         packages = ("com.example_notes", "com_example.notes")
         for key, package in zip(developers, packages, strict=True):
             body: Any = {"name": "Notes", "publicUrl": NOWHERE}
-            await house.made("PUT", f"/api/apps/{package}", body, key=key)
-            await house.made("POST", f"/api/apps/{package}/tools", {"tools": [TOOL]}, key=key)
-            await house.install("ann", package)
-        await house.session()
-        assert await house.names() == {f"{packages[0]}:note"}
-        safe = await house.made("GET", "/api/tools?style=safe", headers={"x-user-id": "ann"})
+            await host.made("PUT", f"/api/apps/{package}", body, key=key)
+            await host.made("POST", f"/api/apps/{package}/tools", {"tools": [TOOL]}, key=key)
+            await host.install("ann", package)
+        await host.session()
+        assert await host.names() == {f"{packages[0]}:note"}
+        safe = await host.made("GET", "/api/tools?style=safe", headers={"x-user-id": "ann"})
         names = [tool["name"] for tool in safe["tools"]]
         assert len(names) == len(set(names))
 
 
 async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
-    async with app_house(DEVELOPERS_HERE) as house:
-        crib = house.crib
-        first = await crib.key("first", permissions=["crib:apps"])
-        second = await crib.key("second", permissions=["crib:apps", "crib:keys"])
+    async with app_host(DEVELOPERS_HERE) as host:
+        gateway = host.gateway
+        first = await gateway.key("first", permissions=["crib:apps"])
+        second = await gateway.key("second", permissions=["crib:apps", "crib:keys"])
         place = f"/api/apps/{MINE}"
-        await house.made("PUT", place, {"name": "Mine", "publicUrl": NOWHERE}, key=first)
+        await host.made("PUT", place, {"name": "Mine", "publicUrl": NOWHERE}, key=first)
         for method, target, body in (
             ("PUT", place, {"name": "Taken over"}),
             ("DELETE", place, None),
@@ -69,33 +69,33 @@ async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
             ("POST", f"{place}/tools", {"tools": [TOOL]}),
             ("POST", "/api/keys/first/rotate", None),
         ):
-            assert (await crib.ask(method, target, key=second, body=body)).code == "SCOPE_DENIED", target
-        await crib.ask("DELETE", "/api/keys/first")
+            assert (await gateway.ask(method, target, key=second, body=body)).code == "SCOPE_DENIED", target
+        await gateway.ask("DELETE", "/api/keys/first")
         again = {"name": "first", "permissions": ["crib:apps"]}
         for key in (ADMIN, second):
-            assert (await crib.ask("POST", "/api/keys", body=again, key=key)).code == "ALREADY_EXISTS"
-        assert (await house.made("GET", place))["owner"] == "first"
+            assert (await gateway.ask("POST", "/api/keys", body=again, key=key)).code == "ALREADY_EXISTS"
+        assert (await host.made("GET", place))["owner"] == "first"
 
 
 @pytest.mark.check(12)
 async def test_names_that_look_alike_are_other_people() -> None:
-    async with app_house() as house:
+    async with app_host() as host:
         keys: dict[str, str] = {}
         for number, user in enumerate(LOOK_ALIKES):
-            keys[user] = await house.crib.key(f"key{number}", user=user)
-            begun = await house.made("PUT", f"/api/users/{quote(user, safe='')}/session", {}, key=keys[user])
+            keys[user] = await host.gateway.key(f"key{number}", user=user)
+            begun = await host.made("PUT", f"/api/users/{quote(user, safe='')}/session", {}, key=keys[user])
             assert begun["userId"] == user
         for user, key in keys.items():
             for other in LOOK_ALIKES:
-                reply = await house.crib.ask("GET", f"/api/users/{quote(other, safe='')}", key=key)
+                reply = await host.gateway.ask("GET", f"/api/users/{quote(other, safe='')}", key=key)
                 assert (reply.status, user) == ((200, other) if user == other else (403, user))
 
 
 class Strangers:
     """Who connects to where apps do."""
 
-    def __init__(self, house: AppHouse, http: aiohttp.ClientSession) -> None:
-        self._http, self._url = http, f"{house.url.replace('http', 'ws')}/app-ws"
+    def __init__(self, host: AppHost, http: aiohttp.ClientSession) -> None:
+        self._http, self._url = http, f"{host.url.replace('http', 'ws')}/app-ws"
 
     async def told(self, session: str, package: str, key: str) -> str:
         """Say who one is; the code of the answer."""
@@ -107,20 +107,20 @@ class Strangers:
 
 
 @pytest.fixture
-async def two() -> AsyncGenerator[tuple[AppHouse, Puppet, Puppet, Strangers]]:
+async def two() -> AsyncGenerator[tuple[AppHost, FakeApp, FakeApp, Strangers]]:
     """One app for ann, another for bob, both running."""
-    async with house_with(MINE, OTHERS) as (house, (mine, others)), aiohttp.ClientSession() as http:
-        await house.made("DELETE", f"/api/users/ann/apps/{OTHERS}")
-        await house.install("bob", OTHERS)
-        await house.session("bob")
-        await house.made("POST", f"/api/users/ann/apps/{MINE}/start")
-        await house.made("POST", f"/api/users/bob/apps/{OTHERS}/start")
-        yield house, mine, others, Strangers(house, http)
+    async with host_with_apps(MINE, OTHERS) as (host, (mine, others)), aiohttp.ClientSession() as http:
+        await host.made("DELETE", f"/api/users/ann/apps/{OTHERS}")
+        await host.install("bob", OTHERS)
+        await host.session("bob")
+        await host.made("POST", f"/api/users/ann/apps/{MINE}/start")
+        await host.made("POST", f"/api/users/bob/apps/{OTHERS}/start")
+        yield host, mine, others, Strangers(host, http)
 
 
 @pytest.mark.check(6)
-async def test_no_app_has_a_session_but_its_own(two: tuple[AppHouse, Puppet, Puppet, Strangers]) -> None:
-    house, mine, others, strangers = two
+async def test_no_app_has_a_session_but_its_own(two: tuple[AppHost, FakeApp, FakeApp, Strangers]) -> None:
+    host, mine, others, strangers = two
     for session, package, key, code in (
         (f"bob-{OTHERS}", OTHERS, mine.key, "INVALID_API_KEY"),
         (f"bob-{OTHERS}", MINE, mine.key, "APP_NOT_STARTED"),
@@ -129,19 +129,19 @@ async def test_no_app_has_a_session_but_its_own(two: tuple[AppHouse, Puppet, Pup
         (f"ann-{MINE}", MINE, sha256(mine.key.encode()).hexdigest(), "INVALID_API_KEY"),
     ):
         assert await strangers.told(session, package, key) == code, (session, package)
-    await house.made("POST", f"/api/users/ann/apps/{MINE}/stop")
+    await host.made("POST", f"/api/users/ann/apps/{MINE}/stop")
     assert await strangers.told(f"ann-{MINE}", MINE, mine.key) == "APP_NOT_STARTED"
-    await house.made("POST", f"/api/apps/{OTHERS}/key/rotate")
+    await host.made("POST", f"/api/apps/{OTHERS}/key/rotate")
     assert await strangers.told(f"bob-{OTHERS}", OTHERS, others.key) == "INVALID_API_KEY"
-    assert [await house.state(MINE), await house.state(OTHERS, "bob")] == ["stopped", "stopped"]
+    assert [await host.state(MINE), await host.state(OTHERS, "bob")] == ["stopped", "stopped"]
 
 
 async def test_an_app_speaks_for_itself_and_to_its_user_whatever_it_says(
-    two: tuple[AppHouse, Puppet, Puppet, Strangers],
+    two: tuple[AppHost, FakeApp, FakeApp, Strangers],
 ) -> None:
-    house, mine, _, _ = two
+    host, mine, _, _ = two
     forged = {"sessionId": f"bob-{OTHERS}", "packageName": OTHERS, "userId": "bob"}
-    sessions = house.crib.house.sessions
+    sessions = host.gateway.runtime.sessions
     async with sessions.listen("ann", "key") as ann, sessions.listen("bob", "key"):
         for frame in (
             {"type": "tool_progress", "callId": "any", "done": 1},
@@ -152,29 +152,29 @@ async def test_an_app_speaks_for_itself_and_to_its_user_whatever_it_says(
         shown = await anext(ann)
         assert (shown.kind, shown.data["packageName"]) == ("display", MINE)
         assert (await anext(ann)).data == {"packageName": MINE, "state": "stopped", "reason": "user_logout"}
-    assert await house.state(OTHERS, "bob") == "running"
+    assert await host.state(OTHERS, "bob") == "running"
 
 
 @pytest.mark.check(4)
 async def test_what_an_app_answered_one_user_is_told_to_no_other() -> None:
-    async def personal(puppet: Puppet, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+    async def personal(fake_app: FakeApp, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
         return web.json_response({"success": True, "content": {"for": call["userId"]}})
 
-    async with house_with(MINE, config=CACHED) as (house, (puppet,)):
-        puppet.tool = personal
-        await house.install("bob", MINE)
-        await house.session("bob")
+    async with host_with_apps(MINE, config=CACHED) as (host, (fake_app,)):
+        fake_app.tool = personal
+        await host.install("bob", MINE)
+        await host.session("bob")
         for once in ({}, {"idempotency-key": "the-same-for-both"}):
             for user in ("ann", "bob", "ann"):
-                key = await _key_of(house.crib, user)
-                reply = await house.crib.call(f"{MINE}:note", {"text": str(once)}, key=key, headers=once)
+                key = await _key_of(host.gateway, user)
+                reply = await host.gateway.call(f"{MINE}:note", {"text": str(once)}, key=key, headers=once)
                 assert reply.json["data"] == {"for": user}
-        assert len(puppet.calls) == 4
+        assert len(fake_app.calls) == 4
 
 
-async def _key_of(crib: Doors, user: str) -> str:
-    made = await crib.ask("POST", f"/api/keys/of-{user}/rotate")
-    return made.json["key"] if made.status == 200 else await crib.key(f"of-{user}", user=user)
+async def _key_of(gateway: InProcessGateway, user: str) -> str:
+    made = await gateway.ask("POST", f"/api/keys/of-{user}/rotate")
+    return made.json["key"] if made.status == 200 else await gateway.key(f"of-{user}", user=user)
 
 
 async def test_neither_the_key_of_an_app_nor_its_hash_nor_a_signature_is_seen_anywhere(
@@ -182,25 +182,27 @@ async def test_neither_the_key_of_an_app_nor_its_hash_nor_a_signature_is_seen_an
 ) -> None:
     caplog.set_level("INFO")
 
-    async def tells(puppet: Puppet, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+    async def tells(fake_app: FakeApp, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
         return web.json_response(
             {"success": False, "error": f"I was sent {request.headers['X-App-API-Key']}"}
         )
 
-    async with house_with(MINE) as (house, (puppet,)):
-        puppet.tool = tells
+    async with host_with_apps(MINE) as (host, (fake_app,)):
+        fake_app.tool = tells
         asked = (
             *("/api/apps", f"/api/apps/{MINE}", f"/api/apps/{MINE}/tools", "/api/users", "/api/users/ann"),
             *("/api/status", "/api/calls", "/api/usage", "/api/keys", "/metrics", "/openapi.json"),
             f"/api/explain?name={MINE}:note&user=ann",
         )
-        replies = [await house.call(f"{MINE}:note"), *[await house.crib.ask("GET", each) for each in asked]]
+        replies = [await host.call(f"{MINE}:note"), *[await host.gateway.ask("GET", each) for each in asked]]
         told = [reply.body.decode() for reply in replies]
-        wrong = {"authorization": f"Bearer {OTHERS}:{puppet.key}"}
-        told.append(str(await house.crib.ask("GET", "/api/sdk/simple-storage/ann", key=None, headers=wrong)))
-        told.append(repr(house.crib.house.console.apps.find(MINE)))
-        mac = puppet.headers[-1]["X-Toolcrib-Signature"].rpartition(".")[2]
-    for secret in (puppet.key, sha256(puppet.key.encode()).hexdigest(), mac):
+        wrong = {"authorization": f"Bearer {OTHERS}:{fake_app.key}"}
+        told.append(
+            str(await host.gateway.ask("GET", "/api/sdk/simple-storage/ann", key=None, headers=wrong))
+        )
+        told.append(repr(host.gateway.runtime.console.apps.find(MINE)))
+        mac = fake_app.headers[-1]["X-Toolcrib-Signature"].rpartition(".")[2]
+    for secret in (fake_app.key, sha256(fake_app.key.encode()).hexdigest(), mac):
         assert not [text for text in (*told, caplog.text) if secret in text]
 
 
@@ -210,12 +212,12 @@ async def test_an_old_key_is_of_no_use_to_the_other_gateways_either(
 ) -> None:
     store = f"sqlite:///{tmp_path / 'store.db'}"
     async with (
-        app_house(store=store) as house,
-        app_house(store=store) as other,
-        Puppet(MINE).running() as mine,
+        app_host(store=store) as host,
+        app_host(store=store) as other,
+        FakeApp(MINE).running() as mine,
     ):
-        await house.admit(mine)
-        await house.session()
-        await house.made("POST", f"/api/users/ann/apps/{MINE}/start")
+        await host.admit(mine)
+        await host.session()
+        await host.made("POST", f"/api/users/ann/apps/{MINE}/start")
         await other.made(method, f"/api/apps/{MINE}{ending}")
-        await until(lambda: not house.crib.house.sessions.running(), within=20)
+        await until(lambda: not host.gateway.runtime.sessions.running(), within=20)

@@ -9,10 +9,10 @@ import anyio
 import pytest
 from aiohttp import web
 
-from tests.doors import Reply
+from tests.gateways import Reply
 from tests.waiting import until
-from tests.walks.app_house import TOOL, AppHouse, app_house, house_with
-from tests.walks.puppet import Puppet, connects
+from tests.walks.app_host import TOOL, AppHost, app_host, host_with_apps
+from tests.walks.fake_app import FakeApp, connects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PACKAGE, OTHER = "com.example.notes", "com.example.other"
@@ -70,28 +70,28 @@ async def test_what_happens_while_an_app_starts_ends_or_outlives_the_start(chang
     method, target, body, after = CHANGES[change]
     gate = Gate()
 
-    async def slowly(puppet: Puppet, asked: dict[str, Any]) -> web.StreamResponse:
+    async def slowly(fake_app: FakeApp, asked: dict[str, Any]) -> web.StreamResponse:
         if asked["type"] == "session_request":
             await gate.passed()
-        return await connects(puppet, asked)
+        return await connects(fake_app, asked)
 
-    async with house_with(PACKAGE) as (house, (puppet,)):
-        puppet.webhook = slowly
+    async with host_with_apps(PACKAGE) as (host, (fake_app,)):
+        fake_app.webhook = slowly
 
         async def changed() -> Reply:
             await until(lambda: gate.reached > 0)
-            reply = await house.crib.ask(method, target, body=body)
+            reply = await host.gateway.ask(method, target, body=body)
             gate.go()
             return reply
 
-        replies = await _all(changed, *[lambda: house.call(NOTE)] * 5)
+        replies = await _all(changed, *[lambda: host.call(NOTE)] * 5)
         codes = Counter(reply.code for reply in replies)
         if change in HARMLESS:
             assert codes == {None: 6}
         else:
             assert codes["APP_NOT_AVAILABLE"] > 0
             assert set(codes) <= {None, "APP_NOT_AVAILABLE", after}, "who comes later is told what holds then"
-        await _is_settled(house, change, after)
+        await _is_settled(host, change, after)
 
 
 @pytest.mark.requirement("D8")
@@ -104,31 +104,31 @@ async def test_what_happens_while_an_app_works_does_not_spoil_the_work(change: s
         await gate.passed()
         return web.json_response({"success": True, "content": "done"})
 
-    async with house_with(PACKAGE) as (house, (puppet,)):
-        puppet.tool = works
+    async with host_with_apps(PACKAGE) as (host, (fake_app,)):
+        fake_app.tool = works
 
         async def changed() -> Reply:
             await until(lambda: gate.reached == 5)
-            reply = await house.crib.ask(method, target, body=body)
+            reply = await host.gateway.ask(method, target, body=body)
             gate.go()
             return reply
 
-        replies = await _all(changed, *[lambda: house.call(NOTE)] * 5)
+        replies = await _all(changed, *[lambda: host.call(NOTE)] * 5)
         assert [reply.status for reply in replies] == [200] * 6
-        await _is_settled(house, change, after)
+        await _is_settled(host, change, after)
 
 
-async def _is_settled(house: AppHouse, change: str, after: str | None) -> None:
-    sessions = house.crib.house.sessions
+async def _is_settled(host: AppHost, change: str, after: str | None) -> None:
+    sessions = host.gateway.runtime.sessions
     await until(lambda: all(each.state == "running" for each in sessions.states("ann").values()))
     assert sessions.running() == (change in HARMLESS)
-    code = (await house.call(NOTE)).code
+    code = (await host.call(NOTE)).code
     assert code == after or (change == "another place" and code == "APP_NOT_AVAILABLE")
 
 
 @pytest.mark.requirement("D8")
 async def test_stops_and_calls_that_cross_give_an_answer_or_a_reason_to_try_again() -> None:
-    async with house_with(PACKAGE, config=FREE) as (house, _):
+    async with host_with_apps(PACKAGE, config=FREE) as (host, _):
         replies: list[Reply] = []
 
         async def again(times: int, ask: Callable[[], Awaitable[Reply]]) -> None:
@@ -137,61 +137,61 @@ async def test_stops_and_calls_that_cross_give_an_answer_or_a_reason_to_try_agai
 
         async with anyio.create_task_group() as tasks:
             for _ in range(4):
-                tasks.start_soon(again, 25, lambda: house.call(NOTE))
+                tasks.start_soon(again, 25, lambda: host.call(NOTE))
             stop = f"{USER}/apps/{PACKAGE}/stop"
-            tasks.start_soon(again, 25, lambda: house.crib.ask("POST", stop))
+            tasks.start_soon(again, 25, lambda: host.gateway.ask("POST", stop))
         refused = [reply.json["error"] for reply in replies if reply.status != 200]
         assert {(error["code"], error["retryable"]) for error in refused} <= {("APP_NOT_AVAILABLE", True)}
-        assert (await house.call(NOTE)).status == 200
+        assert (await host.call(NOTE)).status == 200
 
 
 @pytest.mark.requirement("D8")
 async def test_of_two_apps_that_want_the_foreground_at_once_one_has_it() -> None:
-    async with house_with(PACKAGE, OTHER, kind="standard") as (house, puppets):
-        sessions = house.crib.house.sessions
+    async with host_with_apps(PACKAGE, OTHER, kind="standard") as (host, fake_apps):
+        sessions = host.gateway.runtime.sessions
 
         def fronts() -> list[str]:
             return [name for name, state in sessions.states("ann").items() if state.foreground]
 
-        for puppet in puppets:
-            assert (await house.call(f"{puppet.package}:note")).status == 200
-        for puppet in puppets:
-            asked = {"type": "foreground_request", "packageName": puppet.package}
-            await puppet.sockets[-1].send_json(asked)
+        for fake_app in fake_apps:
+            assert (await host.call(f"{fake_app.package}:note")).status == 200
+        for fake_app in fake_apps:
+            asked = {"type": "foreground_request", "packageName": fake_app.package}
+            await fake_app.sockets[-1].send_json(asked)
         await until(lambda: len(sessions.states("ann")) == 1 and len(fronts()) == 1)
         starts = [f"{USER}/apps/{each}/start" for each in (PACKAGE, OTHER)]
-        await _all(*[lambda start=start: house.crib.ask("POST", start) for start in starts])
+        await _all(*[lambda start=start: host.gateway.ask("POST", start) for start in starts])
         assert len(fronts()) == 1
 
 
 @pytest.mark.requirement("D16")
 async def test_sessions_begun_at_once_are_one() -> None:
-    async with app_house() as house:
+    async with app_host() as host:
         begin = f"{USER}/session"
-        replies = await _all(*[lambda: house.crib.ask("PUT", begin, body=LIVE)] * 10)
+        replies = await _all(*[lambda: host.gateway.ask("PUT", begin, body=LIVE)] * 10)
         ids = {reply.json["sessionId"] for reply in replies}
-        assert ids == {(await house.made("GET", begin))["sessionId"]}
+        assert ids == {(await host.made("GET", begin))["sessionId"]}
 
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("D7")
 async def test_many_users_and_many_apps_at_once() -> None:
-    async with app_house(FREE) as house, AsyncExitStack() as stack:
-        puppets = [Puppet(f"com.example.app{number}") for number in range(20)]
-        for puppet in puppets:
-            await stack.enter_async_context(puppet.running())
-            await house.admit(puppet)
+    async with app_host(FREE) as host, AsyncExitStack() as stack:
+        fake_apps = [FakeApp(f"com.example.app{number}") for number in range(20)]
+        for fake_app in fake_apps:
+            await stack.enter_async_context(fake_app.running())
+            await host.admit(fake_app)
         users = ["ann", *(f"user{number}" for number in range(60))]
-        calls = [(f"{puppet.package}:note", "ann") for puppet in puppets]
+        calls = [(f"{fake_app.package}:note", "ann") for fake_app in fake_apps]
         for number, user in enumerate(users):
-            package = puppets[number % len(puppets)].package
-            await house.install(user, package)
-            await house.session(user)
+            package = fake_apps[number % len(fake_apps)].package
+            await host.install(user, package)
+            await host.session(user)
             calls.append((f"{package}:note", user))
-        asked = [lambda name=name, user=user: house.call(name, user=user) for name, user in calls]
+        asked = [lambda name=name, user=user: host.call(name, user=user) for name, user in calls]
         assert Counter(reply.status for reply in await _all(*asked)) == {200: len(calls)}
-        assert sum(len(puppet.kinds("session_request")) for puppet in puppets) == len(calls) - 1
+        assert sum(len(fake_app.kinds("session_request")) for fake_app in fake_apps) == len(calls) - 1
         for user in users:
-            await house.made("DELETE", f"/api/users/{user}/session")
-        sessions = house.crib.house.sessions
+            await host.made("DELETE", f"/api/users/{user}/session")
+        sessions = host.gateway.runtime.sessions
         assert (sessions.running(), sessions.users()) == (0, 0)

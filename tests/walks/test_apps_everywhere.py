@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.contract.asking import SERVED, Asker
 from tests.eleven import ELEVEN
-from tests.walks.app_house import QUICK, AppHouse, house_with
-from tests.walks.puppet import Puppet
+from tests.walks.app_host import QUICK, AppHost, host_with_apps
+from tests.walks.fake_app import FakeApp
 from toolcrib.hints import read
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -40,11 +40,11 @@ def _tool(name: str) -> dict[str, Any]:
 class Cards:
     """An app with a guarded tool, an open one and one with a limit for each face; its user's keys."""
 
-    def __init__(self, house: AppHouse, puppet: Puppet) -> None:
-        self.house, self.puppet, self.asker = house, puppet, Asker(house.crib)
+    def __init__(self, host: AppHost, fake_app: FakeApp) -> None:
+        self.runtime, self.fake_app, self.asker = host, fake_app, Asker(host.gateway)
 
     async def key(self, name: str, *permissions: str) -> str:
-        return await self.house.crib.key(name, user="ann", permissions=list(permissions))
+        return await self.runtime.gateway.key(name, user="ann", permissions=list(permissions))
 
     async def ask(self, face: str, tool: str, arguments: Any, key: str) -> Any:
         return await self.asker.ask(face, f"{PACKAGE}:{tool}", arguments, key=key)
@@ -53,8 +53,8 @@ class Cards:
 @pytest.fixture
 async def cards() -> AsyncGenerator[Cards]:
     tools = [_tool(name) for name in ("guarded", "open", *LIMITED.values())]
-    async with house_with(PACKAGE, config=CONFIG, tools=tools) as (house, (puppet,)):
-        yield Cards(house, puppet)
+    async with host_with_apps(PACKAGE, config=CONFIG, tools=tools) as (host, (fake_app,)):
+        yield Cards(host, fake_app)
 
 
 @pytest.mark.requirement("E1", "E10")
@@ -66,10 +66,10 @@ async def test_without_every_permission_nothing_runs(cards: Cards) -> None:
             answer = await cards.ask(face, "guarded", {"count": 1}, key)
             assert answer.code == "PERMISSION_DENIED", face
             assert "cards:read" in answer.error["message"]
-    assert not cards.puppet.webhooks
+    assert not cards.fake_app.webhooks
     for face in SERVED:
         assert (await cards.ask(face, "guarded", {"count": 1}, reader)).code is None, face
-    assert len(cards.puppet.calls) == len(SERVED)
+    assert len(cards.fake_app.calls) == len(SERVED)
 
 
 @pytest.mark.requirement("E10", "D6")
@@ -84,7 +84,7 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_started(cards: Cards)
         ):
             answer = await cards.ask(face, "open", arguments, key)
             assert (answer.code, answer.error["path"]) == ("INVALID_ARGUMENTS", path), face
-    assert not cards.puppet.webhooks
+    assert not cards.fake_app.webhooks
 
 
 @pytest.mark.requirement("E12", "D13")
@@ -95,7 +95,7 @@ async def test_over_its_limit_nothing_runs(cards: Cards) -> None:
         over = await cards.ask(face, tool, {"count": 1}, key)
         assert over.code == "RATE_LIMITED", face
         assert 0 < over.error["retryAfter"] <= 3600
-    assert len(cards.puppet.calls) == len(SERVED)
+    assert len(cards.fake_app.calls) == len(SERVED)
 
 
 values: st.SearchStrategy[Any] = st.recursive(
@@ -138,9 +138,9 @@ async def test_every_answer_has_all_of_its_hints(cards: Cards, answer: Any, face
     async def says(*_: Any) -> web.StreamResponse:
         return web.json_response(answer, status=status)
 
-    cards.puppet.tool = says
-    cards.house.crib.house.console.servers.breaker.forget(PACKAGE)
-    keys = await cards.house.made("GET", "/api/keys")
+    cards.fake_app.tool = says
+    cards.runtime.gateway.runtime.console.servers.breaker.forget(PACKAGE)
+    keys = await cards.runtime.made("GET", "/api/keys")
     name = f"key{len(keys['keys'])}"
     said = await cards.ask(face, "open", {"count": 1}, await cards.key(name))
     assert said.hints.keys() >= ELEVEN

@@ -7,15 +7,15 @@ import anyio
 import pytest
 from aiohttp import web
 
-from tests.doors import Reply
+from tests.gateways import Reply
 from tests.waiting import until
-from tests.walks.app_house import TOOL, AppHouse, app_house, house_with
-from tests.walks.puppet import Puppet
+from tests.walks.app_host import TOOL, AppHost, app_host, host_with_apps
+from tests.walks.fake_app import FakeApp
 from toolcrib.errors import CODES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 BAD, GOOD = "com.example.bad", "com.example.good"
-Misdeed = Callable[[Puppet, dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
+Misdeed = Callable[[FakeApp, dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
 
 
 async def _html(*_: Any) -> web.StreamResponse:
@@ -39,7 +39,7 @@ async def _too_late(*_: Any) -> web.StreamResponse:
     return web.json_response({"success": True, "content": "late"})
 
 
-async def _hangs_up(_puppet: Puppet, _call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+async def _hangs_up(_puppet: FakeApp, _call: dict[str, Any], request: web.Request) -> web.StreamResponse:
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
@@ -101,24 +101,24 @@ def _is_shaped(reply: Reply, code: str) -> None:
 @pytest.mark.parametrize("row", ROWS)
 async def test_what_an_app_may_do_wrong_is_a_typed_answer_and_nobody_elses_trouble(row: str) -> None:
     misdeed, code, retryable = ROWS[row]
-    async with house_with(BAD, GOOD) as (house, (bad, good)):
+    async with host_with_apps(BAD, GOOD) as (host, (bad, good)):
         bad.tool = misdeed
-        reply = await house.call(f"{BAD}:note")
+        reply = await host.call(f"{BAD}:note")
         _is_shaped(reply, code)
         assert reply.json["error"]["retryable"] is retryable
         assert "127.0.0.1" not in reply.body.decode()
-        assert (await house.call(f"{GOOD}:note")).status == 200
+        assert (await host.call(f"{GOOD}:note")).status == 200
         assert len(bad.calls) == 1, "a mutation is never sent twice"
         assert len(good.calls) == 1
-        assert house.crib.house.sessions.states("ann")[BAD].state == "running"
+        assert host.gateway.runtime.sessions.states("ann")[BAD].state == "running"
 
 
 @pytest.mark.requirement("D5")
 async def test_a_tool_that_may_be_repeated_timed_out() -> None:
     config = f"apps: {{timeout_ms: 200}}\noverrides: {{'{BAD}:*': {{category: query}}}}\n"
-    async with house_with(BAD, config=config) as (house, (bad,)):
+    async with host_with_apps(BAD, config=config) as (host, (bad,)):
         bad.tool = _too_late
-        _is_shaped(await house.call(f"{BAD}:note"), "TIMEOUT")
+        _is_shaped(await host.call(f"{BAD}:note"), "TIMEOUT")
 
 
 @pytest.mark.requirement("D7")
@@ -126,17 +126,17 @@ async def test_an_app_that_never_connects_is_a_timeout_that_may_be_tried_again()
     async def answers_only(*_: Any) -> web.StreamResponse:
         return web.json_response({"status": "success"})
 
-    async with house_with(BAD, GOOD, config="apps: {activation_ms: 200}") as (house, (bad, _)):
+    async with host_with_apps(BAD, GOOD, config="apps: {activation_ms: 200}") as (host, (bad, _)):
         before, bad.webhook = bad.webhook, answers_only
-        reply = await house.call(f"{BAD}:note")
+        reply = await host.call(f"{BAD}:note")
         _is_shaped(reply, "TIMEOUT")
         assert reply.json["error"]["stage"] == "timeout"
         assert reply.json["error"]["retryable"] is True
         assert not bad.calls
         bad.webhook = before
-        assert (await house.call(f"{BAD}:note")).status == 200
+        assert (await host.call(f"{BAD}:note")).status == 200
         assert bad.calls[0]["context"]["activatedForTool"] is True
-        assert (await house.call(f"{GOOD}:note")).status == 200
+        assert (await host.call(f"{GOOD}:note")).status == 200
 
 
 @pytest.mark.requirement("D5", "D7")
@@ -144,15 +144,15 @@ async def test_every_stage_of_a_start_is_named() -> None:
     async def refuses(*_: Any) -> web.StreamResponse:
         return web.json_response({"status": "error", "message": "not today"}, status=400)
 
-    async def wrong_key(puppet: Puppet, asked: dict[str, Any]) -> web.StreamResponse:
+    async def wrong_key(fake_app: FakeApp, asked: dict[str, Any]) -> web.StreamResponse:
         if asked["type"] == "session_request":
-            await puppet.connect(asked, key="not the key")
+            await fake_app.connect(asked, key="not the key")
         return web.json_response({"status": "success"})
 
-    async with house_with(BAD) as (house, (bad,)):
+    async with host_with_apps(BAD) as (host, (bad,)):
         for webhook, stage, retryable in ((refuses, "webhook", False), (wrong_key, "authentication", False)):
             bad.webhook = webhook
-            reply = await house.call(f"{BAD}:note")
+            reply = await host.call(f"{BAD}:note")
             _is_shaped(reply, "APP_NOT_AVAILABLE")
             assert (reply.json["error"]["stage"], reply.json["error"]["retryable"]) == (stage, retryable)
         assert bad.heard[-1]["code"] == "INVALID_API_KEY"
@@ -160,48 +160,48 @@ async def test_every_stage_of_a_start_is_named() -> None:
 
 @pytest.mark.requirement("D5")
 async def test_an_app_nobody_serves() -> None:
-    async with house_with(GOOD) as (house, _):
-        await house.register(BAD, "http://127.0.0.1:1")
-        await house.install("ann", BAD)
-        reply = await house.call(f"{BAD}:note")
+    async with host_with_apps(GOOD) as (host, _):
+        await host.register(BAD, "http://127.0.0.1:1")
+        await host.install("ann", BAD)
+        reply = await host.call(f"{BAD}:note")
         _is_shaped(reply, "APP_NOT_AVAILABLE")
         assert reply.json["error"]["stage"] == "webhook"
         assert reply.json["error"]["retryable"] is True
-        await house.register("com.example.nowhere", None)
-        await house.install("ann", "com.example.nowhere")
-        reply = await house.call("com.example.nowhere:note")
+        await host.register("com.example.nowhere", None)
+        await host.install("ann", "com.example.nowhere")
+        reply = await host.call("com.example.nowhere:note")
         _is_shaped(reply, "APP_NOT_AVAILABLE")
         assert reply.json["error"]["retryable"] is False
 
 
 @pytest.mark.requirement("D5")
 async def test_an_app_that_went_away_while_it_ran() -> None:
-    async with house_with(GOOD) as (house, _):
-        async with Puppet(BAD).running() as bad:
-            await house.admit(bad)
-            assert (await house.call(f"{BAD}:note")).status == 200
-        reply = await house.call(f"{BAD}:note")
+    async with host_with_apps(GOOD) as (host, _):
+        async with FakeApp(BAD).running() as bad:
+            await host.admit(bad)
+            assert (await host.call(f"{BAD}:note")).status == 200
+        reply = await host.call(f"{BAD}:note")
         assert reply.code in ("NETWORK_ERROR", "APP_NOT_AVAILABLE")
         _is_shaped(reply, reply.code or "")
         assert reply.json["error"]["retryable"] is True
-        assert (await house.call(f"{GOOD}:note")).status == 200
+        assert (await host.call(f"{GOOD}:note")).status == 200
 
 
 @pytest.mark.requirement("D5")
 async def test_what_is_wrong_with_the_request_itself() -> None:
-    async with house_with(GOOD) as (house, (good,)):
+    async with host_with_apps(GOOD) as (host, (good,)):
         ann = {"x-user-id": "ann"}
         name = f"{GOOD}:note"
-        _is_shaped(await house.crib.call(":note", {}, headers=ann), "INVALID_TOOL_NAME")
-        _is_shaped(await house.crib.call(f"{GOOD}:", {}, headers=ann), "INVALID_TOOL_NAME")
-        _is_shaped(await house.crib.call(f"{GOOD}:other", {}, headers=ann), "TOOL_NOT_FOUND")
-        missing = await house.crib.call(name, {}, headers=ann)
+        _is_shaped(await host.gateway.call(":note", {}, headers=ann), "INVALID_TOOL_NAME")
+        _is_shaped(await host.gateway.call(f"{GOOD}:", {}, headers=ann), "INVALID_TOOL_NAME")
+        _is_shaped(await host.gateway.call(f"{GOOD}:other", {}, headers=ann), "TOOL_NOT_FOUND")
+        missing = await host.gateway.call(name, {}, headers=ann)
         _is_shaped(missing, "INVALID_ARGUMENTS")
-        _is_shaped(await house.crib.call(name, {"text": 5}, headers=ann), "INVALID_ARGUMENTS")
+        _is_shaped(await host.gateway.call(name, {"text": 5}, headers=ann), "INVALID_ARGUMENTS")
         body: dict[str, Any] = {"name": name, "arguments": {}, "strange": 1}
-        strange = await house.crib.ask("POST", "/api/tools/execute", body=body, headers=ann)
+        strange = await host.gateway.ask("POST", "/api/tools/execute", body=body, headers=ann)
         _is_shaped(strange, "INVALID_REQUEST")
-        nameless = await house.crib.ask("POST", "/api/tools/execute", body={"arguments": {}}, headers=ann)
+        nameless = await host.gateway.ask("POST", "/api/tools/execute", body={"arguments": {}}, headers=ann)
         _is_shaped(nameless, "INVALID_REQUEST")
         assert not good.webhooks, "nothing of this starts an app"
 
@@ -213,32 +213,32 @@ async def test_numbers_are_what_json_schema_says() -> None:
         "any": {"type": "number", "description": "any number"},
     }
     counts = {**TOOL, "inputSchema": {"type": "object", "properties": properties}}
-    async with house_with(GOOD, tools=[counts]) as (house, _):
+    async with host_with_apps(GOOD, tools=[counts]) as (host, _):
         for arguments in ({"whole": 1.5}, {"any": True}, {"whole": "1"}):
-            assert (await house.call(f"{GOOD}:note", arguments)).code == "INVALID_ARGUMENTS"
-        assert (await house.call(f"{GOOD}:note", {"whole": 1.0, "any": 2})).status == 200
+            assert (await host.call(f"{GOOD}:note", arguments)).code == "INVALID_ARGUMENTS"
+        assert (await host.call(f"{GOOD}:note", {"whole": 1.0, "any": 2})).status == 200
 
 
 @pytest.mark.requirement("D9")
 async def test_a_socket_that_drops_does_not_spoil_an_answer_that_is_there() -> None:
-    async def drops(puppet: Puppet, *_: Any) -> web.StreamResponse:
-        await puppet.sockets[-1].close()
+    async def drops(fake_app: FakeApp, *_: Any) -> web.StreamResponse:
+        await fake_app.sockets[-1].close()
         await until(lambda: sessions.states("ann")[GOOD].state != "running")
         return web.json_response({"success": True, "content": "here it is"})
 
-    async with house_with(GOOD) as (house, (good,)):
-        sessions = house.crib.house.sessions
+    async with host_with_apps(GOOD) as (host, (good,)):
+        sessions = host.gateway.runtime.sessions
         good.tool = drops
-        assert (await house.call(f"{GOOD}:note")).json["content"] == "here it is"
+        assert (await host.call(f"{GOOD}:note")).json["content"] == "here it is"
 
 
 @pytest.mark.requirement("D8")
 async def test_a_tool_call_leaves_the_foreground_app_alone_until_an_app_asks() -> None:
-    async with house_with(BAD, GOOD, kind="standard") as (house, (front, other)):
-        sessions = house.crib.house.sessions
-        await house.made("POST", f"/api/users/ann/apps/{BAD}/start")
+    async with host_with_apps(BAD, GOOD, kind="standard") as (host, (front, other)):
+        sessions = host.gateway.runtime.sessions
+        await host.made("POST", f"/api/users/ann/apps/{BAD}/start")
         assert sessions.states("ann")[BAD].foreground
-        assert (await house.call(f"{GOOD}:note")).status == 200
+        assert (await host.call(f"{GOOD}:note")).status == 200
         assert sessions.states("ann")[BAD].state == "running"
         assert not sessions.states("ann")[GOOD].foreground
         await other.sockets[-1].send_json({"type": "foreground_request", "packageName": GOOD})
@@ -248,32 +248,32 @@ async def test_a_tool_call_leaves_the_foreground_app_alone_until_an_app_asks() -
 
 @pytest.mark.requirement("D8")
 async def test_an_app_nobody_uses_is_stopped() -> None:
-    async with house_with(GOOD, config="apps: {idle_stop_ms: 100}") as (house, (good,)):
-        assert (await house.call(f"{GOOD}:note")).status == 200
+    async with host_with_apps(GOOD, config="apps: {idle_stop_ms: 100}") as (host, (good,)):
+        assert (await host.call(f"{GOOD}:note")).status == 200
         await until(lambda: bool(good.kinds("stop_request")))
-        assert (await house.call(f"{GOOD}:note")).status == 200
+        assert (await host.call(f"{GOOD}:note")).status == 200
         assert [each["context"]["activatedForTool"] for each in good.calls] == [True, True]
 
 
 @pytest.mark.requirement("I5")
 @pytest.mark.check(9)
 async def test_addresses_apps_may_not_have() -> None:
-    async with app_house("allow_private: []") as house:
+    async with app_host("allow_private: []") as host:
         for url in (
             "http://10.0.0.1:7010",
             "http://169.254.169.254/",
             "http://[fd00::1]/",
             "ftp://example.com",
         ):
-            assert await _put(house, url) == "INVALID_REQUEST", url
-        assert await _put(house, "https://apps.example.com/notes") is None
+            assert await _put(host, url) == "INVALID_REQUEST", url
+        assert await _put(host, "https://apps.example.com/notes") is None
 
 
-async def _put(house: AppHouse, url: str) -> str | None:
+async def _put(host: AppHost, url: str) -> str | None:
     body: dict[str, Any] = {
         "name": "Notes",
         "publicUrl": url,
         "appType": "background",
         "hardwareRequirements": [],
     }
-    return (await house.crib.ask("PUT", "/api/apps/com.example.notes", body=body)).code
+    return (await host.gateway.ask("PUT", "/api/apps/com.example.notes", body=body)).code

@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.frontends.mcp.served import ERAS
 from tests.waiting import until
-from tests.walks.app_house import QUICK, app_house, house_with
-from tests.walks.puppet import Puppet
+from tests.walks.app_host import QUICK, app_host, host_with_apps
+from tests.walks.fake_app import FakeApp
 from toolcrib.errors import CODES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -48,17 +48,17 @@ NEEDS: dict[str, tuple[str, ...]] = {
     ids=["as the design has it", "the real one", "with camera and speaker", "none"],
 )
 async def test_the_designs_apps_on_a_device(device: Any, there: set[str]) -> None:
-    async with app_house() as house:
+    async with app_host() as host:
         for package, kinds in NEEDS.items():
             hardware = [{"type": kind, "level": "REQUIRED"} for kind in kinds]
-            await house.register(package, None, hardware=hardware)
-            await house.install("ann", package)
-        await house.session("ann", device)
-        assert await house.names() == {f"{package}:note" for package in there}
+            await host.register(package, None, hardware=hardware)
+            await host.install("ann", package)
+        await host.session("ann", device)
+        assert await host.names() == {f"{package}:note" for package in there}
         for package in NEEDS:
-            found = (await house.call(f"{package}:note")).code
+            found = (await host.call(f"{package}:note")).code
             assert found == ("APP_NOT_AVAILABLE" if package in there else "TOOL_NOT_FOUND"), package
-        user = await house.made("GET", "/api/users/ann")
+        user = await host.made("GET", "/api/users/ann")
         fits = {each["packageName"]: each["compatibility"]["isCompatible"] for each in user["apps"]}
         assert {package for package, is_fit in fits.items() if is_fit} == there
 
@@ -67,12 +67,12 @@ async def test_the_designs_apps_on_a_device(device: Any, there: set[str]) -> Non
 @pytest.mark.parametrize("lent", [True, False])
 async def test_whether_the_phone_lends_its_microphone_is_a_setting(lent: bool) -> None:
     config = f"apps: {{phone_microphone: {str(lent).lower()}}}"
-    async with app_house(config) as house:
-        await house.register(PACKAGE, None, hardware=[{"type": "MICROPHONE", "level": "REQUIRED"}])
-        await house.install("ann", PACKAGE)
-        await house.session("ann", "Vuzix Z100")
-        assert await house.names() == ({NOTE} if lent else set())
-        (app,) = (await house.made("GET", "/api/users/ann"))["apps"]
+    async with app_host(config) as host:
+        await host.register(PACKAGE, None, hardware=[{"type": "MICROPHONE", "level": "REQUIRED"}])
+        await host.install("ann", PACKAGE)
+        await host.session("ann", "Vuzix Z100")
+        assert await host.names() == ({NOTE} if lent else set())
+        (app,) = (await host.made("GET", "/api/users/ann"))["apps"]
         assert app["compatibility"]["isCompatible"] is lent
 
 
@@ -80,27 +80,27 @@ async def test_whether_the_phone_lends_its_microphone_is_a_setting(lent: bool) -
 async def test_what_is_said_and_shown_is_passed_on_and_kept_nowhere(tmp_path: Path) -> None:
     spoken, shown = "a-sentence-nobody-keeps", "an-answer-nobody-keeps"
 
-    async def shows(puppet: Puppet, *_: Any) -> web.StreamResponse:
+    async def shows(fake_app: FakeApp, *_: Any) -> web.StreamResponse:
         wall = {"layoutType": "text_wall", "text": shown}
-        await puppet.sockets[-1].send_json({"type": "display_event", "view": "main", "layout": wall})
+        await fake_app.sockets[-1].send_json({"type": "display_event", "view": "main", "layout": wall})
         return web.json_response({"success": True, "content": shown, "message": shown})
 
     async with (
-        app_house(store=f"sqlite:///{tmp_path / 'crib.db'}") as house,
-        Puppet(PACKAGE).running() as puppet,
+        app_host(store=f"sqlite:///{tmp_path / 'crib.db'}") as host,
+        FakeApp(PACKAGE).running() as fake_app,
     ):
-        await house.admit(puppet)
-        await house.session()
-        puppet.tool = shows
-        assert (await house.call(NOTE)).json["message"] == shown
-        await puppet.sockets[-1].send_json(
+        await host.admit(fake_app)
+        await host.session()
+        fake_app.tool = shows
+        assert (await host.call(NOTE)).json["message"] == shown
+        await fake_app.sockets[-1].send_json(
             {"type": "subscription_update", "subscriptions": ["transcription"]}
         )
         said = {"text": spoken, "isFinal": True}
         with anyio.fail_after(10):
-            while (await house.made("POST", "/api/users/ann/transcription", said))["delivered"] == 0:
+            while (await host.made("POST", "/api/users/ann/transcription", said))["delivered"] == 0:
                 pass
-        await until(lambda: any(spoken in str(each) for each in puppet.heard))
+        await until(lambda: any(spoken in str(each) for each in fake_app.heard))
     kept = _all_of(tmp_path)
     assert NOTE.encode() in kept, "that it was called is kept"
     assert spoken.encode() not in kept
@@ -118,12 +118,12 @@ class Telling:
         self.heard: list[tuple[float, float | None, str | None]] = []
 
     async def __call__(
-        self, puppet: Puppet, call: dict[str, Any], request: web.Request
+        self, fake_app: FakeApp, call: dict[str, Any], request: web.Request
     ) -> web.StreamResponse:
         del request
         for done in (1, 2):
             told = {"type": "tool_progress", "callId": call["callId"], "done": done, "total": 2}
-            await puppet.sockets[-1].send_json({**told, "message": f"step {done}"})
+            await fake_app.sockets[-1].send_json({**told, "message": f"step {done}"})
         await until(lambda: len(self.heard) == 2)
         return web.json_response({"success": True, "content": "done"})
 
@@ -138,12 +138,12 @@ STEPS = [(1.0, 2.0, "step 1"), (2.0, 2.0, "step 2")]
 @pytest.mark.parametrize("era", ERAS)
 async def test_progress_of_an_app_reaches_a_client_of_mcp_while_it_works(era: str) -> None:
     telling = Telling()
-    async with house_with(PACKAGE) as (house, (puppet,)):
-        puppet.tool = telling
-        headers = {"authorization": f"Bearer {await house.crib.key('anns', user='ann')}"}
+    async with host_with_apps(PACKAGE) as (host, (fake_app,)):
+        fake_app.tool = telling
+        headers = {"authorization": f"Bearer {await host.gateway.key('anns', user='ann')}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=20) as http,
-            Client(streamable_http_client(f"{house.url}/mcp", http_client=http), mode=era) as client,
+            Client(streamable_http_client(f"{host.url}/mcp", http_client=http), mode=era) as client,
         ):
             result = await client.call_tool(
                 "com_example_notes_note", {"text": "x"}, progress_callback=telling.hear
@@ -155,15 +155,15 @@ async def test_progress_of_an_app_reaches_a_client_of_mcp_while_it_works(era: st
 @pytest.mark.requirement("D14")
 async def test_progress_of_an_app_reaches_a_caller_over_rest_while_it_works() -> None:
     telling = Telling()
-    async with house_with(PACKAGE) as (house, (puppet,)):
-        puppet.tool = telling
-        key = await house.crib.key("anns", user="ann")
+    async with host_with_apps(PACKAGE) as (host, (fake_app,)):
+        fake_app.tool = telling
+        key = await host.gateway.key("anns", user="ann")
         headers = {"authorization": f"Bearer {key}", "accept": "text/event-stream"}
         body = {"name": NOTE, "arguments": {"text": "x"}}
         names: list[str] = []
         async with (
             httpx2.AsyncClient(headers=headers, timeout=20) as http,
-            http.stream("POST", f"{house.url}/api/tools/execute", json=body) as stream,
+            http.stream("POST", f"{host.url}/api/tools/execute", json=body) as stream,
         ):
             async for line in stream.aiter_lines():
                 field, _, value = line.partition(": ")
@@ -179,17 +179,17 @@ async def test_progress_of_an_app_reaches_a_caller_over_rest_while_it_works() ->
 @pytest.mark.requirement("D13")
 async def test_the_limit_of_a_user_counts_all_of_their_keys_and_nobody_elses() -> None:
     config = f"{QUICK}\nlimits: {{per_user: 3/h}}\n"
-    async with house_with(PACKAGE, config=config) as (house, (puppet,)):
-        keys = [await house.crib.key(name, user="ann") for name in ("phone", "desk")]
+    async with host_with_apps(PACKAGE, config=config) as (host, (fake_app,)):
+        keys = [await host.gateway.key(name, user="ann") for name in ("phone", "desk")]
         for key in (*keys, keys[0]):
-            assert (await house.crib.call(NOTE, {"text": "x"}, key=key)).status == 200
-        for reply in (await house.crib.call(NOTE, {"text": "x"}, key=keys[1]), await house.call(NOTE)):
+            assert (await host.gateway.call(NOTE, {"text": "x"}, key=key)).status == 200
+        for reply in (await host.gateway.call(NOTE, {"text": "x"}, key=keys[1]), await host.call(NOTE)):
             assert (reply.status, reply.code) == (429, "RATE_LIMITED")
             assert reply.json["error"]["retryAfter"] > 0
-        await house.install("bob", PACKAGE)
-        await house.session("bob")
-        assert (await house.call(NOTE, user="bob")).status == 200
-    assert len(puppet.calls) == 4
+        await host.install("bob", PACKAGE)
+        await host.session("bob")
+        assert (await host.call(NOTE, user="bob")).status == 200
+    assert len(fake_app.calls) == 4
 
 
 async def _brief(*_: Any) -> web.StreamResponse:
@@ -201,20 +201,20 @@ async def _brief(*_: Any) -> web.StreamResponse:
 
 @pytest.mark.requirement("D5")
 async def test_an_app_that_nobody_reaches_any_more_is_a_network_error_and_in_the_end_down() -> None:
-    async with house_with(PACKAGE, "com.example.other") as (house, (puppet, _)):
-        puppet.tool = _brief
+    async with host_with_apps(PACKAGE, "com.example.other") as (host, (fake_app, _)):
+        fake_app.tool = _brief
         for _ in range(2):
-            assert (await house.call(NOTE)).status == 200
-        await puppet.deafen()
-        replies = [await house.call(NOTE)]
+            assert (await host.call(NOTE)).status == 200
+        await fake_app.deafen()
+        replies = [await host.call(NOTE)]
         with anyio.fail_after(10):
             while replies[-1].code != "SOURCE_DOWN":
-                replies.append(await house.call(NOTE))
+                replies.append(await host.call(NOTE))
         assert {reply.code for reply in replies[:-1]} == {"NETWORK_ERROR"}
         for reply in replies:
             row = CODES[str(reply.code)]
             assert (reply.status, reply.json["error"]["retryable"]) == (row.status, True)
         assert replies[-1].json["error"]["retryAfter"] > 0
-        assert house.crib.house.sessions.states("ann")[PACKAGE].state == "running"
-        assert (await house.call("com.example.other:note")).status == 200
-    assert len(puppet.calls) == 2
+        assert host.gateway.runtime.sessions.states("ann")[PACKAGE].state == "running"
+        assert (await host.call("com.example.other:note")).status == 200
+    assert len(fake_app.calls) == 2

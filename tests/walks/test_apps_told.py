@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.walks.app_house import TOOL, AppHouse, house_with
+from tests.walks.app_host import TOOL, AppHost, host_with_apps
 from tests.walks.ears import Ear, ears
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D3")]
@@ -13,27 +13,27 @@ NOTE, OTHER = "com_example_notes_note", "com_example_notes_other"
 CAMERA = [{"type": "CAMERA", "level": "REQUIRED"}]
 
 
-async def _hear(house: AppHouse, hers: list[Ear], names: set[str]) -> None:
+async def _hear(host: AppHost, hers: list[Ear], names: set[str]) -> None:
     """All of hers are told, and find the same on every face."""
     for ear in hers:
         await ear.changed()
         assert await ear.names() == names, ear.era
         assert not ear.told, (ear.era, "it is told once")
     user = {"x-user-id": "ann"}
-    reply = await house.crib.ask("GET", "/api/tools?style=safe", headers=user)
+    reply = await host.gateway.ask("GET", "/api/tools?style=safe", headers=user)
     listed: list[Any] = reply.json["tools"] if reply.status == 200 else []
     assert {tool["name"] for tool in listed if tool["name"].startswith("com_")} == names
 
 
 @pytest.mark.requirement("D4", "D13")
 async def test_every_change_for_a_user_is_told_to_that_users_clients_alone() -> None:
-    async with house_with(PACKAGE, hardware=CAMERA) as (house, _):
-        await house.session("ann", "Mentra Live")
-        await house.session("bob", "Mentra Live")
-        mine, foreign = await house.crib.key("anns", user="ann"), await house.crib.key("bobs", user="bob")
+    async with host_with_apps(PACKAGE, hardware=CAMERA) as (host, _):
+        await host.session("ann", "Mentra Live")
+        await host.session("bob", "Mentra Live")
+        mine, foreign = await host.gateway.key("anns", user="ann"), await host.gateway.key("bobs", user="bob")
         app, tools = f"/api/users/ann/apps/{PACKAGE}", f"/api/users/ann/tools/{PACKAGE}"
         more = {"tools": [TOOL, TOOL | {"name": "other"}]}
-        async with ears(house.url, mine) as hers, ears(house.url, foreign) as his:
+        async with ears(host.url, mine) as hers, ears(host.url, foreign) as his:
             steps: list[tuple[str, str, Any, set[str]]] = [
                 ("DELETE", app, None, set()),
                 ("PUT", app, None, {NOTE}),
@@ -49,18 +49,18 @@ async def test_every_change_for_a_user_is_told_to_that_users_clients_alone() -> 
                 ("DELETE", f"/api/apps/{PACKAGE}", None, set()),
             ]
             for method, target, body, names in steps:
-                await house.made(method, target, body)
-                await _hear(house, hers, names)
+                await host.made(method, target, body)
+                await _hear(host, hers, names)
             assert [ear.told for ear in his] == [[], []]
 
 
 async def test_what_changes_nothing_is_not_told() -> None:
-    async with house_with(PACKAGE) as (house, _):
-        mine = await house.crib.key("anns", user="ann")
-        async with ears(house.url, mine) as hers:
-            await house.session("ann")
-            await house.install("ann", PACKAGE)
-            await house.made("PUT", "/api/users/ann", {"timeZone": "Europe/Berlin"})
-            assert (await house.call(f"{PACKAGE}:note")).status == 200
-            await house.made("DELETE", f"/api/users/ann/apps/{PACKAGE}")
-            await _hear(house, hers, set())
+    async with host_with_apps(PACKAGE) as (host, _):
+        mine = await host.gateway.key("anns", user="ann")
+        async with ears(host.url, mine) as hers:
+            await host.session("ann")
+            await host.install("ann", PACKAGE)
+            await host.made("PUT", "/api/users/ann", {"timeZone": "Europe/Berlin"})
+            assert (await host.call(f"{PACKAGE}:note")).status == 200
+            await host.made("DELETE", f"/api/users/ann/apps/{PACKAGE}")
+            await _hear(host, hers, set())

@@ -8,12 +8,12 @@ import anyio
 import pytest
 from aiohttp import web
 
-from tests.doors import Doors, doors
 from tests.frontends.mcp.wire import ENVELOPE, modern_headers
+from tests.gateways import InProcessGateway, open_gateway
 from tests.servers.echo import ECHO
 from tests.servers.settings import PYTHON, config, stdio
-from tests.walks.app_house import house_with
-from tests.walks.puppet import Puppet
+from tests.walks.app_host import host_with_apps
+from tests.walks.fake_app import FakeApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I5")]
 
@@ -21,20 +21,20 @@ REPEATED = '{"text": 1, "t\\u0065xt":\t"kept","more":{"x":1,"x":2}}'
 WRITTEN = {"text": "kept", "more": {"x": 2}}
 
 
-async def call_in_every_form(crib: Doors, name: str, **headers: str) -> None:
+async def call_in_every_form(gateway: InProcessGateway, name: str, **headers: str) -> None:
     """Call by REST with an object and with a text, and by MCP."""
     for arguments in (REPEATED, json.dumps(REPEATED)):
         body = f'{{"name": "{name}", "arguments": {arguments}}}'.encode()
-        reply = await crib.ask("POST", "/api/tools/execute", body=body, headers=headers)
+        reply = await gateway.ask("POST", "/api/tools/execute", body=body, headers=headers)
         assert reply.status == 200, reply.body
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": ENVELOPE}}
     told = {**modern_headers("tools/list"), **headers}
-    listed = (await crib.ask("POST", "/mcp", body=asked, headers=told)).json["result"]["tools"]
+    listed = (await gateway.ask("POST", "/mcp", body=asked, headers=told)).json["result"]["tools"]
     (safe,) = [each["name"] for each in listed if each["name"].endswith(name.rpartition(":")[2])]
     params = f'{{"name":"{safe}","arguments":{REPEATED},"_meta":{json.dumps(ENVELOPE)}}}'
     sent = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
     told = {**modern_headers("tools/call", safe), **headers}
-    reply = await crib.ask("POST", "/mcp", body=sent, headers=told)
+    reply = await gateway.ask("POST", "/mcp", body=sent, headers=told)
     assert not reply.json["result"].get("isError"), reply.body
 
 
@@ -50,9 +50,9 @@ def check(raw: list[bytes]) -> None:
 async def test_stdio_servers_get_written_arguments(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     server = stdio("/bin/sh", "-c", f"tee {seen} | {' '.join(PYTHON)} tests.servers.echo")
-    async with doors(config({"up": server})) as crib:
-        assert await crib.house.settled(20)
-        await call_in_every_form(crib, "up:echo")
+    async with open_gateway(config({"up": server})) as gateway:
+        assert await gateway.runtime.settled(20)
+        await call_in_every_form(gateway, "up:echo")
     lines = [line for line in seen.read_bytes().splitlines() if b"tools/call" in line]
     assert [json.loads(line)["params"]["arguments"] for line in lines] == [WRITTEN] * 3
     check(lines)
@@ -78,9 +78,9 @@ async def test_http_servers_get_written_arguments() -> None:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-        async with doors(config({"up": {"transport": "http", "url": url}})) as crib:
-            assert await crib.house.settled(20)
-            await call_in_every_form(crib, "up:echo")
+        async with open_gateway(config({"up": {"transport": "http", "url": url}})) as gateway:
+            assert await gateway.runtime.settled(20)
+            await call_in_every_form(gateway, "up:echo")
     finally:
         with anyio.CancelScope(shield=True):
             await runner.cleanup()
@@ -91,13 +91,13 @@ async def test_http_servers_get_written_arguments() -> None:
 async def test_apps_get_written_arguments() -> None:
     raw: list[bytes] = []
 
-    async def keep(puppet: Puppet, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
-        del puppet
+    async def keep(fake_app: FakeApp, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        del fake_app
         raw.append(await request.read())
         return web.json_response({"success": True, "content": call["arguments"]})
 
-    async with house_with("com.example.notes") as (house, (puppet,)):
-        puppet.tool = keep
-        await call_in_every_form(house.crib, "com.example.notes:note", **{"x-user-id": "ann"})
+    async with host_with_apps("com.example.notes") as (host, (fake_app,)):
+        fake_app.tool = keep
+        await call_in_every_form(host.gateway, "com.example.notes:note", **{"x-user-id": "ann"})
     assert [json.loads(each)["arguments"] for each in raw] == [WRITTEN] * 3
     check(raw)

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from tests.doors import Doors, doors
+from tests.gateways import InProcessGateway, open_gateway
 from tests.served import ADMIN_KEY
 from tests.walks.pressing import Pressed, head, pressed, raw
 from tests.walks.test_audit import records
@@ -22,15 +22,15 @@ ADD = "mcp_add_server"
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
-    async with doors() as opened:
+async def crib() -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway() as opened:
         yield opened
 
 
 async def test_stored_change_is_a_success_whatever_fails_after_it(
-    crib: Doors, monkeypatch: pytest.MonkeyPatch
+    crib: InProcessGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    users = crib.house.console.users
+    users = crib.runtime.console.users
     names = [f"user{each}" for each in range(40)]
     for name in names:
         await users.put(name, language="en", time_zone=None)

@@ -18,7 +18,7 @@ from tests.servers.client import client as operator_of
 from tests.servers.settings import PYTHON, ROOT, config, stdio
 from tests.soak.activities import TOOL
 from tests.soak.callers import modern_message
-from tests.walks.puppet import Puppet
+from tests.walks.fake_app import FakeApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover]
 
@@ -101,7 +101,7 @@ async def call(gateway: Served, session: aiohttp.ClientSession, name: str, argum
         assert "error" not in await answer.json()
 
 
-async def admit(gateway: Served, puppet: Puppet) -> None:
+async def admit(gateway: Served, fake_app: FakeApp) -> None:
     """Register an app for a user who is there."""
     steps: list[tuple[str, str, Any]] = [
         ("POST", f"/api/apps/{PACKAGE}/tools", {"tools": [TOOL]}),
@@ -109,9 +109,9 @@ async def admit(gateway: Served, puppet: Puppet) -> None:
         ("PUT", f"/api/users/ann/apps/{PACKAGE}", {}),
     ]
     async with aiohttp.ClientSession(gateway.url, headers=gateway.admin) as session:
-        body = {"name": PACKAGE, "publicUrl": puppet.address, "appType": "background"}
+        body = {"name": PACKAGE, "publicUrl": fake_app.address, "appType": "background"}
         async with session.put(f"/api/apps/{PACKAGE}", json=body) as answer:
-            puppet.key = (await answer.json())["apiKey"]
+            fake_app.key = (await answer.json())["apiKey"]
         for method, path, body in steps:
             async with session.request(method, path, json=body) as answer:
                 assert answer.status < 300, await answer.text()
@@ -125,7 +125,7 @@ async def test_headers_of_callers_reach_no_server(tmp_path: Path, record_propert
     async with AsyncExitStack() as stack:
         servers = {kind: await stack.enter_async_context(web_server(kind, heard[kind])) for kind in heard}
         servers["program"] = listening_program(program)
-        puppet = await stack.enter_async_context(Puppet(PACKAGE).running())
+        fake_app = await stack.enter_async_context(FakeApp(PACKAGE).running())
         gateway = await stack.enter_async_context(served(tmp_path, config(servers), log=tmp_path / "log"))
         operator = await stack.enter_async_context(operator_of(gateway))
         tools: dict[str, Any] = {
@@ -135,7 +135,7 @@ async def test_headers_of_callers_reach_no_server(tmp_path: Path, record_propert
         }
         for name, arguments in tools.items():
             await operator.answering(name, arguments)
-        await admit(gateway, puppet)
+        await admit(gateway, fake_app)
         tools[f"{PACKAGE}:note"] = {"text": "x"}
         async with aiohttp.ClientSession(headers=gateway.admin) as session:
             for turn in range(CALLS):
@@ -144,12 +144,12 @@ async def test_headers_of_callers_reach_no_server(tmp_path: Path, record_propert
     told = {
         **{kind: bytes(text) for kind, text in heard.items()},
         "program": said_to(program),
-        "app": repr((puppet.headers, puppet.calls, puppet.webhooks)).encode(),
+        "app": repr((fake_app.headers, fake_app.calls, fake_app.webhooks)).encode(),
     }
     found = {
         kind: text.count(CANARY.encode()) + text.count(ADMIN_KEY.encode()) for kind, text in told.items()
     }
     record_property("figure", f"{CALLS} calls over {', '.join(told)}: {sum(found.values())} canaries seen")
     assert min(len(text) for text in told.values()) > 1000, "or nothing was recorded"
-    assert len(puppet.calls) == CALLS // len(tools)
+    assert len(fake_app.calls) == CALLS // len(tools)
     assert found == dict.fromkeys(told, 0)

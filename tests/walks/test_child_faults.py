@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import Doors, doors
 from tests.figures import figure
+from tests.gateways import InProcessGateway, open_gateway
 from tests.servers.client import until
 from tests.servers.settings import PYTHON, config, hostile, stdio
 from tests.sources.mcp.census import Census, census, parent, state, wait_until
@@ -56,96 +56,96 @@ def zombies() -> list[int]:
 
 
 @asynccontextmanager
-async def faulty(server: dict[str, Any]) -> AsyncGenerator[Doors]:
+async def faulty(server: dict[str, Any]) -> AsyncGenerator[InProcessGateway]:
     """Run a gateway with a faulty program beside a healthy one; afterwards nobody is left."""
     with census() as counted:
         servers = {"bad": marked(server, counted), "twin": marked(hostile(), counted)}
-        async with doors(config(servers)) as crib:
-            await up(crib, "twin")
-            yield crib
-            assert (await crib.call("twin:misbehave", {"kind": "fine"})).status == 200
+        async with open_gateway(config(servers)) as gateway:
+            await up(gateway, "twin")
+            yield gateway
+            assert (await gateway.call("twin:misbehave", {"kind": "fine"})).status == 200
             assert zombies() == []
         wait_until(lambda: counted.alive() == [])
 
 
-async def timed(crib: Doors, kind: str) -> Any:
+async def timed(gateway: InProcessGateway, kind: str) -> Any:
     """The outcome of a call, which ends in its time limit."""
     with anyio.fail_after(TIMEOUT + SLACK):
-        return await crib.call("bad:misbehave", {"kind": kind})
+        return await gateway.call("bad:misbehave", {"kind": kind})
 
 
-async def status(crib: Doors) -> Any:
-    return (await crib.ask("GET", "/mcp/status")).json["servers"]["bad"]
+async def status(gateway: InProcessGateway) -> Any:
+    return (await gateway.ask("GET", "/mcp/status")).json["servers"]["bad"]
 
 
-def pid(crib: Doors) -> int:
-    states = crib.house.console.supervisor.states()
+def pid(gateway: InProcessGateway) -> int:
+    states = gateway.runtime.console.supervisor.states()
     return next(each.details["pid"] for each in states if each.id == "bad")
 
 
 async def test_killed_programs_come_back_each_time() -> None:
-    async with faulty(hostile(**SHORT)) as crib:
+    async with faulty(hostile(**SHORT)) as gateway:
         for number in range(TIMES):
-            await up(crib, "bad")
+            await up(gateway, "bad")
             if number % 5 == 4:
                 await anyio.sleep(STABLE)
-            os.kill(pid(crib), signal.SIGKILL)
+            os.kill(pid(gateway), signal.SIGKILL)
 
             async def restarted(before: int = number) -> bool:
-                return (await status(crib))["restarts"] > before
+                return (await status(gateway))["restarts"] > before
 
             await until(restarted)
-        await up(crib, "bad")
+        await up(gateway, "bad")
 
 
 async def test_calls_to_a_hung_program_end_in_time() -> None:
-    async with faulty(hostile(**SHORT)) as crib:
-        await up(crib, "bad")
+    async with faulty(hostile(**SHORT)) as gateway:
+        await up(gateway, "bad")
         for _ in range(TIMES):
-            assert (await timed(crib, "silent")).code in {"OUTCOME_UNKNOWN", "SOURCE_DOWN", "TIMEOUT"}
+            assert (await timed(gateway, "silent")).code in {"OUTCOME_UNKNOWN", "SOURCE_DOWN", "TIMEOUT"}
 
 
 async def test_garbage_ends_its_call_and_no_other() -> None:
-    async with faulty(hostile(**SHORT)) as crib:
-        await up(crib, "bad")
+    async with faulty(hostile(**SHORT)) as gateway:
+        await up(gateway, "bad")
         for _ in range(TIMES):
-            assert (await timed(crib, "shapeless")).code == "CONTRACT_VIOLATION"
-            assert (await timed(crib, "fine")).status == 200
+            assert (await timed(gateway, "shapeless")).code == "CONTRACT_VIOLATION"
+            assert (await timed(gateway, "fine")).status == 200
 
 
 async def test_a_program_that_exits_at_once_is_not_started_for_ever(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     body = f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(3)"
     restart = {"backoff_ms": 10, "max_restarts": MAX_RESTARTS}
-    async with faulty(stdio(sys.executable, "-S", "-c", body, restart=restart)) as crib:
+    async with faulty(stdio(sys.executable, "-S", "-c", body, restart=restart)) as gateway:
 
         async def given_up() -> bool:
-            return (await status(crib))["state"] == "crash_loop"
+            return (await status(gateway))["state"] == "crash_loop"
 
         await until(given_up)
         for _ in range(TIMES):
-            assert (await timed(crib, "fine")).status in {404, 503}
+            assert (await timed(gateway, "fine")).status in {404, 503}
         assert len(starts.read_text()) == MAX_RESTARTS + 1
-        assert "status 3" in (await status(crib))["last_error"]
+        assert "status 3" in (await status(gateway))["last_error"]
 
 
 @pytest.mark.check(35)
 async def test_a_server_that_hangs_in_all_slots_costs_nobody_else() -> None:
     slots = 32
     hung = stdio(*PYTHON, "tests.servers.hostile", defaults={"timeout_ms": 2_000})
-    async with faulty(hung) as crib, anyio.create_task_group() as tasks:
-        await up(crib, "bad")
+    async with faulty(hung) as gateway, anyio.create_task_group() as tasks:
+        await up(gateway, "bad")
         codes: list[str | None] = []
         slowest = 0.0
 
         async def hang() -> None:
-            codes.append((await crib.call("bad:misbehave", {"kind": "silent"})).code)
+            codes.append((await gateway.call("bad:misbehave", {"kind": "silent"})).code)
 
         for _ in range(slots):
             tasks.start_soon(hang)
         while len(codes) < slots:
             begun = anyio.current_time()
-            assert (await crib.call("twin:misbehave", {"kind": "fine"})).status == 200
+            assert (await gateway.call("twin:misbehave", {"kind": "fine"})).status == 200
             slowest = max(slowest, anyio.current_time() - begun)
         print(f"slowest call of another server: {slowest * 1000:.0f} ms")
         assert slowest < 1.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.dialogues import DIALOGUES, Said
-from tests.doors import ADMIN, Doors
+from tests.gateways import ADMIN, InProcessGateway
 from toolcrib import Crib, create_tool
 from toolcrib.config import parse
 from toolcrib.formats import PROVIDERS
@@ -90,13 +90,13 @@ def contexts(random: Random, number: int) -> dict[str, tuple[list[str], set[str]
 class Place:
     """A house with these contexts, its faces, and a note of every tool that was really run."""
 
-    def __init__(self, crib: Crib, doors: Doors, ran: list[str]) -> None:
-        self._crib, self._doors, self.ran = crib, doors, ran
+    def __init__(self, crib: Crib, client: InProcessGateway, ran: list[str]) -> None:
+        self._crib, self._client, self.ran = crib, client, ran
 
     async def rest(self, context: str, name: str) -> bool:
         """Call a tool over REST; whether it answered."""
         body = {"name": name, "context": context}
-        return (await self._doors.ask("POST", "/api/tools/execute", body=body)).status == 200
+        return (await self._client.ask("POST", "/api/tools/execute", body=body)).status == 200
 
     async def library(self, context: str, name: str) -> bool:
         return (await self._crib.call(name, context=context)).problem is None
@@ -104,7 +104,7 @@ class Place:
     async def answer(self, context: str, name: str, format: str) -> bool:
         message = DIALOGUES[format].asks([Said(id="call_1", name=name)])
         body = {"format": format, "message": message, "context": context}
-        reply = await self._doors.ask("POST", "/api/tools/answer", body=body)
+        reply = await self._client.ask("POST", "/api/tools/answer", body=body)
         assert reply.status == 200, reply.body
         (said,) = DIALOGUES[format].replies(reply.json["messages"])
         again = await self._crib.answer(message, format=format, context=context)
@@ -120,7 +120,7 @@ class Place:
         hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client}
         opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
         target = f"/contexts/{context}/mcp"
-        session = (await self._doors.ask("POST", target, body=opening, headers=PLAIN)).headers[
+        session = (await self._client.ask("POST", target, body=opening, headers=PLAIN)).headers[
             "mcp-session-id"
         ]
         headers = {**PLAIN, "mcp-session-id": session, "mcp-protocol-version": LEGACY}
@@ -128,7 +128,7 @@ class Place:
 
     async def _mcp(self, context: str, params: dict[str, Any], headers: dict[str, str]) -> bool:
         sent = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
-        reply = await self._doors.ask("POST", f"/contexts/{context}/mcp", body=sent, headers=headers)
+        reply = await self._client.ask("POST", f"/contexts/{context}/mcp", body=sent, headers=headers)
         return "result" in reply.json and not reply.json["result"]["isError"]
 
     async def every_way(self, context: str, names: Iterator[str]) -> list[bool]:
@@ -139,7 +139,7 @@ class Place:
 
     async def listed(self, context: str) -> set[str]:
         """Whichever of the things are on the list; flat names are kept from tools that are hidden."""
-        reply = await self._doors.ask("GET", f"/api/tools?context={context}&style=qualified")
+        reply = await self._client.ask("GET", f"/api/tools?context={context}&style=qualified")
         return {each["name"].removeprefix("tools:") for each in reply.json["tools"]}
 
 
@@ -167,26 +167,26 @@ async def place(chosen: dict[str, tuple[list[str], set[str]]]) -> AsyncGenerator
     async with Crib(tools, document=document, env=env) as crib:
         server = GatewayApp(crib.house)
         async with server.running():
-            yield Place(crib, Doors(crib.house, server), ran)
+            yield Place(crib, InProcessGateway(crib.house, server), ran)
 
 
 async def walk(number: int, seed: int) -> None:
     random = Random(seed)  # noqa: S311 - the same contexts in every run
     chosen = contexts(random, number)
-    async with place(chosen) as house:
+    async with place(chosen) as runtime:
         for context, (entries, means) in chosen.items():
             there = [each for each in THINGS if each.local in means]
             elsewhere = [each for each in THINGS if each.local not in means]
-            assert await house.listed(context) & {each.local for each in THINGS} == means, entries
+            assert await runtime.listed(context) & {each.local for each in THINGS} == means, entries
             if elsewhere:
                 names = iter(lambda left=elsewhere: random.choice(random.choice(left).spellings()), None)
-                assert not any(await house.every_way(context, names)), entries
-                assert house.ran == [], entries
+                assert not any(await runtime.every_way(context, names)), entries
+                assert runtime.ran == [], entries
             if there and random.random() < 0.1:
                 names = iter(lambda left=there: random.choice(random.choice(left).spellings()), None)
-                assert all(await house.every_way(context, names)), entries
-                assert set(house.ran) <= means
-                house.ran.clear()
+                assert all(await runtime.every_way(context, names)), entries
+                assert set(runtime.ran) <= means
+                runtime.ran.clear()
 
 
 @pytest.mark.check(3)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, Field
 
-from tests.doors import doors
+from tests.gateways import open_gateway
 from tests.sdk.chains import Chain
 from toolcrib import Crib, hints
 from toolcrib.catalog.snapshot import spellings
@@ -63,7 +63,7 @@ async def test_a_tool_that_cannot_be_written_is_kept_from_the_list_and_harms_no_
 ) -> None:
     options: dict[str, Any] = {"category": "query", "tags": ["shelf"], **said}
     bad = create_tool(lambda: 1, name="bad-one", **options)
-    async with doors(tools=[bad, look]) as crib:
+    async with open_gateway(tools=[bad, look]) as crib:
         assert (await crib.call("look")).status == 200
         listed = await crib.ask("GET", "/api/tools")
         assert "tools:bad-one" not in {each["name"] for each in listed.json["tools"]}
@@ -127,7 +127,7 @@ def _replaced(answer: object) -> AnyTool:
 @pytest.mark.parametrize("answer", [{"a": 1}, ToolResult(data=1, hints=hints.found(1))])
 async def test_what_replaces_a_tool_is_named_to_those_who_see_it(answer: object) -> None:
     vault = create_tool(lambda: 1, name="open-vault", category="query", permissions=["vault:open"])
-    async with doors(tools=[vault, _replaced(answer)]) as crib:
+    async with open_gateway(tools=[vault, _replaced(answer)]) as crib:
         for name, permissions in (("outsider", []), ("insider", ["vault:open"])):
             key = await crib.key(name, permissions=permissions)
             told = (await crib.call("old-one", key=key)).json["agentHints"]

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import ADMIN, Doors, doors
+from tests.gateways import ADMIN, InProcessGateway, open_gateway
 from tests.servers.settings import config, stdio
 from tests.sources.mcp.census import Census, census
 from tests.waiting import until
@@ -36,8 +36,8 @@ MUTE: Any = {"defaults": {"timeout_ms": 20_000}}
 class Client:
     """A client with a session that can be asked."""
 
-    def __init__(self, crib: Doors, key: str) -> None:
-        self._crib, self._key, self._head = crib, key, dict(HEAD)
+    def __init__(self, gateway: InProcessGateway, key: str) -> None:
+        self._crib, self._key, self._head = gateway, key, dict(HEAD)
 
     async def open(self) -> "Client":
         who = {
@@ -94,12 +94,12 @@ async def crowded(servers: int = 1, mcp: dict[str, Any] | None = None, **more: A
         named = {f"curious{number}": curious(counted, **more) for number in range(servers)}
         text = json.loads(config(named))
         text["mcp"] |= mcp or {}
-        async with doors(json.dumps(text)) as crib:
-            assert await crib.house.settled(30.0)
+        async with open_gateway(json.dumps(text)) as gateway:
+            assert await gateway.runtime.settled(30.0)
             peak = Peak(counted, servers)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(peak.watch)
-                yield crib, peak
+                yield gateway, peak
                 tasks.cancel_scope.cancel()
 
 
@@ -108,9 +108,9 @@ def answered(said: Any) -> bool:
 
 
 async def test_short_sessions_in_a_row_leave_no_copy_each() -> None:
-    async with crowded() as (crib, peak):
+    async with crowded() as (gateway, peak):
         for _ in range(SESSIONS):
-            client = await Client(crib, ADMIN).open()
+            client = await Client(gateway, ADMIN).open()
             assert answered(await client.call("mcp_curious0_about"))
             await client.close()
         # One that ends and one that begins.
@@ -122,23 +122,23 @@ async def test_short_sessions_in_a_row_leave_no_copy_each() -> None:
 async def test_sessions_at_once_stay_below_the_total(ended: bool) -> None:
     said: list[Any] = []
 
-    async def one(crib: Doors) -> None:
-        client = await Client(crib, ADMIN).open()
+    async def one(gateway: InProcessGateway) -> None:
+        client = await Client(gateway, ADMIN).open()
         said.append(await client.call("mcp_curious0_about"))
         if ended:
             await client.close()
 
-    async with crowded(**MUTE) as (crib, peak), anyio.create_task_group() as tasks:
+    async with crowded(**MUTE) as (gateway, peak), anyio.create_task_group() as tasks:
         for _ in range(SESSIONS):
-            tasks.start_soon(one, crib)
+            tasks.start_soon(one, gateway)
         await until(lambda: len(said) == SESSIONS, within=60.0)
         assert all(map(answered, said)), said
         assert 1 < peak.most <= MAX_COPIES
 
 
 async def test_idle_copies_stop_though_their_sessions_go_on() -> None:
-    async with crowded(connection_idle_ms=300) as (crib, peak):
-        clients = [await Client(crib, ADMIN).open() for _ in range(4)]
+    async with crowded(connection_idle_ms=300) as (gateway, peak):
+        clients = [await Client(gateway, ADMIN).open() for _ in range(4)]
         for client in clients:
             assert answered(await client.call("mcp_curious0_about"))
         await until(lambda: peak.now() == 0)
@@ -146,20 +146,20 @@ async def test_idle_copies_stop_though_their_sessions_go_on() -> None:
 
 
 async def test_one_principal_cannot_take_all_copies() -> None:
-    async with crowded(defaults={"timeout_ms": 3_000}) as (crib, peak), anyio.create_task_group() as tasks:
-        greedy = await crib.key("greedy", permissions=["*"])
+    async with crowded(defaults={"timeout_ms": 3_000}) as (gateway, peak), anyio.create_task_group() as tasks:
+        greedy = await gateway.key("greedy", permissions=["*"])
         refused: list[Any] = []
 
         async def hold() -> None:
-            said = await (await Client(crib, greedy).open()).call("mcp_curious0_linger")
+            said = await (await Client(gateway, greedy).open()).call("mcp_curious0_linger")
             if "OVERLOADED" in json.dumps(said):
                 refused.append(said)
 
         for _ in range(SESSIONS):
             tasks.start_soon(hold)
         await until(lambda: peak.now() == MAX_COPIES // 2)
-        other = await crib.key("other", permissions=["*"])
-        client = await Client(crib, other).open()
+        other = await gateway.key("other", permissions=["*"])
+        client = await Client(gateway, other).open()
         assert answered(await client.call("mcp_curious0_about"))
         # The rest waits for a while and is told to come back; a place that comes free goes to one that waits.
         await until(lambda: len(refused) >= SESSIONS - MAX_COPIES, within=20.0)
@@ -170,13 +170,13 @@ async def test_one_principal_cannot_take_all_copies() -> None:
 async def test_all_servers_together_stay_below_their_total() -> None:
     said: list[Any] = []
 
-    async def one(crib: Doors, server: int) -> None:
-        client = await Client(crib, ADMIN).open()
+    async def one(gateway: InProcessGateway, server: int) -> None:
+        client = await Client(gateway, ADMIN).open()
         said.append(await client.call(f"mcp_curious{server}_about"))
 
-    async with crowded(3, {"max_copies": 4}, **MUTE) as (crib, peak), anyio.create_task_group() as tasks:
+    async with crowded(3, {"max_copies": 4}, **MUTE) as (gateway, peak), anyio.create_task_group() as tasks:
         for number in range(12):
-            tasks.start_soon(one, crib, number % 3)
+            tasks.start_soon(one, gateway, number % 3)
         await until(lambda: len(said) == 12, within=60.0)
         assert all(map(answered, said)), said
         assert 1 < peak.most <= 4

@@ -10,8 +10,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
-from tests.doors import Doors, doors, listening
 from tests.frontends.mcp.served import MODERN
+from tests.gateways import InProcessGateway, listening, open_gateway
 from tests.waiting import until
 from toolcrib.sdk import create_tool
 
@@ -44,66 +44,66 @@ async def cheap() -> int:
     return 1
 
 
-async def _names(crib: Doors, key: str) -> set[str]:
-    reply = await crib.ask("GET", "/api/tools", key=key)
+async def _names(gateway: InProcessGateway, key: str) -> set[str]:
+    reply = await gateway.ask("GET", "/api/tools", key=key)
     return {tool["name"] for tool in reply.json["tools"] if tool["source"] in ("tools", "crib")}
 
 
 async def test_spending_closes_tools_in_list_and_call() -> None:
-    async with doors(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as crib:
-        key = await crib.key("small", home="small")
-        listed = await _names(crib, key)
+    async with open_gateway(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as gateway:
+        key = await gateway.key("small", home="small")
+        listed = await _names(gateway, key)
         assert {"tools:dear", "tools:cheap", "crib:await_energy"} <= listed
         assert "tools:dearest" not in listed, "the context shows nothing so dear"
-        assert (await crib.call("tools:dearest", key=key)).code == "TOOL_NOT_FOUND"
+        assert (await gateway.call("tools:dearest", key=key)).code == "TOOL_NOT_FOUND"
         for _ in range(2):
-            assert (await crib.call("tools:dear", key=key)).status == 200
-        assert "tools:dear" not in await _names(crib, key)
-        assert (await crib.call("tools:dear", key=key)).code == "TOOL_NOT_FOUND"
-        assert (await crib.call("tools:cheap", key=key)).status == 200
-        why = await crib.ask("GET", "/api/explain?name=tools:dear&context=small")
+            assert (await gateway.call("tools:dear", key=key)).status == 200
+        assert "tools:dear" not in await _names(gateway, key)
+        assert (await gateway.call("tools:dear", key=key)).code == "TOOL_NOT_FOUND"
+        assert (await gateway.call("tools:cheap", key=key)).status == 200
+        why = await gateway.ask("GET", "/api/explain?name=tools:dear&context=small")
         assert why.json["visible"] is True, "the operator has energy of its own"
-        other = await crib.key("other", home="small")
-        assert "tools:dear" in await _names(crib, other), "each caller has its own"
+        other = await gateway.key("other", home="small")
+        assert "tools:dear" in await _names(gateway, other), "each caller has its own"
 
 
 async def test_waiting_brings_it_back() -> None:
-    async with doors(CONFIG.format(rate=1000), tools=[dear, dearest, cheap]) as crib:
-        key = await crib.key("small", home="small")
-        assert (await crib.call("tools:dear", key=key)).status == 200
-        waited = await crib.call("crib:await_energy", {"level": 99}, key=key)
+    async with open_gateway(CONFIG.format(rate=1000), tools=[dear, dearest, cheap]) as gateway:
+        key = await gateway.key("small", home="small")
+        assert (await gateway.call("tools:dear", key=key)).status == 200
+        waited = await gateway.call("crib:await_energy", {"level": 99}, key=key)
         assert waited.json["data"]["reached"] is True
         assert waited.json["data"]["band"] == "high"
         assert waited.json["data"]["waited"] < 40, "at a thousand a second, and not at one"
 
 
 async def test_waiting_costs_nothing() -> None:
-    async with doors(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as crib:
-        key = await crib.key("small", home="small")
+    async with open_gateway(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as gateway:
+        key = await gateway.key("small", home="small")
         for _ in range(3):
-            waited = await crib.call("crib:await_energy", {"level": 100}, key=key)
+            waited = await gateway.call("crib:await_energy", {"level": 100}, key=key)
             assert waited.json["data"]["energy"] == 100
 
 
 async def test_a_context_may_need_some_and_one_in_a_hurry_needs_none() -> None:
-    async with doors(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as crib:
-        key = await crib.key("any", contexts=["needy", "rush"], home="needy")
+    async with open_gateway(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as gateway:
+        key = await gateway.key("any", contexts=["needy", "rush"], home="needy")
         rush = "/api/tools?context=rush"
-        assert {"tools:dear", "tools:cheap"} <= await _names(crib, key)
-        assert (await crib.call("tools:cheap", key=key)).status == 200, "which costs what is usual"
-        assert await _names(crib, key) == {"crib:await_energy"}
-        waited = await crib.call("crib:await_energy", {"level": 0}, key=key)
+        assert {"tools:dear", "tools:cheap"} <= await _names(gateway, key)
+        assert (await gateway.call("tools:cheap", key=key)).status == 200, "which costs what is usual"
+        assert await _names(gateway, key) == {"crib:await_energy"}
+        waited = await gateway.call("crib:await_energy", {"level": 0}, key=key)
         assert waited.json["data"]["energy"] == 99
-        listed = (await crib.ask("GET", rush, key=key)).json["tools"]
+        listed = (await gateway.ask("GET", rush, key=key)).json["tools"]
         assert {"tools:dear", "tools:dearest", "tools:cheap"} <= {each["name"] for each in listed}
 
 
 async def test_where_nobody_counts_it_is_not_there() -> None:
-    async with doors(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as crib:
-        key = await crib.key("plain")
+    async with open_gateway(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as gateway:
+        key = await gateway.key("plain")
         for _ in range(4):
-            assert (await crib.call("tools:dear", key=key)).status == 200
-        listed = await _names(crib, key)
+            assert (await gateway.call("tools:dear", key=key)).status == 200
+        listed = await _names(gateway, key)
         assert {"tools:dear", "tools:dearest"} <= listed
         assert "crib:await_energy" not in listed
 
@@ -117,10 +117,10 @@ async def test_clients_of_both_eras_hear_that_tools_have_gone_and_come_back() ->
             heard.append("changed")
 
     async with (
-        doors(CONFIG.format(rate=20).replace("45", "60"), tools=[dear, dearest, cheap]) as crib,
-        listening(crib.server) as url,
+        open_gateway(CONFIG.format(rate=20).replace("45", "60"), tools=[dear, dearest, cheap]) as gateway,
+        listening(gateway.server) as url,
         httpx2.AsyncClient(
-            headers={"authorization": f"Bearer {await crib.key('small', home='small')}"}, timeout=20
+            headers={"authorization": f"Bearer {await gateway.key('small', home='small')}"}, timeout=20
         ) as http,
         Client(
             streamable_http_client(f"{url}/mcp", http_client=http), mode="legacy", message_handler=ear
@@ -138,13 +138,13 @@ async def test_clients_of_both_eras_hear_that_tools_have_gone_and_come_back() ->
 
 
 async def test_those_who_wait_for_energy_keep_nobody_from_working() -> None:
-    async with doors(CONFIG.format(rate=0.01), tools=[dear]) as crib:
-        tired, other = await crib.key("tired", home="small"), await crib.key("other")
-        assert (await crib.call("tools:dear", key=tired)).status == 200
+    async with open_gateway(CONFIG.format(rate=0.01), tools=[dear]) as gateway:
+        tired, other = await gateway.key("tired", home="small"), await gateway.key("other")
+        assert (await gateway.call("tools:dear", key=tired)).status == 200
         ended: list[bool] = []
 
         async def wait(key: str) -> None:
-            reply = await crib.call("crib:await_energy", {"level": 90}, key=key)
+            reply = await gateway.call("crib:await_energy", {"level": 90}, key=key)
             ended.append(reply.json["data"]["reached"])
 
         async with anyio.create_task_group() as tasks:
@@ -152,6 +152,6 @@ async def test_those_who_wait_for_energy_keep_nobody_from_working() -> None:
                 tasks.start_soon(wait, tired)
             await until(lambda: len(ended) == 56)
             assert not any(ended), "four of one caller wait; the others are told what there is"
-            found = await crib.call("crib:search_tools", {"query": "dear"}, key=other)
+            found = await gateway.call("crib:search_tools", {"query": "dear"}, key=other)
             assert found.status == 200
             tasks.cancel_scope.cancel()

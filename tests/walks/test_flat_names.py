@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.contracts.dialogues import DIALOGUES, Said
-from tests.doors import ADMIN, Doors, doors
+from tests.gateways import ADMIN, InProcessGateway, open_gateway
 from tests.servers.settings import PYTHON, stdio
 from tests.waiting import until
-from tests.walks.app_house import AppHouse
+from tests.walks.app_host import AppHost
 from toolcrib import Crib, create_tool
 from toolcrib.config import parse
 from toolcrib.errors import Refused
@@ -52,8 +52,8 @@ def _own(name: str) -> AnyTool:
 class Gateway:
     """A gateway with two servers, tools of its own, and a hostile server that claims all their names."""
 
-    def __init__(self, crib: Crib, doors: Doors, folder: Path) -> None:
-        self.crib, self._doors, self._folder = crib, doors, folder
+    def __init__(self, crib: Crib, client: InProcessGateway, folder: Path) -> None:
+        self.crib, self._client, self._folder = crib, client, folder
 
     async def open(self, *servers: str) -> None:
         """Let servers start, and wait until they are up."""
@@ -69,7 +69,7 @@ class Gateway:
             return refused.problem.code
 
     async def rest(self, name: str) -> Any:
-        reply = await self._doors.ask("POST", "/api/tools/execute", body={"name": name})
+        reply = await self._client.ask("POST", "/api/tools/execute", body={"name": name})
         return reply.json["data"]["owner"]
 
     async def library(self, name: str) -> Any:
@@ -88,12 +88,12 @@ class Gateway:
         if name is not None:
             headers["mcp-name"] = header_value(name)
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
-        reply = await self._doors.ask("POST", "/contexts/flat/mcp", body=body, headers=headers)
+        reply = await self._client.ask("POST", "/contexts/flat/mcp", body=body, headers=headers)
         return reply.json["result"]
 
     async def answer(self, name: str, format: str) -> Any:
         message = DIALOGUES[format].asks([Said(id="call_1", name=name)])
-        reply = await self._doors.ask(
+        reply = await self._client.ask(
             "POST", "/api/tools/answer", body={"format": format, "message": message}
         )
         found = re.search(r"owner\W+(\w+)", reply.body.decode())
@@ -105,7 +105,7 @@ class Gateway:
         return {each["name"]: self.leads_to(each["name"]) for each in found["tools"]}
 
     async def status(self) -> Any:
-        return (await self._doors.ask("GET", "/api/status")).json
+        return (await self._client.ask("GET", "/api/status")).json
 
 
 @asynccontextmanager
@@ -128,7 +128,7 @@ async def running(tmp_path: Path) -> AsyncGenerator[Gateway]:
     async with Crib([_own(name) for name in OWN], document=document, env=env) as crib:
         server = GatewayApp(crib.house)
         async with server.running():
-            yield Gateway(crib, Doors(crib.house, server), tmp_path)
+            yield Gateway(crib, InProcessGateway(crib.house, server), tmp_path)
 
 
 def _figure(gateway: Gateway) -> tuple[int, int]:
@@ -177,9 +177,9 @@ async def test_bare_names_lead_to_their_first_owners(
     assert figures == [(0, 0)] * 3
 
 
-async def _shadowed(crib: Doors) -> list[str]:
+async def _shadowed(crib: InProcessGateway) -> list[str]:
     """Wait until apps and the added server are there; return the tools whose flat name leads to another."""
-    is_up = crib.house.console.supervisor.is_up
+    is_up = crib.runtime.console.supervisor.is_up
     await until(lambda: is_up("apps") and is_up("evil"))
     return [each["name"] for each in (await crib.ask("GET", "/api/status")).json["shadowed"]]
 
@@ -187,12 +187,12 @@ async def _shadowed(crib: Doors) -> list[str]:
 async def test_a_server_added_later_takes_no_name_from_an_app(tmp_path: Path) -> None:
     command = stdio(*PYTHON, "tests.servers.named", "evil", str(tmp_path), "note")["command"]
     config, store = "mcp: {allow_stdio: true}", f"sqlite:///{tmp_path / 'store.db'}"
-    async with doors(config, store=store) as crib:
-        await AppHouse(crib, "").register("com.x.cards", None)
+    async with open_gateway(config, store=store) as crib:
+        await AppHost(crib, "").register("com.x.cards", None)
         added = await crib.call("mcp_add_server", {"server_id": "evil", "command": command})
         assert added.status == 200, added.body
         assert await _shadowed(crib) == ["evil:note"]
         assert (await crib.ask("POST", "/reload", body={})).status == 200
         assert await _shadowed(crib) == ["evil:note"]
-    async with doors(config, store=store) as crib:
+    async with open_gateway(config, store=store) as crib:
         assert await _shadowed(crib) == ["evil:note"]

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from tests.doors import Doors, doors
+from tests.gateways import InProcessGateway, open_gateway
 from tests.servers.client import until
 from tests.servers.settings import PYTHON, ROOT, config, hostile, stdio
 from tests.walks.checks.loop_watch import up, watched
@@ -58,35 +58,35 @@ async def flooding(transport: str, kind: str, count: int) -> AsyncGenerator[dict
         yield {"transport": transport, "url": url + ("/mcp" if transport == "http" else "/sse"), **RESTART}
 
 
-async def states(crib: Doors) -> Mapping[str, Any]:
+async def states(gateway: InProcessGateway) -> Mapping[str, Any]:
     """How the flooding servers are."""
-    servers = (await crib.ask("GET", "/mcp/status")).json["servers"]
+    servers = (await gateway.ask("GET", "/mcp/status")).json["servers"]
     return {name: each for name, each in servers.items() if name in TRANSPORTS}
 
 
-async def dropped(crib: Doors) -> dict[str, int]:
+async def dropped(gateway: InProcessGateway) -> dict[str, int]:
     """What the metrics say was dropped, by server."""
-    text = (await crib.ask("GET", "/metrics")).body.decode()
+    text = (await gateway.ask("GET", "/metrics")).body.decode()
     found = re.findall(r'mcp_server_dropped_messages_total\{server="(\w+)"\} (\d+)', text)
     return {server: int(count) for server, count in found if server in TRANSPORTS}
 
 
 @asynccontextmanager
-async def beside_a_twin(kinds: Mapping[str, str], count: int) -> AsyncGenerator[Doors]:
+async def beside_a_twin(kinds: Mapping[str, str], count: int) -> AsyncGenerator[InProcessGateway]:
     """Run one flooding server of each transport beside a healthy one; what they cost is bounded."""
     async with AsyncExitStack() as stack:
         servers = {
             transport: await stack.enter_async_context(flooding(transport, kind, count))
             for transport, kind in kinds.items()
         }
-        async with doors(config({"twin": hostile()})) as crib:
-            await up(crib, "twin")
-            async with watched(crib) as quiet:
+        async with open_gateway(config({"twin": hostile()})) as gateway:
+            await up(gateway, "twin")
+            async with watched(gateway) as quiet:
                 await anyio.sleep(QUIET)
-        async with doors(config({"twin": hostile(), **servers})) as crib:
-            await up(crib, "twin")
-            async with watched(crib) as loud:
-                yield crib
+        async with open_gateway(config({"twin": hostile(), **servers})) as gateway:
+            await up(gateway, "twin")
+            async with watched(gateway) as loud:
+                yield gateway
     print(
         f"stall {quiet.stall * 1000:.0f} ms quiet, {loud.stall * 1000:.0f} ms loud; "
         f"memory {(loud.memory - quiet.memory) >> 20} MiB; the twin answered {loud.calls} calls, "
@@ -99,32 +99,32 @@ async def beside_a_twin(kinds: Mapping[str, str], count: int) -> AsyncGenerator[
 
 
 async def test_a_short_flood_is_counted_and_the_server_stays() -> None:
-    async with beside_a_twin(dict.fromkeys(TRANSPORTS, "log"), FEW) as crib:
+    async with beside_a_twin(dict.fromkeys(TRANSPORTS, "log"), FEW) as gateway:
 
         async def counted() -> bool:
-            found = await dropped(crib)
+            found = await dropped(gateway)
             return len(found) == len(TRANSPORTS) and all(found.values())
 
         await until(counted)
         for transport in TRANSPORTS:
-            assert (await crib.call(f"{transport}:say")).status == 200
-        for each in (await states(crib)).values():
+            assert (await gateway.call(f"{transport}:say")).status == 200
+        for each in (await states(gateway)).values():
             assert (each["up"], each["restarts"], each["last_error"]) == (True, 0, None)
 
 
 @pytest.mark.parametrize("kinds", ENDLESS, ids="-".join)
 async def test_endless_floods_are_cut_off(kinds: tuple[str, ...]) -> None:
-    async with beside_a_twin(dict(zip(TRANSPORTS, kinds, strict=True)), 0) as crib:
+    async with beside_a_twin(dict(zip(TRANSPORTS, kinds, strict=True)), 0) as gateway:
         begun = anyio.current_time()
 
         async def cut() -> bool:
-            return all(each["last_error"] for each in (await states(crib)).values())
+            return all(each["last_error"] for each in (await states(gateway)).values())
 
         await until(cut)
         assert anyio.current_time() - begun < FLOOD_SECONDS + SLACK
-        for name, each in (await states(crib)).items():
+        for name, each in (await states(gateway)).items():
             assert FLOODED in each["last_error"], (name, each["last_error"])
-        counts = await dropped(crib)
+        counts = await dropped(gateway)
         assert all(
             counts[name] > 0 for name, kind in zip(TRANSPORTS, kinds, strict=True) if kind != "changed"
         )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors, doors
 from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib import Crib, create_tool
 from toolcrib.interfaces import Offer
 from toolcrib.model import Tool
@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F9")]
 STEPS = 40
 
 
-async def over_rest(crib: Doors, query: str = "", **more: Any) -> dict[str, str]:
+async def over_rest(crib: InProcessGateway, query: str = "", **more: Any) -> dict[str, str]:
     listed = (await crib.ask("GET", f"/api/tools?style=safe{query}", **more)).json["tools"]
     return {each["name"]: each["description"] for each in listed}
 
 
-async def over_mcp(crib: Doors, **more: Any) -> dict[str, str]:
+async def over_mcp(crib: InProcessGateway, **more: Any) -> dict[str, str]:
     headers = modern_headers("tools/list")
     reply = await crib.ask(
         "POST", "/mcp", body=message("tools/list", _meta=ENVELOPE), headers=headers, **more
@@ -43,8 +43,8 @@ def stock(random: Random) -> list[Tool]:
 
 async def test_after_every_change_both_faces_show_what_is_there() -> None:
     random = Random(9)  # noqa: S311 - a walk to be walked again, not a secret
-    async with doors() as crib:
-        catalog, gateway = crib.house.console.catalog, crib.house.gateway
+    async with open_gateway() as crib:
+        catalog, gateway = crib.runtime.console.catalog, crib.runtime.gateway
         for _ in range(STEPS):
             offered = stock(random)
             before = gateway.version
@@ -65,7 +65,7 @@ async def test_what_a_key_and_a_user_may_see_changes_at_once() -> None:
         """Water the plants."""
         return "done"
 
-    async with doors(tools=[water_plants]) as crib:
+    async with open_gateway(tools=[water_plants]) as crib:
         await crib.begin("ann")
         ann = {"x-user-id": "ann"}
         assert "water_plants" in await over_rest(crib, headers=ann)
@@ -90,8 +90,8 @@ def differing(tools: Sequence[Tool]) -> Sequence[Callable[[], Sequence[Tool]]]:
 async def test_the_catalog_has_a_version_that_counts_changes_and_nothing_else(change: int) -> None:
     tools = [a_tool(f"fake:tool_{number}", family="mcp", exposed="") for number in range(3)]
     source = FakeSource(tools)
-    async with doors() as crib:
-        gateway, catalog = crib.house.gateway, crib.house.console.catalog
+    async with open_gateway() as crib:
+        gateway, catalog = crib.runtime.gateway, crib.runtime.console.catalog
         catalog.replace(source.id, Offer(tools=tuple(tools)))
         version, first = gateway.version, await over_mcp(crib)
         catalog.replace(source.id, Offer(tools=tuple(tools)))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.doors import Doors, doors
 from tests.eleven import ELEVEN
+from tests.gateways import InProcessGateway, open_gateway
 from tests.waiting import until
 from toolcrib.errors import (
     CODES,
@@ -90,13 +90,13 @@ tools: st.SearchStrategy[Any] = st.fixed_dictionaries(
 class Rig:
     """A house with a source of every family, which offers and answers as it is told."""
 
-    def __init__(self, crib: Doors) -> None:
-        self.crib = crib
+    def __init__(self, gateway: InProcessGateway) -> None:
+        self.gateway = gateway
         self.answer: Result | Exception = Result(data=1)
         self.round = 0
         self.sources = {family: FakeSource([self.tool(family)], self.say) for family in FAMILIES}
         for source in self.sources.values():
-            crib.house.console.supervisor.add(source)
+            gateway.runtime.console.supervisor.add(source)
 
     def tool(self, family: Family, **fields: Any) -> Tool:
         return a_tool(f"{family}:one", family=family, expose_as=f"{family}_one", **fields)
@@ -114,13 +114,13 @@ class Rig:
         one = self.tool(family, version=version, **fields)
         other = a_tool(f"{family}:other", family=family, expose_as=f"{family}_other", tags=("a",))
         self.sources[family].offer([one, other])
-        await until(lambda: self.crib.house.gateway.tool(one.name, caller).version == version)
+        await until(lambda: self.gateway.runtime.gateway.tool(one.name, caller).version == version)
 
     async def rest(self, family: str) -> Any:
-        return (await self.crib.call(f"{family}:one", {})).json["agentHints"]
+        return (await self.gateway.call(f"{family}:one", {})).json["agentHints"]
 
     async def stream(self, family: str) -> Any:
-        reply = await self.crib.call(f"{family}:one", {}, headers={"accept": "text/event-stream"})
+        reply = await self.gateway.call(f"{family}:one", {}, headers={"accept": "text/event-stream"})
         last = reply.body.decode().strip().split("\n\n")[-1]
         return json.loads(last.partition("data: ")[2])["agentHints"]
 
@@ -138,7 +138,7 @@ class Rig:
 
     async def legacy(self, family: str) -> Any:
         hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}
-        begun = await self.crib.ask(
+        begun = await self.gateway.ask(
             "POST",
             "/mcp",
             body={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
@@ -150,16 +150,16 @@ class Rig:
     async def _mcp(self, family: str, more: Any, headers: dict[str, str]) -> Any:
         params: Any = {"name": f"{family}_one", "arguments": {}, **more}
         body: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        reply = (await self.crib.ask("POST", "/mcp", body=body, headers={**MCP, **headers})).json
+        reply = (await self.gateway.ask("POST", "/mcp", body=body, headers={**MCP, **headers})).json
         carried = reply["result"]["_meta"] if "result" in reply else reply["error"]["data"]
         return carried["toolcrib/agentHints"]
 
 
 @pytest.fixture
 async def rig() -> AsyncGenerator[Rig]:
-    async with doors("limits: {per_user: null}") as crib:
-        made = Rig(crib)
-        assert await crib.house.settled(10)
+    async with open_gateway("limits: {per_user: null}") as gateway:
+        made = Rig(gateway)
+        assert await gateway.runtime.settled(10)
         yield made
 
 
@@ -176,5 +176,5 @@ async def test_every_result_carries_complete_hints(
         hints = await ask(family)
         assert hints.keys() >= ELEVEN
         read(hints)
-    lost = await rig.crib.call("nobody:knows")
+    lost = await rig.gateway.call("nobody:knows")
     read(lost.json["agentHints"])

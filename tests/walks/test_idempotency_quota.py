@@ -13,8 +13,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.doors import Doors, doors
 from tests.figures import Record
+from tests.gateways import InProcessGateway, open_gateway
 from tests.served import Served, served
 from toolcrib import create_tool
 from toolcrib.quotas import ReplayQuota
@@ -32,7 +32,7 @@ async def fill(size: int) -> str:
     return "x" * size
 
 
-async def keyed(crib: Doors, number: int, key: str) -> tuple[int, str | None, str | None]:
+async def keyed(crib: InProcessGateway, number: int, key: str) -> tuple[int, str | None, str | None]:
     headers = {"idempotency-key": f"k{number}"}
     reply = await crib.call("fill", {"size": 3000}, key=key, headers=headers)
     code = None if reply.status == 200 else reply.code
@@ -41,7 +41,7 @@ async def keyed(crib: Doors, number: int, key: str) -> tuple[int, str | None, st
 
 async def test_a_key_over_its_quota_is_told_so_and_others_are_not() -> None:
     DONE.clear()
-    async with doors(CONFIG, tools=[fill]) as crib:
+    async with open_gateway(CONFIG, tools=[fill]) as crib:
         eve, bob = await crib.key("eve"), await crib.key("bob")
         assert await keyed(crib, 0, bob) == (200, None, None)
         assert [(await keyed(crib, number, eve))[:2] for number in range(6)] == [(200, None)] * 6

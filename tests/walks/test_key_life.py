@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import ADMIN, Client, Doors, Reply, doors, scope
 from tests.frontends.web.test_sessions import signed_in
+from tests.gateways import ADMIN, AsgiConnection, InProcessGateway, Reply, open_gateway, scope
 from tests.walks.test_routes import INITIALIZE, MCP
 from toolcrib import create_tool
 from toolcrib.identity import digest
@@ -33,70 +33,70 @@ async def secret_one() -> str:
     return "secret"
 
 
-def house() -> Any:
-    return doors(CONFIG, tools=[hello, secret_one])
+def open_test_gateway() -> Any:
+    return open_gateway(CONFIG, tools=[hello, secret_one])
 
 
-async def made(crib: Doors, maker: str = ADMIN, **fields: Any) -> Reply:
-    return await crib.ask("POST", "/api/keys", key=maker, body=fields)
+async def made(gateway: InProcessGateway, maker: str = ADMIN, **fields: Any) -> Reply:
+    return await gateway.ask("POST", "/api/keys", key=maker, body=fields)
 
 
-async def refused_at(crib: Doors, key: str) -> float:
+async def refused_at(gateway: InProcessGateway, key: str) -> float:
     """Ask until the key is refused; return when that was."""
     with anyio.fail_after(10):
-        while (await crib.ask("GET", "/api/tools", key=key)).status != 401:  # noqa: ASYNC110 - nobody is told
+        while (await gateway.ask("GET", "/api/tools", key=key)).status != 401:  # noqa: ASYNC110 - nobody is told
             await anyio.sleep(0.02)
     return time()
 
 
 async def test_a_key_is_refused_within_a_second_of_its_expiry() -> None:
-    async with house() as crib:
+    async with open_test_gateway() as gateway:
         expires = time() + 0.5
-        key = await crib.key("brief", expires=expires)
-        assert (await crib.ask("GET", "/api/tools", key=key)).status == 200
-        refused = await refused_at(crib, key)
+        key = await gateway.key("brief", expires=expires)
+        assert (await gateway.ask("GET", "/api/tools", key=key)).status == 200
+        refused = await refused_at(gateway, key)
         assert expires <= refused < expires + REFUSED_WITHIN
-        reply = await crib.ask("GET", "/api/tools", key=key)
-        stranger = await crib.ask("GET", "/api/tools", key="tc_unknown")
+        reply = await gateway.ask("GET", "/api/tools", key=key)
+        stranger = await gateway.ask("GET", "/api/tools", key="tc_unknown")
         assert (reply.code, stranger.code) == ("UNAUTHENTICATED", "UNAUTHENTICATED")
         assert "expired" in reply.json["error"]["message"]
         assert "expired" not in stranger.json["error"]["message"]
-        listed = (await crib.ask("GET", "/api/keys")).json["keys"][0]
+        listed = (await gateway.ask("GET", "/api/keys")).json["keys"][0]
         assert (listed["expires"], listed["revoked"]) == (expires, None)
-        assert (await crib.ask("POST", "/api/keys/brief/rotate")).code == "NOT_FOUND"
+        assert (await gateway.ask("POST", "/api/keys/brief/rotate")).code == "NOT_FOUND"
 
 
 async def test_an_expired_key_ends_its_streams_and_page_sessions() -> None:
-    async with house() as crib:
-        await crib.begin("ann")
-        key = await crib.key("brief", permissions=["crib:admin"], expires=time() + 2)
-        session = await signed_in(crib, key)
-        begun = await crib.ask("POST", "/mcp", key=key, body=INITIALIZE, headers=MCP)
+    async with open_test_gateway() as gateway:
+        await gateway.begin("ann")
+        key = await gateway.key("brief", permissions=["crib:admin"], expires=time() + 2)
+        session = await signed_in(gateway, key)
+        begun = await gateway.ask("POST", "/mcp", key=key, body=INITIALIZE, headers=MCP)
         mcp_session = begun.headers["mcp-session-id"].encode()
         headers = [(b"host", b"127.0.0.1:6740"), (b"authorization", f"Bearer {key}".encode())]
         listening = [*headers, (b"accept", b"text/event-stream"), (b"mcp-session-id", mcp_session)]
         streams = {"/api/users/ann/events": headers, "/mcp": listening}
-        clients = [Client() for _ in streams]
+        clients = [AsgiConnection() for _ in streams]
         with anyio.fail_after(10):  # both streams end by themselves
             async with anyio.create_task_group() as tasks:
                 for client, (path, shown) in zip(clients, streams.items(), strict=True):
                     asked = scope("GET", path, shown)
-                    tasks.start_soon(crib.server, asked, client.receive, client.send)
+                    tasks.start_soon(gateway.server, asked, client.receive, client.send)
         assert [client.reply().status for client in clients] == [200, 200]
-        after = await crib.ask("GET", "/api/status", key=None, headers=session.both)
+        after = await gateway.ask("GET", "/api/status", key=None, headers=session.both)
         assert after.code == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize("expires", [1.0, "2001-01-01", "soon", True, [], -1, math.inf, 1e300])
 async def test_an_expiry_that_cannot_be(expires: Any) -> None:
-    async with house() as crib:
+    async with open_test_gateway() as gateway:
         given = str(expires) if expires == math.inf else expires
-        assert (await made(crib, name="k", expires=given)).code == "INVALID_REQUEST"
+        assert (await made(gateway, name="k", expires=given)).code == "INVALID_REQUEST"
 
 
 async def test_an_expiry_as_iso_time() -> None:
-    async with house() as crib:
-        reply = await made(crib, name="k", expires="2999-01-31T12:00:00Z")
+    async with open_test_gateway() as gateway:
+        reply = await made(gateway, name="k", expires="2999-01-31T12:00:00Z")
         assert (reply.status, reply.json["expires"]) == (
             201,
             datetime(2999, 1, 31, 12, tzinfo=UTC).timestamp(),
@@ -104,107 +104,108 @@ async def test_an_expiry_as_iso_time() -> None:
 
 
 async def test_two_secrets_overlap_and_a_second_rotation_ends_the_first() -> None:
-    async with house() as crib:
-        first = await crib.key("worker")
+    async with open_test_gateway() as gateway:
+        first = await gateway.key("worker")
 
         async def rotated(seconds: float) -> str:
             body = {"overlapSeconds": seconds}
-            return (await crib.ask("POST", "/api/keys/worker/rotate", body=body)).json["key"]
+            return (await gateway.ask("POST", "/api/keys/worker/rotate", body=body)).json["key"]
 
         async def opened(*keys: str) -> list[bool]:
-            return [(await crib.ask("GET", "/api/tools", key=each)).status == 200 for each in keys]
+            return [(await gateway.ask("GET", "/api/tools", key=each)).status == 200 for each in keys]
 
         second = await rotated(600)
         assert await opened(first, second) == [True, True]
-        callers = [crib.house.identity.bearer(f"Bearer {each}".encode()) for each in (first, second)]
+        callers = [gateway.runtime.identity.bearer(f"Bearer {each}".encode()) for each in (first, second)]
         assert callers[0].principal == callers[1].principal
-        assert (await crib.ask("GET", "/api/keys")).json["keys"][0]["previousUntil"] > time()
+        assert (await gateway.ask("GET", "/api/keys")).json["keys"][0]["previousUntil"] > time()
         third = await rotated(0.5)
         assert await opened(first, second, third) == [False, True, True]
-        await refused_at(crib, second)
+        await refused_at(gateway, second)
         assert await opened(third) == [True]
         fourth = await rotated(0)
         assert await opened(third, fourth) == [False, True]
         fifth = await rotated(600)
-        await crib.ask("DELETE", "/api/keys/worker")
+        await gateway.ask("DELETE", "/api/keys/worker")
         assert await opened(fourth, fifth) == [False, False]
 
 
 @pytest.mark.parametrize("seconds", [-1, 1e9, "1h", True])
 async def test_an_overlap_that_cannot_be(seconds: Any) -> None:
-    async with house() as crib:
-        await crib.key("worker")
-        reply = await crib.ask("POST", "/api/keys/worker/rotate", body={"overlapSeconds": seconds})
+    async with open_test_gateway() as gateway:
+        await gateway.key("worker")
+        reply = await gateway.ask("POST", "/api/keys/worker/rotate", body={"overlapSeconds": seconds})
         assert (reply.code, reply.json["error"]["path"]) == ("INVALID_REQUEST", "overlapSeconds")
 
 
 async def test_a_link_ends_with_the_secret_that_made_it() -> None:
-    async with house() as crib:
-        first = await crib.key("ops", permissions=["crib:admin"])
-        second = (await crib.ask("POST", "/api/keys/ops/rotate", body={"overlapSeconds": 600})).json["key"]
-        old, new = await signed_in(crib, first), await signed_in(crib, second)
-        await crib.ask("POST", "/api/keys/ops/rotate", body={"overlapSeconds": 600})
+    async with open_test_gateway() as gateway:
+        first = await gateway.key("ops", permissions=["crib:admin"])
+        second = (await gateway.ask("POST", "/api/keys/ops/rotate", body={"overlapSeconds": 600})).json["key"]
+        old, new = await signed_in(gateway, first), await signed_in(gateway, second)
+        await gateway.ask("POST", "/api/keys/ops/rotate", body={"overlapSeconds": 600})
         statuses = [
-            (await crib.ask("GET", "/api/status", key=None, headers=each.both)).status for each in (old, new)
+            (await gateway.ask("GET", "/api/status", key=None, headers=each.both)).status
+            for each in (old, new)
         ]
         assert statuses == [401, 200]
 
 
 async def test_a_key_makes_none_that_outlives_it() -> None:
-    async with house() as crib:
+    async with open_test_gateway() as gateway:
         expires = time() + 600
         for name, permission in (("keeper", "crib:keys"), ("ops", "crib:admin")):
-            maker = await crib.key(name, permissions=[permission], expires=expires)
-            late = await made(crib, maker, name=f"{name}-late", expires=expires + 1)
+            maker = await gateway.key(name, permissions=[permission], expires=expires)
+            late = await made(gateway, maker, name=f"{name}-late", expires=expires + 1)
             assert (late.code, late.json["error"]["path"]) == ("SCOPE_DENIED", "expires")
-            assert (await made(crib, maker, name=f"{name}-same")).json["expires"] == expires
-            early = await made(crib, maker, name=f"{name}-early", expires=expires - 60)
+            assert (await made(gateway, maker, name=f"{name}-same")).json["expires"] == expires
+            early = await made(gateway, maker, name=f"{name}-early", expires=expires - 60)
             assert (early.status, early.json["createdBy"]) == (201, f"key:{name}")
-        ops = await crib.key("ops2", permissions=["crib:admin"], expires=expires)
-        await crib.key("lasting")
-        assert (await crib.ask("POST", "/api/keys/lasting/rotate", key=ops)).code == "SCOPE_DENIED"
+        ops = await gateway.key("ops2", permissions=["crib:admin"], expires=expires)
+        await gateway.key("lasting")
+        assert (await gateway.ask("POST", "/api/keys/lasting/rotate", key=ops)).code == "SCOPE_DENIED"
 
 
 async def test_a_users_key_makes_keys_of_that_user_alone() -> None:
-    async with house() as crib:
-        anns = await crib.key("anns", user="ann", permissions=["crib:keys"])
-        assert (await made(crib, anns, name="second", user="ann")).status == 201
+    async with open_test_gateway() as gateway:
+        anns = await gateway.key("anns", user="ann", permissions=["crib:keys"])
+        assert (await made(gateway, anns, name="second", user="ann")).status == 201
         for fields in ({"user": "bob"}, {}):
-            reply = await made(crib, anns, name="third", **fields)
+            reply = await made(gateway, anns, name="third", **fields)
             assert (reply.code, reply.json["error"]["path"]) == ("SCOPE_DENIED", "user")
 
 
 async def test_who_may_make_keys_changes_those_it_has_made_alone() -> None:
-    async with house() as crib:
-        keeper = await crib.key("keeper", permissions=["crib:keys"])
-        ops = await crib.key("ops", permissions=["crib:admin"])
-        await crib.key("others")
-        assert (await made(crib, keeper, name="mine")).status == 201
+    async with open_test_gateway() as gateway:
+        keeper = await gateway.key("keeper", permissions=["crib:keys"])
+        ops = await gateway.key("ops", permissions=["crib:admin"])
+        await gateway.key("others")
+        assert (await made(gateway, keeper, name="mine")).status == 201
         for method, path in (("POST", "/rotate"), ("DELETE", "")):
             for name in ("others", "ops"):
-                reply = await crib.ask(method, f"/api/keys/{name}{path}", key=keeper)
+                reply = await gateway.ask(method, f"/api/keys/{name}{path}", key=keeper)
                 assert (reply.code, "crib:admin" in reply.json["error"]["message"]) == ("SCOPE_DENIED", True)
-            assert (await crib.ask(method, f"/api/keys/mine{path}", key=keeper)).status == 200
-            assert (await crib.ask(method, f"/api/keys/others{path}", key=ops)).status == 200
-        assert (await made(crib, keeper, name="others")).code == "ALREADY_EXISTS"
-        assert (await crib.ask("DELETE", "/api/keys/keeper")).status == 200
-        listed = (await crib.ask("GET", "/api/keys")).json["keys"]
+            assert (await gateway.ask(method, f"/api/keys/mine{path}", key=keeper)).status == 200
+            assert (await gateway.ask(method, f"/api/keys/others{path}", key=ops)).status == 200
+        assert (await made(gateway, keeper, name="others")).code == "ALREADY_EXISTS"
+        assert (await gateway.ask("DELETE", "/api/keys/keeper")).status == 200
+        listed = (await gateway.ask("GET", "/api/keys")).json["keys"]
         assert {each["name"]: each["createdBy"] for each in listed}["mine"] == "key:keeper"
 
 
 @pytest.mark.parametrize("on_page", [False, True])
 async def test_a_replaced_secret_makes_nothing_that_outlives_it(on_page: bool) -> None:
-    async with house() as crib:
-        old = await crib.key("ops", permissions=["crib:admin"])
-        await crib.key("lasting")
-        rotated = await crib.ask("POST", "/api/keys/ops/rotate", body={"overlapSeconds": 600})
+    async with open_test_gateway() as gateway:
+        old = await gateway.key("ops", permissions=["crib:admin"])
+        await gateway.key("lasting")
+        rotated = await gateway.ask("POST", "/api/keys/ops/rotate", body={"overlapSeconds": 600})
         until, new = rotated.json["previousUntil"], rotated.json["key"]
         shown: Any = {"key": old}
         if on_page:
-            shown = {"key": None, "headers": (await signed_in(crib, old)).both}
+            shown = {"key": None, "headers": (await signed_in(gateway, old)).both}
 
         async def ask(target: str, **body: Any) -> Reply:
-            return await crib.ask("POST", target, body=body, **shown)
+            return await gateway.ask("POST", target, body=body, **shown)
 
         late = await ask("/api/keys", name="late", expires=until + 1)
         assert (late.code, late.json["error"]["path"]) == ("SCOPE_DENIED", "expires")
@@ -212,21 +213,21 @@ async def test_a_replaced_secret_makes_nothing_that_outlives_it(on_page: bool) -
         assert (await ask("/api/keys/lasting/rotate")).code == "SCOPE_DENIED"
         itself = await ask("/api/keys/ops/rotate", overlapSeconds=600)
         assert (itself.code, itself.json["error"]["path"]) == ("SCOPE_DENIED", "name")
-        assert (await made(crib, new, name="for-good")).json["expires"] is None
-        assert (await crib.ask("POST", "/api/keys/ops/rotate", key=new)).status == 200
+        assert (await made(gateway, new, name="for-good")).json["expires"] is None
+        assert (await gateway.ask("POST", "/api/keys/ops/rotate", key=new)).status == 200
 
 
 async def test_no_key_gets_every_permission_by_its_spelling() -> None:
-    async with house() as crib:
+    async with open_test_gateway() as gateway:
         for spelled in ("*:*", "*:read"):
-            reply = await made(crib, name="k", permissions=[spelled])
+            reply = await made(gateway, name="k", permissions=[spelled])
             assert (reply.code, reply.json["error"]["path"]) == ("INVALID_REQUEST", "permissions")
         older = KeyRecord(
             name="older", digest=digest("tc_older"), permissions=frozenset({"crib:keys", "*:*"})
         )
-        await crib.house.console.store.keys.add(older)
-        await crib.key("reads-the-keys-again")
-        assert (await made(crib, "tc_older", name="all", permissions=["*"])).code == "SCOPE_DENIED"
+        await gateway.runtime.console.store.keys.add(older)
+        await gateway.key("reads-the-keys-again")
+        assert (await made(gateway, "tc_older", name="all", permissions=["*"])).code == "SCOPE_DENIED"
 
 
 WHOLE = [
@@ -253,21 +254,21 @@ WHOLE = [
 
 @pytest.mark.parametrize("on_page", [False, True])
 async def test_an_admin_confined_to_a_context_stays_there(on_page: bool) -> None:
-    async with house() as crib:
-        narrow = await crib.key("narrow", permissions=["crib:admin", "crib:calls"], contexts=["few"])
-        await crib.key("wide")
-        await crib.call("secret_one")
+    async with open_test_gateway() as gateway:
+        narrow = await gateway.key("narrow", permissions=["crib:admin", "crib:calls"], contexts=["few"])
+        await gateway.key("wide")
+        await gateway.call("secret_one")
         shown: Any = {"key": narrow}
         if on_page:
-            shown = {"key": None, "headers": (await signed_in(crib, narrow)).both}
-        tools = await crib.ask("GET", "/api/tools", **shown)
+            shown = {"key": None, "headers": (await signed_in(gateway, narrow)).both}
+        tools = await gateway.ask("GET", "/api/tools", **shown)
         assert [each["name"] for each in tools.json["tools"]] == ["tools:hello"]
-        assert (await crib.ask("GET", "/api/tools?context=other", **shown)).code == "NOT_FOUND"
-        assert (await crib.call("secret_one", **shown)).status == 404
+        assert (await gateway.ask("GET", "/api/tools?context=other", **shown)).code == "NOT_FOUND"
+        assert (await gateway.call("secret_one", **shown)).status == 404
         for method, target in WHOLE:
             if on_page and target.endswith("/events"):
                 continue  # the page does not listen there
-            reply = await crib.ask(method, target, body={} if method == "POST" else None, **shown)
+            reply = await gateway.ask(method, target, body={} if method == "POST" else None, **shown)
             assert (reply.status, reply.code) == (403, "SCOPE_DENIED"), target
         for target in (
             "/api/status",
@@ -276,54 +277,56 @@ async def test_an_admin_confined_to_a_context_stays_there(on_page: bool) -> None
             "/api/usage",
             "/api/explain?name=secret_one",
         ):
-            reply = await crib.ask("GET", target, **shown)
+            reply = await gateway.ask("GET", target, **shown)
             assert reply.status == 200
             assert b"tools:secret_one" not in reply.body, target
             assert b'"other"' not in reply.body, target
             assert b'"wide"' not in reply.body, target
         for beyond in ({}, {"contexts": ["other"]}, {"contexts": ["*"]}, {"contexts": ["few", "other"]}):
-            assert (await crib.ask("POST", "/api/keys", body={"name": "k", **beyond}, **shown)).status == 403
+            assert (
+                await gateway.ask("POST", "/api/keys", body={"name": "k", **beyond}, **shown)
+            ).status == 403
         more = {"name": "k", "contexts": ["few"], "permissions": ["*"]}
-        assert (await crib.ask("POST", "/api/keys", body=more, **shown)).status == 403
+        assert (await gateway.ask("POST", "/api/keys", body=more, **shown)).status == 403
         for method, target in (("POST", "/api/keys/wide/rotate"), ("DELETE", "/api/keys/wide")):
-            assert (await crib.ask(method, target, **shown)).status == 403
+            assert (await gateway.ask(method, target, **shown)).status == 403
         assert (
-            await crib.ask("POST", "/api/keys", body={"name": "k", "contexts": ["few"]}, **shown)
+            await gateway.ask("POST", "/api/keys", body={"name": "k", "contexts": ["few"]}, **shown)
         ).status == 201
 
 
 async def test_an_admin_of_a_context_takes_over_no_apps() -> None:
-    async with house() as crib:
-        narrow = await crib.key("narrow", permissions=["crib:admin"], contexts=["few"])
-        developer = await crib.key("developer", permissions=["crib:apps"], contexts=["few"])
+    async with open_test_gateway() as gateway:
+        narrow = await gateway.key("narrow", permissions=["crib:admin"], contexts=["few"])
+        developer = await gateway.key("developer", permissions=["crib:apps"], contexts=["few"])
         assert (
-            await crib.ask("PUT", "/api/apps/com.example.notes", key=developer, body={"name": "N"})
+            await gateway.ask("PUT", "/api/apps/com.example.notes", key=developer, body={"name": "N"})
         ).status == 201
-        taken = await crib.ask("POST", "/api/keys/developer/rotate", key=narrow)
+        taken = await gateway.ask("POST", "/api/keys/developer/rotate", key=narrow)
         assert (taken.code, taken.json["error"]["path"]) == ("SCOPE_DENIED", "name")
-        changed = await crib.ask("PUT", "/api/apps/com.example.notes", key=narrow, body={"name": "M"})
+        changed = await gateway.ask("PUT", "/api/apps/com.example.notes", key=narrow, body={"name": "M"})
         assert changed.code == "SCOPE_DENIED"
-        own = await crib.ask("PUT", "/api/apps/com.example.own", key=narrow, body={"name": "O"})
+        own = await gateway.ask("PUT", "/api/apps/com.example.own", key=narrow, body={"name": "O"})
         assert own.status == 201, "an app of its own, as any developer has"
 
 
 async def test_a_user_confined_to_a_context_manages_itself() -> None:
-    async with house() as crib:
-        anns = await crib.key("anns", user="ann", contexts=["few"])
-        acting = await crib.key("acting", actAs=True, permissions=["crib:users"], contexts=["few"])
-        assert (await crib.ask("PUT", "/api/users/ann", key=anns, body={"language": "de"})).status == 200
+    async with open_test_gateway() as gateway:
+        anns = await gateway.key("anns", user="ann", contexts=["few"])
+        acting = await gateway.key("acting", actAs=True, permissions=["crib:users"], contexts=["few"])
+        assert (await gateway.ask("PUT", "/api/users/ann", key=anns, body={"language": "de"})).status == 200
         statuses = [
-            (await crib.ask("GET", "/api/users/ann", key=acting, headers=headers)).status
+            (await gateway.ask("GET", "/api/users/ann", key=acting, headers=headers)).status
             for headers in ({"x-user-id": "ann"}, None)
         ]
         assert statuses == [200, 403]
 
 
 async def test_the_list_of_keys_has_pages() -> None:
-    async with house() as crib:
+    async with open_test_gateway() as gateway:
         for name in ("a", "b", "c"):
-            await crib.key(name)
-        first = (await crib.ask("GET", "/api/keys?limit=2")).json
+            await gateway.key(name)
+        first = (await gateway.ask("GET", "/api/keys?limit=2")).json
         assert ([each["name"] for each in first["keys"]], first["next"]) == (["a", "b"], "b")
-        rest = (await crib.ask("GET", "/api/keys?limit=2&after=b")).json
+        rest = (await gateway.ask("GET", "/api/keys?limit=2&after=b")).json
         assert ([each["name"] for each in rest["keys"]], "next" in rest) == (["c"], False)

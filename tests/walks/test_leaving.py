@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors, doors
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.sdk import create_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E13")]
@@ -29,18 +29,18 @@ def leaving(removal_date: str) -> str:
     return json.dumps({"overrides": {"tools:create-card": {"deprecated": gone}}})
 
 
-async def warned(crib: Doors, caplog: pytest.LogCaptureFixture) -> tuple[Any, list[str]]:
+async def warned(gateway: InProcessGateway, caplog: pytest.LogCaptureFixture) -> tuple[Any, list[str]]:
     with caplog.at_level(logging.WARNING):
-        reply = await crib.call("create-card")
-        metrics = (await crib.ask("GET", "/metrics")).body.decode()
+        reply = await gateway.call("create-card")
+        metrics = (await gateway.ask("GET", "/metrics")).body.decode()
     assert metrics
     return reply, [text for text in caplog.messages if "create-card" in text]
 
 
 async def test_until_its_day_it_answers_and_warns(caplog: pytest.LogCaptureFixture) -> None:
-    async with doors(leaving("2999-01-01"), tools=[create_card, create_card_v2]) as crib:
-        reply, told = await warned(crib, caplog)
-        metrics = (await crib.ask("GET", "/metrics")).body.decode()
+    async with open_gateway(leaving("2999-01-01"), tools=[create_card, create_card_v2]) as gateway:
+        reply, told = await warned(gateway, caplog)
+        metrics = (await gateway.ask("GET", "/metrics")).body.decode()
     assert reply.json["data"] == {"card": 1}
     (warning,) = (each for each in reply.json["agentHints"]["warnings"] if each["type"] == "deprecation")
     assert "2999-01-01" in warning["message"]
@@ -54,9 +54,9 @@ async def test_until_its_day_it_answers_and_warns(caplog: pytest.LogCaptureFixtu
 async def test_from_its_day_on_it_is_gone_and_names_what_replaces_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with doors(leaving("2020-01-01"), tools=[create_card, create_card_v2]) as crib:
-        reply, told = await warned(crib, caplog)
-        listed = (await crib.ask("GET", "/api/tools")).json["tools"]
+    async with open_gateway(leaving("2020-01-01"), tools=[create_card, create_card_v2]) as gateway:
+        reply, told = await warned(gateway, caplog)
+        listed = (await gateway.ask("GET", "/api/tools")).json["tools"]
     assert (reply.status, reply.code) == (410, "TOOL_REMOVED")
     assert "tools:create-card-v2" in reply.json["error"]["message"]
     assert told == []

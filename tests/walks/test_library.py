@@ -59,8 +59,10 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tupl
         "new": python("tests.servers.librarian", "new", "b"),
     }
     write(path, servers, contexts={"flat": {"tools": ["*"], "style": "flat"}})
-    async with running(path) as house:
-        face = StreamableHttpFrontend(house.gateway, house.conversations, b"0" * 32, house.console.store)
+    async with running(path) as runtime:
+        face = StreamableHttpFrontend(
+            runtime.gateway, runtime.conversations, b"0" * 32, runtime.console.store
+        )
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive, send)
@@ -70,7 +72,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tupl
                 await send_response(request, answer)
 
         async with face.run(), listening(app) as port:
-            yield house, f"http://127.0.0.1:{port}/mcp"
+            yield runtime, f"http://127.0.0.1:{port}/mcp"
             face.end()
 
 

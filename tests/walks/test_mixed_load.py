@@ -20,7 +20,7 @@ from tests.servers.settings import PYTHON, ROOT
 from tests.soak.activities import ACTIVITIES, Place, Round, settings
 from tests.soak.callers import Caller, Tally, caller
 from tests.soak.sampler import Sample, cpu_seconds, loop_state, sample, slope
-from tests.walks.puppet import Puppet
+from tests.walks.fake_app import FakeApp
 
 pytestmark = [
     pytest.mark.anyio,
@@ -166,10 +166,10 @@ async def test_mixed_load_leaks_nothing(tmp_path: Path, record_property: figures
     tally = Tally()
     async with (
         web_server() as web_url,
-        Puppet("com.example.soak").running() as puppet,
+        FakeApp("com.example.soak").running() as fake_app,
         served(tmp_path, settings(tmp_path), log=tmp_path / "log") as gateway,
     ):
-        load = MixedLoad(Place(gateway, tmp_path, web_url, puppet, tally))
+        load = MixedLoad(Place(gateway, tmp_path, web_url, fake_app, tally))
         await load.once()
         before = await at_rest(gateway)
         cpu_before = cpu_seconds(gateway.process.pid)

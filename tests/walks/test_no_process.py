@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors import ADMIN, Doors, Reply, at_once
+from tests.gateways import ADMIN, InProcessGateway, Reply, at_once
 from tests.runtime.servers import ROOT, put
 from tests.waiting import until
 from toolcrib.config import load
@@ -64,20 +64,20 @@ class Yard:
         return len(self.starts.read_text().splitlines())
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[Doors]:
+    async def open(self) -> AsyncGenerator[InProcessGateway]:
         """Run the gateway, once everything rests."""
         env = {"TOOLCRIB_HOME": str(self.folder / "home"), "TOOLCRIB_ADMIN_KEY": ADMIN}
-        async with build(load(self.path, env=env), env=env) as house:
-            server = GatewayApp(house)
-            house.failed_logins.sleep = at_once
+        async with build(load(self.path, env=env), env=env) as runtime:
+            server = GatewayApp(runtime)
+            runtime.failed_logins.sleep = at_once
             async with server.running():
-                doors = Doors(house, server)
-                await until(lambda: _resting(doors))
-                yield doors
+                client = InProcessGateway(runtime, server)
+                await until(lambda: _resting(client))
+                yield client
 
 
-def _resting(doors: Doors) -> bool:
-    states = {each.id: each.state for each in doors.house.console.supervisor.states()}
+def _resting(client: InProcessGateway) -> bool:
+    states = {each.id: each.state for each in client.runtime.console.supervisor.states()}
     return (states["sleeper"], states["dead"]) == ("asleep", "stopped")
 
 
@@ -156,32 +156,32 @@ def refused(reply: Reply) -> bool:
 
 @pytest.mark.check(5)
 async def test_without_the_permission_no_way_starts_a_program(yard: Yard) -> None:
-    async with yard.open() as doors:
-        await doors.key("strong", permissions=["crib:servers"])
+    async with yard.open() as client:
+        await client.key("strong", permissions=["crib:servers"])
         callers = {
-            "many permissions": await doors.key("many", permissions=PERMISSIONS, actAs=True),
-            "one context": await doors.key("one", permissions=PERMISSIONS, contexts=["few"], home="few"),
-            "none": await doors.key("none"),
-            "revoked": await doors.key("revoked", permissions=["crib:servers"]),
+            "many permissions": await client.key("many", permissions=PERMISSIONS, actAs=True),
+            "one context": await client.key("one", permissions=PERMISSIONS, contexts=["few"], home="few"),
+            "none": await client.key("none"),
+            "revoked": await client.key("revoked", permissions=["crib:servers"]),
             "nobody": None,
         }
-        await doors.ask("DELETE", "/api/keys/revoked")
+        await client.ask("DELETE", "/api/keys/revoked")
         rest = yard.count()
         # Whatever reads the file anew would start this one.
         yard.write(planted=yard.server())
         for who, key in callers.items():
             for way, request in ways(yard).items():
-                reply = await doors.ask(**request, key=key)
+                reply = await client.ask(**request, key=key)
                 assert refused(reply), (who, way, reply.status, reply.body)
         for target in ("/mcp/status", "/api/tools", "/api/status", "/api/explain?name=sleeper:append"):
-            assert (await doors.ask("GET", target, key=callers["many permissions"])).status == 200
+            assert (await client.ask("GET", target, key=callers["many permissions"])).status == 200
         assert yard.count() == rest
-        assert _resting(doors)
+        assert _resting(client)
         # The same permission is enough for all of them, and then they do start programs.
-        strong = await doors.key("able", permissions=["crib:servers"])
-        heard = await doors.ask(**spoken("mcp_list_servers", {}))
+        strong = await client.key("able", permissions=["crib:servers"])
+        heard = await client.ask(**spoken("mcp_list_servers", {}))
         assert heard.json["result"]["structuredContent"]["servers"]
-        assert (await doors.ask("POST", "/reload", key=strong)).json["added"] == ["planted"]
+        assert (await client.ask("POST", "/reload", key=strong)).json["added"] == ["planted"]
         await until(lambda: yard.count() > rest)
 
 
@@ -208,16 +208,16 @@ def programs(yard: Yard) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.check(5)
 async def test_no_program_is_added_unless_the_operator_allows_it(yard: Yard) -> None:
-    async with yard.open() as doors:
-        key, rest = await doors.key("agent", permissions=["crib:servers", "crib:status"]), yard.count()
+    async with yard.open() as client:
+        key, rest = await client.key("agent", permissions=["crib:servers", "crib:status"]), yard.count()
         web = {"server_id": "web", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
-        assert (await doors.call("mcp_add_server", web, key=key)).status == 200
+        assert (await client.call("mcp_add_server", web, key=key)).status == 200
         for way, arguments in programs(yard).items():
             given = {"server_id": "x", **arguments}
             for request in (execute("mcp_add_server", given), spoken("mcp_add_server", given)):
-                reply = await doors.ask(**request, key=key)
+                reply = await client.ask(**request, key=key)
                 assert refused(reply), (way, reply.status, reply.body)
-        _, overlay = await doors.house.console.store.overlay.load()
+        _, overlay = await client.runtime.console.store.overlay.load()
         assert list(overlay["mcp"]["servers"]) == ["web"]
         assert yard.count() == rest
 
@@ -230,19 +230,19 @@ async def test_no_program_is_added_unless_the_operator_allows_it(yard: Yard) -> 
 async def test_what_is_restored_into_the_store_starts_no_program(
     yard: Yard, name: str, more: dict[str, Any]
 ) -> None:
-    async with yard.open() as doors:
-        store, rest = doors.house.console.store, yard.count()
+    async with yard.open() as client:
+        store, rest = client.runtime.console.store, yard.count()
         await store.overlay.save({"mcp": {"servers": {name: yard.server(**more)}}}, expected=0)
         # The dead one is the file's, and a reload starts it again.
-        answer = await doors.ask("POST", "/reload")
+        answer = await client.ask("POST", "/reload")
         assert answer.status == 200, answer.body
-        await until(lambda: yard.count() == rest + 1 and _resting(doors))
+        await until(lambda: yard.count() == rest + 1 and _resting(client))
         for each in ("planted", "off"):
-            assert (await doors.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
+            assert (await client.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
         rest = yard.count()
-    async with yard.open() as doors:
+    async with yard.open() as client:
         # The dead one is tried once more with the gateway; the sleeper is known and sleeps on.
         assert yard.count() == rest + 1
         for each in ("planted", "off"):
-            assert (await doors.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
+            assert (await client.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
         assert yard.count() == rest + 1

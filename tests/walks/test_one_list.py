@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.doors import Doors, doors, listening
+from tests.gateways import InProcessGateway, listening, open_gateway
 from tests.servers.settings import ROOT
 from toolcrib.sdk import create_tool
 
@@ -29,19 +29,21 @@ async def double(number: int) -> dict[str, int]:
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
+async def gateway() -> AsyncGenerator[InProcessGateway]:
     command = [sys.executable, "-ES", "-c", SERVER]
     config = {
         "auth": {"anonymous": {"context": "default"}},
         "mcp": {"servers": {"books": {"transport": "stdio", "command": command, "cwd": str(ROOT)}}},
     }
-    async with doors(json.dumps(config), tools=[double]) as opened:
-        assert await opened.house.settled(60)
+    async with open_gateway(json.dumps(config), tools=[double]) as opened:
+        assert await opened.runtime.settled(60)
         yield opened
 
 
-async def test_rest_lists_every_source_at_one_level_and_says_which_tools_are_a_servers(crib: Doors) -> None:
-    tools = {each["name"]: each for each in (await crib.ask("GET", "/api/tools")).json["tools"]}
+async def test_rest_lists_every_source_at_one_level_and_says_which_tools_are_a_servers(
+    gateway: InProcessGateway,
+) -> None:
+    tools = {each["name"]: each for each in (await gateway.ask("GET", "/api/tools")).json["tools"]}
     assert {each["source"] for each in tools.values()} == {"tools", "books", "local", "crib"}
     assert all(each["inputSchema"]["type"] == "object" for each in tools.values())
     assert tools["books:read"]["inputSchema"] == SCHEMA
@@ -50,16 +52,16 @@ async def test_rest_lists_every_source_at_one_level_and_says_which_tools_are_a_s
     assert tools["books:read"]["serverId"] == "books"
     others = [each for name, each in tools.items() if name != "books:read"]
     assert not any("serverId" in each or each["description"].startswith("[MCP:") for each in others)
-    assert (await crib.call("books:read", {"page": 7})).json["data"] == {"page": 7}
-    assert (await crib.call("tools:double", {"number": 7})).json["data"] == {"number": 14}
+    assert (await gateway.call("books:read", {"page": 7})).json["data"] == {"page": 7}
+    assert (await gateway.call("tools:double", {"number": 7})).json["data"] == {"number": 14}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_mcp_lists_the_same_and_leaves_descriptions_as_they_are(
-    crib: Doors, mode: Literal["legacy", "2026-07-28"]
+    gateway: InProcessGateway, mode: Literal["legacy", "2026-07-28"]
 ) -> None:
     async with (
-        listening(crib.server) as url,
+        listening(gateway.server) as url,
         Client(streamable_http_client(f"{url}/mcp"), mode=mode, cache=None) as client,
     ):
         tools = {each.name: each for each in (await client.list_tools()).tools}

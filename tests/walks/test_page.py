@@ -11,7 +11,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from pydantic import Field
 
-from tests.doors import Doors, doors, listening
+from tests.gateways import InProcessGateway, listening, open_gateway
 from toolcrib import create_tool
 from toolcrib.formats import PROVIDERS
 
@@ -42,7 +42,7 @@ class Seen:
 
     page: "Page"
     url: str
-    crib: Doors
+    gateway: InProcessGateway
     troubles: list[str] = field(default_factory=list[str])
     asked: set[str] = field(default_factory=set[str])
 
@@ -62,7 +62,7 @@ class Seen:
         self.page.on("request", asked)
 
     def sign_in(self) -> None:
-        self.page.goto(f"{self.url}/#token={self.crib.house.identity.sign_in.make_link()}")
+        self.page.goto(f"{self.url}/#token={self.gateway.runtime.identity.sign_in.make_link()}")
         self.page.wait_for_selector("#tool h3")
 
     def choose(self, words: str) -> None:
@@ -75,10 +75,10 @@ class Seen:
 def opened(page: "Page", config: str = "") -> Generator[Seen]:
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(doors(config, demo=True, tools=[repeat_text])) as crib,
-        portal.wrap_async_context_manager(listening(crib.server)) as url,
+        portal.wrap_async_context_manager(open_gateway(config, demo=True, tools=[repeat_text])) as gateway,
+        portal.wrap_async_context_manager(listening(gateway.server)) as url,
     ):
-        browser = Seen(page, url, crib)
+        browser = Seen(page, url, gateway)
         browser.watch()
         yield browser
         page.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from tests.doors import Doors, doors, listening
+from tests.gateways import InProcessGateway, listening, open_gateway
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ TOOL: JsonObject = {
 }
 
 
-async def filled(crib: Doors) -> None:
+async def filled(gateway: InProcessGateway) -> None:
     """Two apps, and a user who has both but no camera."""
     apps = {
         "com.example.notes": {"name": HOSTILE, "appType": "background"},
@@ -32,40 +32,42 @@ async def filled(crib: Doors) -> None:
     }
     for package, body in apps.items():
         whole = {"publicUrl": "http://127.0.0.1:9", "hardwareRequirements": [], **body}
-        assert (await crib.ask("PUT", f"/api/apps/{package}", body=whole)).status == 201
-        assert (await crib.ask("PUT", f"/api/users/ada/apps/{package}")).status == 201
-    assert (await crib.ask("POST", "/api/apps/com.example.snap/tools", body={"tools": [TOOL]})).status == 200
+        assert (await gateway.ask("PUT", f"/api/apps/{package}", body=whole)).status == 201
+        assert (await gateway.ask("PUT", f"/api/users/ada/apps/{package}")).status == 201
+    assert (
+        await gateway.ask("POST", "/api/apps/com.example.snap/tools", body={"tools": [TOOL]})
+    ).status == 200
     worn = {"device": "Even Realities G1", "language": "de"}
-    assert (await crib.ask("PUT", "/api/users/ada/session", body=worn)).status == 200
-    assert (await crib.ask("PUT", "/api/users/ada/tools/com.example.notes/disabled")).status == 200
-    await crib.key("adas", user="ada")
-    assert (await crib.ask("PUT", "/api/users/%3Cb%3Ebob%3C%2Fb%3E", body={})).status == 200
+    assert (await gateway.ask("PUT", "/api/users/ada/session", body=worn)).status == 200
+    assert (await gateway.ask("PUT", "/api/users/ada/tools/com.example.notes/disabled")).status == 200
+    await gateway.key("adas", user="ada")
+    assert (await gateway.ask("PUT", "/api/users/%3Cb%3Ebob%3C%2Fb%3E", body={})).status == 200
 
 
-async def crowded(crib: Doors) -> None:
+async def crowded(gateway: InProcessGateway) -> None:
     """More users than are shown at once."""
     for number in range(51):
-        users = crib.house.console.store.users
+        users = gateway.runtime.console.store.users
         await users.put(f"user-{number:02}", language=None, time_zone=None, at=0.0)
 
 
-async def empty(crib: Doors) -> None:
+async def empty(gateway: InProcessGateway) -> None:
     """Nobody, and nothing."""
 
 
 @contextmanager
-def opened(page: "Page", fill: Callable[[Doors], Awaitable[None]]) -> Generator[list[str]]:
+def opened(page: "Page", fill: Callable[[InProcessGateway], Awaitable[None]]) -> Generator[list[str]]:
     """The page, signed in; gives what the browser complains of."""
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.on("console", lambda said: troubles.append(said.text) if said.type in {"error", "warning"} else None)
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(doors()) as crib,
-        portal.wrap_async_context_manager(listening(crib.server)) as url,
+        portal.wrap_async_context_manager(open_gateway()) as gateway,
+        portal.wrap_async_context_manager(listening(gateway.server)) as url,
     ):
-        portal.call(fill, crib)
-        page.goto(f"{url}/#token={crib.house.identity.sign_in.make_link()}")
+        portal.call(fill, gateway)
+        page.goto(f"{url}/#token={gateway.runtime.identity.sign_in.make_link()}")
         page.wait_for_selector("#user-rows td")
         yield troubles
         page.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.doors import ADMIN
+from tests.gateways import ADMIN
 from tests.identity.test_sign_in import Clock
 from tests.parts.browser import SWITCHES
 from tests.parts.shelf import require
@@ -34,7 +34,7 @@ def seen(page: "Page") -> Generator[Seen]:
 def clock(seen: Seen) -> Clock:
     """The clock of the gateway's sessions."""
     clock = Clock()
-    seen.crib.house.identity.sign_in.now = clock
+    seen.gateway.runtime.identity.sign_in.now = clock
     return clock
 
 
@@ -115,7 +115,7 @@ def _until_any(page: "Page", held: Sized) -> None:
 
 
 def _token(seen: Seen) -> str:
-    return seen.crib.house.identity.sign_in.make_link()
+    return seen.gateway.runtime.identity.sign_in.make_link()
 
 
 def _refused(answer: "Response") -> bool:
@@ -185,7 +185,7 @@ def test_page_works_over_plain_http_from_elsewhere(browser: "Browser", page: "Pa
         args=[*SWITCHES, "--host-resolver-rules=MAP crib.test 127.0.0.1"],
     )
     with opened(page, "server: {allowed_hosts: [crib.test]}") as near:
-        seen = Seen(far.new_page(), near.url.replace("127.0.0.1", "crib.test"), near.crib)
+        seen = Seen(far.new_page(), near.url.replace("127.0.0.1", "crib.test"), near.gateway)
         sent: list[dict[str, str]] = []
         seen.page.on("request", lambda request: sent.append(request.all_headers()))
         seen.sign_in()

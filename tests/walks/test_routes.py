@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors import ADMIN, Doors, Reply, doors
+from tests.gateways import ADMIN, InProcessGateway, Reply, open_gateway
 from toolcrib import create_tool
 from toolcrib.interfaces import KeyRecord
 
@@ -178,10 +178,10 @@ GROUPS = {name: [each for each in TABLE if group(each) == name] for name in map(
 
 
 @dataclass(frozen=True)
-class House:
+class RoleKeys:
     """A house, and the key of everyone who asks."""
 
-    crib: Doors
+    gateway: InProcessGateway
     keys: dict[str, str | None]
     victim: str = "victim"
     """The key that is rotated and revoked; `crib:keys` alone reaches those it has made."""
@@ -198,46 +198,46 @@ class House:
         headers = {**(probe.headers or {}), **(extra or {})}
         target, key = (probe.target or route[1]).replace("victim", self.victim), self.keys[role]
         more: Any = {"headers": headers, "client": client, "leaves": probe.leaves}
-        return await self.crib.ask(route[0], target, key=key, body=probe.body, **more)
+        return await self.gateway.ask(route[0], target, key=key, body=probe.body, **more)
 
 
-async def expired(crib: Doors) -> KeyRecord:
+async def expired(gateway: InProcessGateway) -> KeyRecord:
     """Return the key of that name as it is an hour later."""
-    record = await crib.house.console.store.keys.find("expired")
+    record = await gateway.runtime.console.store.keys.find("expired")
     assert record is not None
     return replace(record, expires=time() - 1)
 
 
 @pytest.fixture
-async def house() -> AsyncGenerator[House]:
-    async with doors(CONFIG, tools=[hello]) as crib:
+async def role_keys() -> AsyncGenerator[RoleKeys]:
+    async with open_gateway(CONFIG, tools=[hello]) as gateway:
         keys: dict[str, str | None] = {"anonymous": None, "admin": ADMIN}
-        keys["plain"] = await crib.key("plain")
-        keys["scoped"] = await crib.key("scoped", contexts=["few"])
-        keys["revoked"] = await crib.key("revoked", permissions=["*"], actAs=True)
-        keys["acting"] = await crib.key("acting", actAs=True)
-        keys["expired"] = await crib.key("expired", permissions=["*"], actAs=True, expires=time() + 3600)
-        crib.house.identity.ring.apply([await expired(crib)])
-        await crib.key("victim")
-        await crib.ask("DELETE", "/api/keys/revoked")
-        await crib.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
-        await crib.ask("PUT", f"{ANN}/apps/{APP}")
-        await crib.ask("PUT", f"{ANN}/session")
-        yield House(crib, keys)
+        keys["plain"] = await gateway.key("plain")
+        keys["scoped"] = await gateway.key("scoped", contexts=["few"])
+        keys["revoked"] = await gateway.key("revoked", permissions=["*"], actAs=True)
+        keys["acting"] = await gateway.key("acting", actAs=True)
+        keys["expired"] = await gateway.key("expired", permissions=["*"], actAs=True, expires=time() + 3600)
+        gateway.runtime.identity.ring.apply([await expired(gateway)])
+        await gateway.key("victim")
+        await gateway.ask("DELETE", "/api/keys/revoked")
+        await gateway.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+        await gateway.ask("PUT", f"{ANN}/apps/{APP}")
+        await gateway.ask("PUT", f"{ANN}/session")
+        yield RoleKeys(gateway, keys)
 
 
 @pytest.mark.check(2)
-async def test_the_table_holds_every_route(house: House) -> None:
-    assert {(route.method, route.path) for route in house.crib.server.router.routes} == set(TABLE)
+async def test_the_table_holds_every_route(role_keys: RoleKeys) -> None:
+    assert {(route.method, route.path) for route in role_keys.gateway.server.router.routes} == set(TABLE)
 
 
 @pytest.mark.parametrize("routes", GROUPS.values(), ids=GROUPS)
 @pytest.mark.check(2)
-async def test_who_may_ask_what(house: House, routes: list[tuple[str, str]]) -> None:
+async def test_who_may_ask_what(role_keys: RoleKeys, routes: list[tuple[str, str]]) -> None:
     wrong: list[str] = []
     for route in routes:
         for role, expected in zip(ROLES, TABLE[route].statuses, strict=True):
-            reply = await house.ask(route, role)
+            reply = await role_keys.ask(route, role)
             if reply.status != expected:
                 wrong.append(f"{' '.join(route)} {role}: {reply.status} instead of {expected}")
             if expected in {401, 403}:
@@ -247,48 +247,50 @@ async def test_who_may_ask_what(house: House, routes: list[tuple[str, str]]) -> 
 
 
 @pytest.mark.check(2)
-async def test_only_these_are_open_to_strangers_elsewhere(house: House) -> None:
+async def test_only_these_are_open_to_strangers_elsewhere(role_keys: RoleKeys) -> None:
     opened = {"/", "/assets/{file}", "/admin", "/health", "/ready", "/app-ws"}
     for route in TABLE:
-        reply = await house.ask(route, "anonymous", client="198.51.100.7")
+        reply = await role_keys.ask(route, "anonymous", client="198.51.100.7")
         assert (reply.status == 401) is (route[1] not in opened), route
 
 
 @pytest.mark.check(1)
-async def test_acting_for_somebody_needs_a_key_that_may(house: House) -> None:
+async def test_acting_for_somebody_needs_a_key_that_may(role_keys: RoleKeys) -> None:
     for route, probe in TABLE.items():
         for role in ("anonymous", "plain", "scoped", "revoked", "expired"):
-            reply = await house.ask(route, role, extra={"x-user-id": "ann"})
+            reply = await role_keys.ask(route, role, extra={"x-user-id": "ann"})
             assert reply.status in {401, 403} or probe.statuses[0] in {200, 303, 400}, (route, role)
 
 
 @pytest.mark.parametrize("permission", NEEDS)
 @pytest.mark.check(2)
-async def test_each_permission_opens_its_own_routes_and_no_others(house: House, permission: str) -> None:
-    holder = house.keys["holder"] = await house.crib.key("holder", permissions=[permission])
+async def test_each_permission_opens_its_own_routes_and_no_others(
+    role_keys: RoleKeys, permission: str
+) -> None:
+    holder = role_keys.keys["holder"] = await role_keys.gateway.key("holder", permissions=[permission])
     if permission == "crib:keys":
-        await house.crib.ask("POST", "/api/keys", key=holder, body={"name": "own"})
-        house = replace(house, victim="own")
+        await role_keys.gateway.ask("POST", "/api/keys", key=holder, body={"name": "own"})
+        role_keys = replace(role_keys, victim="own")
     for route, probe in TABLE.items():
         if 403 in probe.statuses and route not in ACTING:
-            opened = (await house.ask(route, "holder")).status not in {401, 403}
+            opened = (await role_keys.ask(route, "holder")).status not in {401, 403}
             assert opened is (permission == "crib:admin" or route in NEEDS[permission]), route
 
 
 @pytest.mark.check(2)
 async def test_users_and_who_acts_for_them_may_what_is_theirs_and_nothing_of_others(
-    house: House,
+    role_keys: RoleKeys,
 ) -> None:
-    house.keys["ann"] = await house.crib.key("ann", user="ann")
-    house.keys["bob"] = await house.crib.key("bob", user="bob")
+    role_keys.keys["ann"] = await role_keys.gateway.key("ann", user="ann")
+    role_keys.keys["bob"] = await role_keys.gateway.key("bob", user="bob")
     theirs = [each for each in TABLE if each[1].startswith("/api/users/") or each in APPS_READ | ACTING]
     for route in theirs:
         if "nobody" in (TABLE[route].target or "") or "zoe" in (TABLE[route].target or ""):
             continue
         expected = TABLE[route].statuses[-1]
-        assert (await house.ask(route, "ann")).status == expected, route
-        assert (await house.ask(route, "acting", extra={"x-user-id": "ann"})).status == expected, route
-        assert ((await house.ask(route, "bob")).status == 403) is (route not in APPS_READ), route
+        assert (await role_keys.ask(route, "ann")).status == expected, route
+        assert (await role_keys.ask(route, "acting", extra={"x-user-id": "ann"})).status == expected, route
+        assert ((await role_keys.ask(route, "bob")).status == 403) is (route not in APPS_READ), route
 
 
 USERS = {route for route in TABLE if route[1].startswith("/api/users")}
@@ -296,25 +298,25 @@ WHOLE = NEEDS["crib:servers"] | USERS | {("GET", "/api/audit"), ("GET", "/mcp/st
 """What concerns the gateway as a whole, and no key that is confined to contexts."""
 
 
-async def test_an_admin_confined_to_contexts_has_no_say_about_the_whole(house: House) -> None:
+async def test_an_admin_confined_to_contexts_has_no_say_about_the_whole(role_keys: RoleKeys) -> None:
     narrow: Any = {"permissions": ["crib:admin"], "contexts": ["few"]}
-    house.keys["narrow"] = await house.crib.key("narrow", **narrow)
-    refused = {route for route in TABLE if (await house.ask(route, "narrow")).status == 403}
+    role_keys.keys["narrow"] = await role_keys.gateway.key("narrow", **narrow)
+    refused = {route for route in TABLE if (await role_keys.ask(route, "narrow")).status == 403}
     others = {("POST", "/api/keys"), ("DELETE", "/api/keys/{name}"), ("POST", "/api/keys/{name}/rotate")}
     assert refused - ACTING == WHOLE | others
 
 
 @pytest.mark.requirement("F4")
 @pytest.mark.check(2)
-async def test_a_key_of_one_context_reaches_no_other(house: House) -> None:
-    scoped = house.keys["scoped"]
+async def test_a_key_of_one_context_reaches_no_other(role_keys: RoleKeys) -> None:
+    scoped = role_keys.keys["scoped"]
     more: Any = {"body": INITIALIZE, "headers": MCP}
-    assert (await house.crib.ask("POST", "/contexts/default/mcp", key=scoped, **more)).status == 404
+    assert (await role_keys.gateway.ask("POST", "/contexts/default/mcp", key=scoped, **more)).status == 404
     assert (
-        await house.crib.ask("POST", "/contexts/default/mcp", key=house.keys["plain"], **more)
+        await role_keys.gateway.ask("POST", "/contexts/default/mcp", key=role_keys.keys["plain"], **more)
     ).status == 200
     for target in ("/api/tools?context=default", "/api/explain?name=hello&context=default"):
-        assert (await house.crib.ask("GET", target, key=scoped)).status == 404
+        assert (await role_keys.gateway.ask("GET", target, key=scoped)).status == 404
 
 
 @pytest.mark.parametrize(
@@ -332,9 +334,9 @@ async def test_a_key_of_one_context_reaches_no_other(house: House) -> None:
 )
 @pytest.mark.check(10)
 async def test_hostile_hosts_and_origins_reach_no_route(
-    house: House, header: str, value: str, status: int, code: str
+    role_keys: RoleKeys, header: str, value: str, status: int, code: str
 ) -> None:
     for route in TABLE:
         for role in ("anonymous", "admin"):
-            reply = await house.ask(route, role, extra={header: value})
+            reply = await role_keys.ask(route, role, extra={header: value})
             assert (reply.status, reply.code) == (status, code), route

@@ -11,8 +11,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.contracts.dialogues import DIALOGUES, Said
-from tests.doors import ADMIN, doors, listening
 from tests.frontends.mcp.served import ERAS
+from tests.gateways import ADMIN, listening, open_gateway
 from toolcrib import Crib
 from toolcrib.config import parse
 from toolcrib.model import Progress
@@ -81,7 +81,7 @@ async def _events(url: str, path: str, body: Any, slow: Slow) -> list[tuple[str,
 
 async def test_events_over_rest() -> None:
     slow = Slow()
-    async with doors(CONFIG, tools=slow.tools()) as crib, listening(crib.server) as url:
+    async with open_gateway(CONFIG, tools=slow.tools()) as crib, listening(crib.server) as url:
         waiting, (last, result) = await _events(url, "/api/tools/execute", {"name": "look_far"}, slow)
     assert waiting == ("waiting", {"message": SAID})
     assert (last, result["data"]) == ("result", True)
@@ -94,7 +94,7 @@ async def test_several_calls_of_a_message_are_spoken_of_once() -> None:
         for name in ("look_far", "look_near")
     ]
     body = {"format": "openai_chat", "message": {"role": "assistant", "tool_calls": calls}}
-    async with doors(CONFIG, tools=slow.tools()) as crib, listening(crib.server) as url:
+    async with open_gateway(CONFIG, tools=slow.tools()) as crib, listening(crib.server) as url:
         told = await _events(url, "/api/tools/answer", body, slow)
     assert [name for name, _ in told] == ["waiting", "result"]
     assert [each["tool_call_id"] for each in told[-1][1]["messages"]] == ["look_far", "look_near"]
@@ -111,7 +111,7 @@ async def test_progress_over_mcp(era: str) -> None:
 
     headers = {"authorization": f"Bearer {ADMIN}"}
     async with (
-        doors(CONFIG, tools=slow.tools()) as crib,
+        open_gateway(CONFIG, tools=slow.tools()) as crib,
         listening(crib.server) as url,
         httpx2.AsyncClient(headers=headers, timeout=20) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=era) as client,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.doors import ADMIN
+from tests.gateways import ADMIN
 from tests.walks.test_page import Seen, opened
 from tests.walks.test_routes import TABLE
 
@@ -176,7 +176,7 @@ def test_replayed_cookie_reads_and_changes_nothing(page: "Page") -> None:
             {**program.own, "Authorization": f"Bearer {value}"},
         )
         asked = 0
-        for route in seen.crib.server.router.routes:
+        for route in seen.gateway.server.router.routes:
             probe = TABLE[route.method, route.path]
             target = probe.target or route.path
             public = route.access in {"open", "loopback"} and route.path != "/api/signin/exchange"
@@ -205,7 +205,7 @@ def test_page_on_another_port_reads_and_changes_nothing(page: "Page") -> None:
         cookie = stolen_by(hostile, page)
         targets = [
             (route.method, TABLE[route.method, route.path].target or route.path)
-            for route in seen.crib.server.router.routes
+            for route in seen.gateway.server.router.routes
             if not route.stays
         ]
         found = page.evaluate(ATTACKS, [seen.url, targets, cookie.partition("=")[2]])

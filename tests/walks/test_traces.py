@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.doors import Doors, doors, listening
+from tests.gateways import InProcessGateway, listening, open_gateway
 from tests.observe.collector import Collector, Span, collecting
 from tests.servers.settings import ROOT
 from tests.waiting import until
@@ -46,9 +46,9 @@ def config(collector: Collector, **traces: Any) -> str:
 
 
 @asynccontextmanager
-async def gateway(collector: Collector, **traces: Any) -> AsyncGenerator[Doors]:
-    async with doors(config(collector, **traces)) as opened:
-        assert await opened.house.settled(60)
+async def gateway(collector: Collector, **traces: Any) -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(config(collector, **traces)) as opened:
+        assert await opened.runtime.settled(60)
         yield opened
 
 
@@ -60,7 +60,7 @@ def a_trace() -> str:
     return new_id().replace("-", "")
 
 
-async def by_rest(crib: Doors, trace: str, flags: str = "01") -> str:
+async def by_rest(crib: InProcessGateway, trace: str, flags: str = "01") -> str:
     """What the server was told of the trace of a call over REST."""
     reply = await crib.call(WHERE, headers=traceparent(trace, flags))
     assert reply.json["metadata"]["traceId"].replace("-", "") == trace
@@ -110,11 +110,11 @@ async def test_a_trace_goes_on_over_http_and_comes_out_in_one_piece() -> None:
         behind = json.dumps(
             {"traces": {"endpoint": collector.url}, "auth": {"anonymous": {"context": "default"}}}
         )
-        async with doors(behind, tools=[which_trace]) as far, listening(far.server) as url:
+        async with open_gateway(behind, tools=[which_trace]) as far, listening(far.server) as url:
             servers = {"far": {"transport": "http", "url": f"{url}/mcp"}}
             front = json.dumps({"traces": {"endpoint": collector.url}, "mcp": {"servers": servers}})
-            async with doors(front) as near:
-                assert await near.house.settled(60)
+            async with open_gateway(front) as near:
+                assert await near.runtime.settled(60)
                 reply = await near.call("far:which_trace", headers=traceparent(trace))
                 assert reply.json["success"], reply.json
                 assert reply.json["data"].replace("-", "") == trace

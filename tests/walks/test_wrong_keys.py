@@ -11,8 +11,8 @@ import anyio
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.doors import ADMIN, Doors, Reply, doors, listening
 from tests.frontends.web.test_sessions import OWN
+from tests.gateways import ADMIN, InProcessGateway, Reply, listening, open_gateway
 from tests.walks.test_routes import APP, INITIALIZE, MCP, STORAGE
 from toolcrib.identity.failed_logins import FREE_FAILURES, MAX_DELAYED_PER_ADDRESS
 from toolcrib.model import JsonObject
@@ -22,21 +22,21 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8"), pytest.mark.requ
 ATTACKER = "192.0.2.66"
 
 
-async def failures(crib: Doors) -> list[JsonObject]:
-    await crib.house.failed_logins.flush(everything=True)
-    return await crib.house.console.audit_records(limit=1000, action="auth.failed")
+async def failures(gateway: InProcessGateway) -> list[JsonObject]:
+    await gateway.runtime.failed_logins.flush(everything=True)
+    return await gateway.runtime.console.audit_records(limit=1000, action="auth.failed")
 
 
 @pytest.mark.slow
 async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
     statuses: Counter[int] = Counter()
     slow, valid = list[float](), list[float]()
-    async with doors(slowing=True) as crib:
-        assert (await crib.ask("GET", "/api/tools", client=ATTACKER)).status == 200
+    async with open_gateway(slowing=True) as gateway:
+        assert (await gateway.ask("GET", "/api/tools", client=ATTACKER)).status == 200
 
         async def guess(number: int) -> None:
             started = perf_counter()
-            reply = await crib.ask("GET", "/api/tools", key=f"tc_guess_{number}", client=ATTACKER)
+            reply = await gateway.ask("GET", "/api/tools", key=f"tc_guess_{number}", client=ATTACKER)
             statuses[reply.status] += 1
             assert reply.status == 401 or reply.headers["retry-after"] == "3"
             slow.append(perf_counter() - started)
@@ -44,7 +44,7 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
         async def work() -> None:
             for _ in range(50):
                 started = perf_counter()
-                assert (await crib.ask("GET", "/api/tools", client=ATTACKER)).status == 200
+                assert (await gateway.ask("GET", "/api/tools", client=ATTACKER)).status == 200
                 valid.append(perf_counter() - started)
 
         began = perf_counter()
@@ -53,7 +53,7 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
                 tasks.start_soon(guess, number)
             tasks.start_soon(work)
         seconds = perf_counter() - began
-        found = await failures(crib)
+        found = await failures(gateway)
     counted = sum(each["after"]["count"] for each in found)
     print(
         f"\n1,000 wrong keys from one address: {counted} recorded in {len(found)} records, {dict(statuses)},"
@@ -70,15 +70,15 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
 
 
 @asynccontextmanager
-async def held_back(crib: Doors) -> AsyncGenerator[None]:
+async def held_back(gateway: InProcessGateway) -> AsyncGenerator[None]:
     """Hold back as many answers to wrong keys of the attacker's address as may be, until the end."""
-    ended, guess = anyio.Event(), partial(crib.ask, "GET", "/api/tools", key="tc_wrong", client=ATTACKER)
+    ended, guess = anyio.Event(), partial(gateway.ask, "GET", "/api/tools", key="tc_wrong", client=ATTACKER)
 
     async def hold(seconds: float) -> None:
         del seconds
         await ended.wait()
 
-    crib.house.failed_logins.sleep = hold
+    gateway.runtime.failed_logins.sleep = hold
     for _ in range(FREE_FAILURES):
         await guess()
     async with anyio.create_task_group() as tasks:
@@ -91,59 +91,59 @@ async def held_back(crib: Doors) -> AsyncGenerator[None]:
 
 @pytest.mark.parametrize("headers", [None, {"x-user-id": "ann"}], ids=["itself", "for a user"])
 async def test_a_guess_among_many_learns_nothing(headers: dict[str, str] | None) -> None:
-    async with doors() as crib:
-        await crib.begin("ann")
-        right = await crib.key("right", actAs=True)
-        asked = partial(crib.ask, "GET", "/api/tools", key=right, headers=headers)
-        async with held_back(crib):
-            guessed = await crib.ask("GET", "/api/tools", key="letmein", headers=headers, client=ATTACKER)
+    async with open_gateway() as gateway:
+        await gateway.begin("ann")
+        right = await gateway.key("right", actAs=True)
+        asked = partial(gateway.ask, "GET", "/api/tools", key=right, headers=headers)
+        async with held_back(gateway):
+            guessed = await gateway.ask("GET", "/api/tools", key="letmein", headers=headers, client=ATTACKER)
             generated = await asked(client=ATTACKER)
-            again = await crib.ask("GET", "/api/tools", headers=headers, client=ATTACKER)
-        found = await failures(crib)
+            again = await gateway.ask("GET", "/api/tools", headers=headers, client=ATTACKER)
+        found = await failures(gateway)
     assert (guessed.status, guessed.code, guessed.headers["retry-after"]) == (429, "RATE_LIMITED", "3")
     assert (generated.status, again.status) == (200, 200), "keys nobody can guess, or known ones, are tried"
     assert sum(each["after"]["count"] for each in found) == FREE_FAILURES + MAX_DELAYED_PER_ADDRESS + 1
 
 
 async def test_a_known_key_is_not_refused_after_another_changes() -> None:
-    async with doors() as crib:
-        known = await crib.key("known")
-        assert (await crib.ask("GET", "/api/tools", key=known, client=ATTACKER)).status == 200
-        async with held_back(crib):
-            await crib.key("another")
-            crib.house.identity.ring.seen = {}
-            statuses = [(await crib.ask("GET", "/api/tools", key=known, client=ATTACKER)).status]
-            await crib.ask("DELETE", "/api/keys/known")
-            statuses.append((await crib.ask("GET", "/api/tools", key=known, client=ATTACKER)).status)
+    async with open_gateway() as gateway:
+        known = await gateway.key("known")
+        assert (await gateway.ask("GET", "/api/tools", key=known, client=ATTACKER)).status == 200
+        async with held_back(gateway):
+            await gateway.key("another")
+            gateway.runtime.identity.ring.seen = {}
+            statuses = [(await gateway.ask("GET", "/api/tools", key=known, client=ATTACKER)).status]
+            await gateway.ask("DELETE", "/api/keys/known")
+            statuses.append((await gateway.ask("GET", "/api/tools", key=known, client=ATTACKER)).status)
     assert statuses == [200, 429], "once it has ended, it fails as any other"
 
 
 async def test_revoked_key_is_recorded_by_its_name() -> None:
-    async with doors() as crib:
-        key = await crib.key("leaver")
-        await crib.ask("DELETE", "/api/keys/leaver")
-        assert (await crib.ask("GET", "/api/tools", key=key, client=ATTACKER)).status == 401
-        assert (await crib.ask("GET", "/api/tools", key="tc_other", client=ATTACKER)).status == 401
-        found = await failures(crib)
+    async with open_gateway() as gateway:
+        key = await gateway.key("leaver")
+        await gateway.ask("DELETE", "/api/keys/leaver")
+        assert (await gateway.ask("GET", "/api/tools", key=key, client=ATTACKER)).status == 401
+        assert (await gateway.ask("GET", "/api/tools", key="tc_other", client=ATTACKER)).status == 401
+        found = await failures(gateway)
     assert [each["actor"]["name"] for each in found] == ["", "leaver"]
 
 
-async def wrong_link(crib: Doors, client: str) -> Reply:
+async def wrong_link(gateway: InProcessGateway, client: str) -> Reply:
     path, body = "/api/signin/exchange", {"token": "wrong"}
-    return await crib.ask("POST", path, key=None, body=body, headers=OWN, client=client)
+    return await gateway.ask("POST", path, key=None, body=body, headers=OWN, client=client)
 
 
 async def test_every_frontend_records_wrong_keys() -> None:
-    async with doors() as crib:
+    async with open_gateway() as gateway:
         wrong = {"authorization": "Bearer com.example.notes:tcapp_wrong"}
-        await crib.ask("GET", "/api/tools", key="tc_wrong", client="192.0.2.1")
-        await crib.ask("POST", "/api/keys", key="tc_wrong", body={}, client="192.0.2.2")
-        await crib.ask("POST", "/mcp", key="tc_wrong", body=INITIALIZE, headers=MCP, client="192.0.2.3")
-        await crib.ask("GET", STORAGE, key=None, headers=wrong, client="192.0.2.4")
-        await wrong_link(crib, "192.0.2.5")
-        await crib.ask("GET", "/api/tools", key=None, client="192.0.2.6")
-        await crib.ask("GET", "/api/tools", key=ADMIN, client="192.0.2.7")
-        found = await failures(crib)
+        await gateway.ask("GET", "/api/tools", key="tc_wrong", client="192.0.2.1")
+        await gateway.ask("POST", "/api/keys", key="tc_wrong", body={}, client="192.0.2.2")
+        await gateway.ask("POST", "/mcp", key="tc_wrong", body=INITIALIZE, headers=MCP, client="192.0.2.3")
+        await gateway.ask("GET", STORAGE, key=None, headers=wrong, client="192.0.2.4")
+        await wrong_link(gateway, "192.0.2.5")
+        await gateway.ask("GET", "/api/tools", key=None, client="192.0.2.6")
+        await gateway.ask("GET", "/api/tools", key=ADMIN, client="192.0.2.7")
+        found = await failures(gateway)
     shown = [
         (each["origin"]["address"], each["origin"]["frontend"], each["target"]) for each in reversed(found)
     ]
@@ -157,8 +157,8 @@ async def test_every_frontend_records_wrong_keys() -> None:
 
 
 async def test_repeated_wrong_links_are_refused_with_retry_after() -> None:
-    async with doors() as crib:
-        logins = crib.house.failed_logins
+    async with open_gateway() as gateway:
+        logins = gateway.runtime.failed_logins
         held, answers = anyio.Event(), list[Reply]()
 
         async def hold(seconds: float) -> None:
@@ -167,12 +167,12 @@ async def test_repeated_wrong_links_are_refused_with_retry_after() -> None:
 
         logins.sleep = hold
         for _ in range(10):
-            await wrong_link(crib, ATTACKER)
+            await wrong_link(gateway, ATTACKER)
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
-                tasks.start_soon(wrong_link, crib, ATTACKER)
+                tasks.start_soon(wrong_link, gateway, ATTACKER)
             await anyio.wait_all_tasks_blocked()
-            answers.append(await wrong_link(crib, ATTACKER))
+            answers.append(await wrong_link(gateway, ATTACKER))
             held.set()
     (refused,) = answers
     assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "RATE_LIMITED", "3")
@@ -180,15 +180,15 @@ async def test_repeated_wrong_links_are_refused_with_retry_after() -> None:
 
 @pytest.mark.slow
 async def test_wrong_app_keys_on_sockets_are_recorded() -> None:
-    async with doors() as crib, listening(crib.server) as url:
-        await crib.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+    async with open_gateway() as gateway, listening(gateway.server) as url:
+        await gateway.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
         for package in (APP, "org.example.none"):
             async with connect(url.replace("http", "ws", 1) + "/app-ws") as app:
                 said = {"packageName": package, "sessionId": f"ann-{package}", "apiKey": "tcapp_guessed"}
                 await app.send(json.dumps({"type": "tpa_connection_init", **said}))
                 with anyio.fail_after(20):
                     await app.wait_closed()
-        found = await failures(crib)
+        found = await failures(gateway)
     shown = [(each["actor"]["name"], each["origin"]["frontend"], each["target"]) for each in found]
     assert shown == [("", "apps", "app"), (APP, "apps", "app")]
     assert "guessed" not in str(found)

@@ -80,6 +80,6 @@ async def test_a_song_that_is_over_plays_no_more(staged: Stage, hands: Hands) ->
 
 async def test_the_music_stops_with_the_session(staged: Stage) -> None:
     await staged.data("music:play_song")
-    assert (await staged.crib.ask("DELETE", "/api/users/demo/session")).status == 200
+    assert (await staged.gateway.ask("DELETE", "/api/users/demo/session")).status == 200
     await staged.wear("Simulated Glasses")
     assert (await staged.data("music:what_is_playing"))["song"] is None

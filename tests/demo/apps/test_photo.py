@@ -52,7 +52,7 @@ async def test_the_oldest_give_way(staged: Stage) -> None:
 @pytest.mark.requirement("D14")
 async def test_it_tells_how_far_it_is(staged: Stage) -> None:
     headers = {**ACTING, "accept": "text/event-stream"}
-    reply = await staged.crib.call("com.toolcrib.photo:take_photo", {}, headers=headers)
+    reply = await staged.gateway.call("com.toolcrib.photo:take_photo", {}, headers=headers)
     events = [part.splitlines() for part in reply.body.decode().split("\n\n") if part.startswith("event:")]
     told = [json.loads(data.partition(": ")[2]) for name, data in events if name == "event: progress"]
     assert [each["message"] for each in told] == ["Focusing", "Developing"]

@@ -48,7 +48,7 @@ async def test_reminders_are_ticked_off_by_number_or_words(staged: Stage) -> Non
 
 async def test_they_are_there_again_in_the_next_session(staged: Stage) -> None:
     await staged.data("reminder:add_reminder", text="Buy milk")
-    assert (await staged.crib.ask("DELETE", "/api/users/demo/session")).status == 200
+    assert (await staged.gateway.ask("DELETE", "/api/users/demo/session")).status == 200
     await staged.wear("Simulated Glasses")
     listed = await staged.call("reminder:list_reminders")
     assert listed.json["message"] == "You have 1 reminder."
@@ -91,7 +91,7 @@ async def test_while_it_is_open_it_listens(staged: Stage, said: str, noted: str 
     await staged.data("reminder:add_reminder", text="first")
     for final in (False, True):
         body = {"text": said, "isFinal": final}
-        heard = await staged.crib.ask("POST", "/api/users/demo/transcription", body=body)
+        heard = await staged.gateway.ask("POST", "/api/users/demo/transcription", body=body)
         assert heard.json == {"delivered": 1}
     if noted is not None:
         await until(lambda: f"Noted: {noted}." in staged.said())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.demo.flashcards.learner import MORNING, Learner, actions
-from tests.doors import doors
+from tests.gateways import open_gateway
 from toolcrib.demo.flashcards import flashcards, registry
 from toolcrib.demo.flashcards.card_store import Card, CardStore
 from toolcrib.demo.flashcards.learning import Memory
@@ -225,7 +225,7 @@ async def test_learners_do_not_see_each_other(learner: Learner) -> None:
 
 
 async def test_they_are_served_over_http_with_their_permissions(db: Path) -> None:
-    async with doors(tools=flashcards(db).get_all()) as open_doors:
+    async with open_gateway(tools=flashcards(db).get_all()) as open_doors:
         reviewed = await open_doors.call(
             "review-card", {"cardId": OTTAWA, "rating": "good", "responseMs": 900}
         )
@@ -238,7 +238,7 @@ async def test_they_are_served_over_http_with_their_permissions(db: Path) -> Non
 
 async def test_the_demonstration_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    async with doors(demo=True) as open_doors:
+    async with open_gateway(demo=True) as open_doors:
         answer = await open_doors.call("flashcards:get-card", {"cardId": OTTAWA})
     assert answer.json["data"]["back"] == "Ottawa"
     assert (tmp_path / ".toolcrib" / "flashcards.db").exists()
@@ -248,7 +248,7 @@ async def test_without_the_library_the_demonstration_leaves_them_out_and_says_so
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("toolcrib.runtime.local_sources.find_spec", {"fsrs": None}.get)
-    async with doors(demo=True) as open_doors:
+    async with open_gateway(demo=True) as open_doors:
         answer = await open_doors.call("get-card", {"cardId": OTTAWA})
         assert (await open_doors.call("add-numbers", {"numbers": [1]})).status == 200
     assert answer.code == "TOOL_NOT_FOUND"

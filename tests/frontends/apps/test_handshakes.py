@@ -8,7 +8,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.doors import doors, listening
+from tests.gateways import listening, open_gateway
 from tests.http.sockets import handshake, head_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -30,7 +30,7 @@ def at(url: str) -> str:
 )
 async def test_the_guard_stands_before_sockets_too(line: str, status: int, code: str) -> None:
     words = handshake(line, without="Host" if line.startswith("Host") else "")
-    async with doors() as crib, listening(crib.server) as url:
+    async with open_gateway() as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
         async with await anyio.connect_tcp(host, int(port)) as stream:
             await stream.send(words)
@@ -40,16 +40,16 @@ async def test_the_guard_stands_before_sockets_too(line: str, status: int, code:
 
 
 async def test_what_is_asked_there_without_a_handshake() -> None:
-    async with doors() as crib:
-        plain = await crib.ask("GET", "/app-ws", key=None)
+    async with open_gateway() as gateway:
+        plain = await gateway.ask("GET", "/app-ws", key=None)
         assert (plain.status, plain.code) == (400, "INVALID_REQUEST")
         assert "WebSocket" in plain.json["error"]["message"]
-        other = await crib.ask("POST", "/app-ws", key=None, body={})
+        other = await gateway.ask("POST", "/app-ws", key=None, body={})
         assert (other.status, other.headers["allow"]) == (405, "GET")
 
 
 async def test_elsewhere_no_socket_is_given() -> None:
-    async with doors() as crib, listening(crib.server) as url:
+    async with open_gateway() as gateway, listening(gateway.server) as url:
         for path, status in (("/health", 200), ("/mcp", 401), ("/app-ws/more", 404)):
             with pytest.raises(InvalidStatus) as refused:
                 await connect(url.replace("http", "ws", 1) + path)
@@ -73,17 +73,17 @@ async def test_elsewhere_no_socket_is_given() -> None:
     ],
 )
 async def test_who_does_not_prove_who_it_is_is_sent_away(first: Any) -> None:
-    async with doors() as crib, listening(crib.server) as url, connect(at(url)) as app:
+    async with open_gateway() as gateway, listening(gateway.server) as url, connect(at(url)) as app:
         await app.send(json.dumps(first) if isinstance(first, dict) else first)
         with anyio.fail_after(20):
             await app.wait_closed()
         assert app.close_code == 1008
-        assert (await crib.ask("GET", "/health")).status == 200
+        assert (await gateway.ask("GET", "/health")).status == 200
 
 
 async def test_a_gateway_with_open_sockets_stops_at_once() -> None:
-    async with doors() as crib, listening(crib.server) as url, connect(at(url)) as app:
-        crib.server.drain()
+    async with open_gateway() as gateway, listening(gateway.server) as url, connect(at(url)) as app:
+        gateway.server.drain()
         with anyio.fail_after(5):
-            await crib.server.idle()
+            await gateway.server.idle()
         await app.ping()

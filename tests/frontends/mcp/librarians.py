@@ -61,10 +61,10 @@ class Session:
 class Client:
     """A client of one revision, in front of a real house."""
 
-    def __init__(self, house: Runtime, revision: str = LEGACY, caller: Caller = ALL, **more: Any) -> None:
-        self.house, self.engine = (
-            house,
-            more.pop("engine", None) or Engine(house.gateway, house.conversations),
+    def __init__(self, runtime: Runtime, revision: str = LEGACY, caller: Caller = ALL, **more: Any) -> None:
+        self.runtime, self.engine = (
+            runtime,
+            more.pop("engine", None) or Engine(runtime.gateway, runtime.conversations),
         )
         session = None if revision == MODERN else Session()
         self.session = session
@@ -76,8 +76,8 @@ class Client:
         )
 
     def at(self, context: str) -> "Client":
-        caller = self.house.gateway.enter(self.peer.caller, context)
-        return Client(self.house, self.peer.revision, caller, engine=self.engine)
+        caller = self.runtime.gateway.enter(self.peer.caller, context)
+        return Client(self.runtime, self.peer.revision, caller, engine=self.engine)
 
     async def ask(self, method: str, **params: Any) -> JsonObject:
         asked = McpRequest(
@@ -109,7 +109,7 @@ class Client:
         return held["text"]
 
     async def call(self, tool: str, **arguments: Any) -> Any:
-        result = await self.house.gateway.call(tool, arguments, ALL)
+        result = await self.runtime.gateway.call(tool, arguments, ALL)
         assert result.problem is None, result.problem
         return result.data
 
@@ -120,13 +120,13 @@ async def both(folder: Path) -> AsyncGenerator[Runtime]:
     path = folder / "toolcrib.yaml"
     servers = {"old": librarian("old", "a"), "new": librarian("new", "b"), "hidden": librarian("old", "h")}
     write(path, servers, overrides=OVERRIDES, contexts=CONTEXTS, limits={"result_bytes": 20_000})
-    async with running(path) as house:
-        yield house
+    async with running(path) as runtime:
+        yield runtime
 
 
 @asynccontextmanager
 async def alone(folder: Path, era: str, **more: Any) -> AsyncGenerator[Runtime]:
     """A house with one server that a test may change."""
     write(folder / "toolcrib.yaml", {"lib": {**librarian(era, "a"), **more}})
-    async with running(folder / "toolcrib.yaml") as house:
-        yield house
+    async with running(folder / "toolcrib.yaml") as runtime:
+        yield runtime

@@ -16,8 +16,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp_types.methods import validate_server_result
 from pydantic import Field
 
-from tests.doors import ADMIN, HOST, doors, scope
 from tests.frontends.mcp.corpus import INTRODUCTION, PLAIN, SESSION, Case, Pairs, message, swapped
+from tests.gateways import ADMIN, HOST, open_gateway, scope
 from toolcrib import BusinessRuleError, ToolContext, create_tool
 from toolcrib.frontends.mcp.revisions import LEGACY
 from toolcrib.http import Receive, Scope, Send
@@ -286,5 +286,5 @@ async def peers() -> AsyncGenerator[tuple[Peer, Peer]]:
         await manager.handle_request(scope, receive, send)
 
     who = (("host", HOST), ("authorization", f"Bearer {ADMIN}"))
-    async with doors(tools=[say, hello, walk, refuse, find]) as ours, manager.run():
+    async with open_gateway(tools=[say, hello, walk, refuse, find]) as ours, manager.run():
         yield Peer(ours.server, who), Peer(app, (("host", HOST),))

@@ -137,10 +137,10 @@ def make_tools(happened: Happened) -> list[Any]:
 class Place:
     """Where a served house is: its parts, and the address of each caller's endpoint."""
 
-    def __init__(self, house: Runtime, face: StreamableHttpFrontend, port: int, happened: Happened) -> None:
-        self.house, self.face, self.happened = house, face, happened
+    def __init__(self, runtime: Runtime, face: StreamableHttpFrontend, port: int, happened: Happened) -> None:
+        self.runtime, self.face, self.happened = runtime, face, happened
         self.root = f"http://127.0.0.1:{port}"
-        self._tools = tuple(tool for tool in house.gateway.tools(ADMIN) if tool.source == "tools")
+        self._tools = tuple(tool for tool in runtime.gateway.tools(ADMIN) if tool.source == "tools")
 
     def url(self, caller: str = "bob") -> str:
         return f"{self.root}/{caller}/mcp"
@@ -154,7 +154,7 @@ class Place:
 
     def put(self, *tools: Tool) -> None:
         """Change the catalog: offer other tools in the place of ours."""
-        self.house.console.catalog.replace("tools", Offer(tools=tools))
+        self.runtime.console.catalog.replace("tools", Offer(tools=tools))
 
 
 @asynccontextmanager
@@ -163,17 +163,17 @@ async def a_house(happened: Happened, **contexts: ContextSection) -> AsyncGenera
     document = default_document({})
     auth = replace(document.auth, admin_key="the-operators-own-key-of-this-test")
     document = replace(document, store="sqlite://", auth=auth, contexts={**document.contexts, **contexts})
-    async with build(document, env={}, tools=make_tools(happened)) as house:
-        yield house
+    async with build(document, env={}, tools=make_tools(happened)) as runtime:
+        yield runtime
 
 
 @asynccontextmanager
 async def served(**options: Any) -> AsyncGenerator[Place]:
     """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
     happened = Happened()
-    async with a_house(happened, **CONTEXTS) as house:
+    async with a_house(happened, **CONTEXTS) as runtime:
         face = StreamableHttpFrontend(
-            house.gateway, house.conversations, b"0" * 32, house.console.store, **options
+            runtime.gateway, runtime.conversations, b"0" * 32, runtime.console.store, **options
         )
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,7 +190,7 @@ async def served(**options: Any) -> AsyncGenerator[Place]:
 
         async with face.run(), listening(app) as port:
             try:
-                yield Place(house, face, port, happened)
+                yield Place(runtime, face, port, happened)
             finally:
                 face.end()
 

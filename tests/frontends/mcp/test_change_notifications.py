@@ -86,7 +86,7 @@ async def test_a_session_hears_nothing_of_what_it_cannot_see() -> None:
                 await ear.next()
                 break
         before = ear.count
-        now = {tool.name for tool in place.house.gateway.tools(CALLERS["carol"])}
+        now = {tool.name for tool in place.runtime.gateway.tools(CALLERS["carol"])}
         place.offer(*now, "tools:drop-all")
         place.offer(*now)
         await client.list_tools()
@@ -106,7 +106,7 @@ async def test_a_subscription_hears_of_changes_only() -> None:
     ):
         assert subscription.honored.tools_list_changed is True
         assert subscription.honored.prompts_list_changed is None
-        every = [each.name for each in place.house.gateway.tools(CALLERS["bob"])]
+        every = [each.name for each in place.runtime.gateway.tools(CALLERS["bob"])]
         place.offer(*every)
         place.offer("tools:echo")
         assert await next_event(subscription) == ToolsListChanged()

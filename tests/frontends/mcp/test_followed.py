@@ -17,8 +17,8 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("era", ["old", "new"])
 async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) -> None:
-    async with alone(tmp_path, era) as house:
-        client = Client(house)
+    async with alone(tmp_path, era) as runtime:
+        client = Client(runtime)
         materials = client.engine.materials
         marks = materials.mark(ALL, "resources"), materials.mark(ALL, "prompts")
         await client.call("lib:acquire", resource="doc://late")
@@ -33,9 +33,9 @@ async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) ->
 @pytest.mark.parametrize("era", ["old", "new"])
 async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: str, tmp_path: Path) -> None:
     quickly = {"restart": {"enabled": True, "max_restarts": 5, "backoff_ms": 10}}
-    async with alone(tmp_path, era, **quickly) as house:
-        engine = Engine(house.gateway, house.conversations)
-        one, other = (Client(house, LEGACY, engine=engine) for _ in range(2))
+    async with alone(tmp_path, era, **quickly) as runtime:
+        engine = Engine(runtime.gateway, runtime.conversations)
+        one, other = (Client(runtime, LEGACY, engine=engine) for _ in range(2))
         heard: list[tuple[Any, str]] = []
         engine.materials.listen(lambda session, uri: heard.append((session, uri)))
         qualified = "toolcrib://lib/doc://a/one"
@@ -56,7 +56,7 @@ async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: 
         assert (one.session.watched, other.session.watched) == ({"doc://a/one"}, {qualified})
         heard.clear()
         assert await one.result("resources/unsubscribe", uri="doc://a/one") == {}
-        await house.gateway.call("lib:crash", {}, ALL)
+        await runtime.gateway.call("lib:crash", {}, ALL)
         await until(lambda: heard == [(other.session, qualified)])
         assert await one.call("lib:edit", uri="doc://a/one", text="three") == ["doc://a/one"]
         await until(lambda: len(heard) == 2)
@@ -73,8 +73,8 @@ async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: 
 
 
 async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
-    async with alone(tmp_path, "new") as house:
-        client, heard = Client(house, MODERN), list[str]()
+    async with alone(tmp_path, "new") as runtime:
+        client, heard = Client(runtime, MODERN), list[str]()
         follower: Subscriber = client.engine.materials.follower(ALL, heard.append)
         await follower.add("doc://a/one")
         await client.call("lib:edit", uri="doc://a/one", text="two")
@@ -84,10 +84,10 @@ async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
 
 async def test_a_server_that_is_down_says_so(tmp_path: Path) -> None:
     off = {"restart": {"enabled": False, "max_restarts": 0, "backoff_ms": 10}}
-    async with alone(tmp_path, "old", **off) as house:
-        client = Client(house)
-        await house.gateway.call("lib:crash", {}, ALL)
-        await until(lambda: not house.console.supervisor.is_up("lib"))
+    async with alone(tmp_path, "old", **off) as runtime:
+        client = Client(runtime)
+        await runtime.gateway.call("lib:crash", {}, ALL)
+        await until(lambda: not runtime.console.supervisor.is_up("lib"))
         assert "doc://shared" in await client.uris()
         for method, params in (
             ("resources/read", {"uri": "doc://shared"}),

@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.doors import ADMIN, doors, listening
 from tests.frontends.mcp.wire import ENVELOPE, LEGACY_HEADERS, answer_of, ask, message, open_session
+from tests.gateways import ADMIN, listening, open_gateway
 from toolcrib import create_tool
 from toolcrib.frontends.mcp.revisions import INVALID_REQUEST
 
@@ -43,8 +43,8 @@ async def test_a_request_made_twice_is_carried_out_once(era: str) -> None:
 
     headers = {"authorization": f"Bearer {ADMIN}"}
     async with (
-        doors(tools=(pay,)) as crib,
-        listening(crib.server) as place,
+        open_gateway(tools=(pay,)) as gateway,
+        listening(gateway.server) as place,
         httpx2.AsyncClient(headers=headers) as http,
     ):
         url = f"{place}/mcp"

@@ -14,17 +14,17 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Runtime]:
-    async with both(tmp_path_factory.mktemp("house")) as house:
-        yield house
+async def runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Runtime]:
+    async with both(tmp_path_factory.mktemp("house")) as runtime:
+        yield runtime
 
 
 # --- lists ---
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_all_that_may_be_seen_is_listed(house: Runtime, revision: str) -> None:
-    client = Client(house, revision)
+async def test_all_that_may_be_seen_is_listed(runtime: Runtime, revision: str) -> None:
+    client = Client(runtime, revision)
     shared, large = "toolcrib://new/doc://shared", "toolcrib://new/doc://large"
     assert await client.uris() == ["doc://shared", "doc://a/one", "doc://large", shared, "doc://b/one", large]
     found = await client.result("resources/templates/list")
@@ -40,18 +40,18 @@ async def test_all_that_may_be_seen_is_listed(house: Runtime, revision: str) -> 
     assert flat[:3] == ["mcp_old_greet", "a-only", "mcp_old_ask"]
 
 
-async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(house: Runtime) -> None:
+async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(runtime: Runtime) -> None:
     for method in ("resources/list", "resources/templates/list", "prompts/list"):
-        found = await Client(house, MODERN).result(method)
+        found = await Client(runtime, MODERN).result(method)
         assert (found["ttlMs"], found["cacheScope"], found["resultType"]) == (5000, "private", "complete")
         assert (
-            not {"ttlMs", "cacheScope", "resultType", "_meta"} & (await Client(house).result(method)).keys()
+            not {"ttlMs", "cacheScope", "resultType", "_meta"} & (await Client(runtime).result(method)).keys()
         )
 
 
-async def test_long_lists_come_in_pages_made_once(house: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_lists_come_in_pages_made_once(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.frontends.mcp.paging.PAGE", 4)
-    client = Client(house, "2025-06-18")
+    client = Client(runtime, "2025-06-18")
     first = await client.result("resources/list")
     second = await client.result("resources/list", cursor=first["nextCursor"])
     assert [len(page["resources"]) for page in (first, second)] == [4, 2]
@@ -61,10 +61,10 @@ async def test_long_lists_come_in_pages_made_once(house: Runtime, monkeypatch: p
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_policy_decides_what_there_is(house: Runtime, revision: str) -> None:
-    poor = Client(house, revision, POOR)
+async def test_policy_decides_what_there_is(runtime: Runtime, revision: str) -> None:
+    poor = Client(runtime, revision, POOR)
     assert await poor.uris() == ["doc://shared", "doc://a/one", "doc://large"]
-    few = Client(house, revision).at("few")
+    few = Client(runtime, revision).at("few")
     assert (await few.uris(), len(await few.names())) == ([], 4)
     denied = await poor.error("resources/read", uri="doc://b/one")
     assert denied["code"] == -32602
@@ -78,8 +78,8 @@ async def test_policy_decides_what_there_is(house: Runtime, revision: str) -> No
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_what_is_listed_can_be_read(house: Runtime, revision: str) -> None:
-    client = Client(house, revision)
+async def test_what_is_listed_can_be_read(runtime: Runtime, revision: str) -> None:
+    client = Client(runtime, revision)
     expected = {
         "doc://shared": "shared by a",
         "toolcrib://new/doc://shared": "shared by b",
@@ -97,8 +97,8 @@ async def test_what_is_listed_can_be_read(house: Runtime, revision: str) -> None
     "revision, code",
     [(LEGACY, -32002), (MODERN, -32602)],
 )
-async def test_what_is_not_there_has_the_code_of_the_era(house: Runtime, revision: str, code: int) -> None:
-    client = Client(house, revision)
+async def test_what_is_not_there_has_the_code_of_the_era(runtime: Runtime, revision: str, code: int) -> None:
+    client = Client(runtime, revision)
     # Nobody's; refused by a server of the older era; and by one of the modern era.
     for uri in ("nowhere://1", "toolcrib://old/doc://none", "toolcrib://new/doc://none"):
         error = await client.error("resources/read", uri=uri)
@@ -138,14 +138,14 @@ async def test_what_is_not_there_has_the_code_of_the_era(house: Runtime, revisio
         ),
     ],
 )
-async def test_what_is_no_request_is_refused(house: Runtime, method: str, params: Any) -> None:
-    assert (await Client(house).error(method, **params))["code"] == -32602
+async def test_what_is_no_request_is_refused(runtime: Runtime, method: str, params: Any) -> None:
+    assert (await Client(runtime).error(method, **params))["code"] == -32602
 
 
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("revision", ERAS)
-async def test_an_answer_that_would_harm_a_client_is_none(house: Runtime, revision: str) -> None:
-    client = Client(house, revision)
+async def test_an_answer_that_would_harm_a_client_is_none(runtime: Runtime, revision: str) -> None:
+    client = Client(runtime, revision)
     for uri in ("toolcrib://old/odd://contents", "toolcrib://new/odd://content"):
         error = await client.error("resources/read", uri=uri)
         assert (error["code"], error["data"]["toolcrib/error"]["code"]) == (-32603, "CONTRACT_VIOLATION")
@@ -160,8 +160,8 @@ async def test_an_answer_that_would_harm_a_client_is_none(house: Runtime, revisi
 
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("source", ["old", "new"])
-async def test_a_prompt_comes_as_its_server_wrote_it(house: Runtime, revision: str, source: str) -> None:
-    client = Client(house, revision)
+async def test_a_prompt_comes_as_its_server_wrote_it(runtime: Runtime, revision: str, source: str) -> None:
+    client = Client(runtime, revision)
     found = await client.result("prompts/get", name=f"{source}:greet", arguments={"who": "Ada"})
     assert found["description"] == "About greet."
     first, second = (message["content"] for message in found["messages"])
@@ -171,13 +171,13 @@ async def test_a_prompt_comes_as_its_server_wrote_it(house: Runtime, revision: s
     assert await client.text(uri) == f"shared by {text}", "a link leads back to the server that gave it"
 
 
-async def test_a_client_that_knows_fewer_blocks_gets_those_it_knows(house: Runtime) -> None:
-    found = await Client(house, "2025-03-26").result("prompts/get", name="a-only")
+async def test_a_client_that_knows_fewer_blocks_gets_those_it_knows(runtime: Runtime) -> None:
+    found = await Client(runtime, "2025-03-26").result("prompts/get", name="a-only")
     assert found["messages"][1]["content"] == {"type": "text", "text": "shared: doc://shared"}
 
 
-async def test_a_modern_client_is_answered_with_the_question(house: Runtime) -> None:
-    client = Client(house, MODERN)
+async def test_a_modern_client_is_answered_with_the_question(runtime: Runtime) -> None:
+    client = Client(runtime, MODERN)
     first = await client.result("prompts/get", name="new:ask")
     assert first["resultType"] == "input_required"
     assert first["inputRequests"]["who"]["method"] == "elicitation/create"
@@ -195,8 +195,8 @@ async def test_a_modern_client_is_answered_with_the_question(house: Runtime) -> 
     assert "error" in other
 
 
-async def test_a_client_with_a_session_is_asked_on_the_way(house: Runtime) -> None:
-    found = await Client(house).result("prompts/get", name="new:ask")
+async def test_a_client_with_a_session_is_asked_on_the_way(runtime: Runtime) -> None:
+    found = await Client(runtime).result("prompts/get", name="new:ask")
     assert '"name": "Ada"' in found["messages"][0]["content"]["text"]
 
 
@@ -204,8 +204,8 @@ async def test_a_client_with_a_session_is_asked_on_the_way(house: Runtime) -> No
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_an_argument_is_completed_by_whose_it_is(house: Runtime, revision: str) -> None:
-    client = Client(house, revision)
+async def test_an_argument_is_completed_by_whose_it_is(runtime: Runtime, revision: str) -> None:
+    client = Client(runtime, revision)
     for ref, said in (
         ({"type": "ref/prompt", "name": "mcp_new_greet"}, "greet A"),
         ({"type": "ref/resource", "uri": "doc://b/by/{id}"}, "doc://b/by/{id} A"),
@@ -220,27 +220,27 @@ async def test_an_argument_is_completed_by_whose_it_is(house: Runtime, revision:
 # --- what is announced ---
 
 
-async def test_what_there_is_for_a_caller_is_announced(house: Runtime) -> None:
-    materials = Client(house).engine.materials
+async def test_what_there_is_for_a_caller_is_announced(runtime: Runtime) -> None:
+    materials = Client(runtime).engine.materials
     everything = {
         "resources": {"listChanged": True, "subscribe": True},
         "prompts": {"listChanged": True},
         "completions": {},
     }
     assert materials.capabilities(ALL) == everything
-    few = Client(house).at("few").peer.caller
+    few = Client(runtime).at("few").peer.caller
     assert materials.capabilities(few) == {"prompts": {"listChanged": True}, "completions": {}}
 
 
-async def test_what_has_no_session_cannot_subscribe(house: Runtime) -> None:
-    client = Client(house, LEGACY, session=None)
+async def test_what_has_no_session_cannot_subscribe(runtime: Runtime) -> None:
+    client = Client(runtime, LEGACY, session=None)
     assert (await client.error("resources/subscribe", uri="doc://shared"))["code"] == -32600
     assert await client.result("resources/unsubscribe", uri="doc://shared") == {}
-    assert (await Client(house, MODERN).error("resources/subscribe", uri="doc://shared"))["code"] == -32601
+    assert (await Client(runtime, MODERN).error("resources/subscribe", uri="doc://shared"))["code"] == -32601
 
 
-async def test_an_operator_is_told_who_may_and_why_not(house: Runtime) -> None:
-    console = house.console
+async def test_an_operator_is_told_who_may_and_why_not(runtime: Runtime) -> None:
+    console = runtime.console
     assert console.explain("new:resources/read", ALL)["visible"]
     told = console.explain("new:resources/read", POOR)
     assert "papers:read" in told["reason"]

@@ -151,7 +151,7 @@ async def test_what_is_gone_is_not_shown() -> None:
         assert await names(frank) == ["echo", "search_tools"]
         place.offer("tools:echo", "tools:say-hello")
         await until(
-            lambda: "tools:say-hello" in [t.name for t in place.house.gateway.tools(CALLERS["frank"])]
+            lambda: "tools:say-hello" in [t.name for t in place.runtime.gateway.tools(CALLERS["frank"])]
         )
         assert await names(frank) == ["echo", "search_tools", "say_hello"]
 
@@ -160,7 +160,7 @@ async def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search_mode, "MOST_FOUND", 2)
     monkeypatch.setattr(search_mode, "MOST_CALLERS", 1)
     async with served() as place:
-        finds = SearchResults(place.house.gateway)
+        finds = SearchResults(place.runtime.gateway)
         frank, gina = (Peer(CALLERS[name], MODERN, {}) for name in ("frank", "gina"))
 
         def note(peer: Peer, *found: str) -> bool:

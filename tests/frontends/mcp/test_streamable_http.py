@@ -214,7 +214,7 @@ async def test_an_unexpected_failure_says_nothing(
 
     async with served() as place, httpx2.AsyncClient() as http:
         session = await open_session(http, place.url())
-        monkeypatch.setattr(type(place.house.gateway), "call", fail)
+        monkeypatch.setattr(type(place.runtime.gateway), "call", fail)
         legacy = await call(http, place.url(), session, "say_hello")
         headers = modern_headers("tools/call", "say_hello")
         asked = message("tools/call", name="say_hello", _meta=ENVELOPE)

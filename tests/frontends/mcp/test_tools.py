@@ -215,7 +215,7 @@ async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
             sizes.append(len(page.tools))
             cursor = page.next_cursor
         assert sizes[:2] == [1000, 1000]
-        assert len(set(names)) == len(names) == len(place.house.gateway.tools(CALLERS["bob"]))
+        assert len(set(names)) == len(names) == len(place.runtime.gateway.tools(CALLERS["bob"]))
         with pytest.raises(MCPError, match="no such cursor") as caught:
             await client.list_tools(cursor="7")
         assert caught.value.error.code == INVALID_REQUEST

@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.doors import Doors, doors
 from tests.frontends.rest.bench import CONFIG, TOOLS
+from tests.gateways import InProcessGateway, open_gateway
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
-    async with doors(CONFIG, tools=TOOLS) as opened:
+async def gateway() -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(CONFIG, tools=TOOLS) as opened:
         yield opened

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.doors import Doors, Reply
+from tests.gateways import InProcessGateway, Reply
 
 NOTES = "com.example.notes"
 TOOL: dict[str, Any] = {
@@ -23,21 +23,23 @@ TOOL: dict[str, Any] = {
 }
 
 
-async def register(crib: Doors, package: str = NOTES, key: str | None = None, **more: Any) -> str:
+async def register(
+    gateway: InProcessGateway, package: str = NOTES, key: str | None = None, **more: Any
+) -> str:
     """Register an app with one tool; its API key."""
     who: Any = {} if key is None else {"key": key}
     body = {"name": "Notes", "publicUrl": "http://127.0.0.1:9/app", **more}
-    made = await crib.ask("PUT", f"/api/apps/{package}", body=body, **who)
+    made = await gateway.ask("PUT", f"/api/apps/{package}", body=body, **who)
     assert made.status == 201, made.body
-    stored = await crib.ask("POST", f"/api/apps/{package}/tools", body={"tools": [TOOL]}, **who)
+    stored = await gateway.ask("POST", f"/api/apps/{package}/tools", body={"tools": [TOOL]}, **who)
     assert stored.status == 200, stored.body
     return made.json["apiKey"]
 
 
-async def move_in(crib: Doors, user: str = "ann", **session: Any) -> Reply:
+async def move_in(gateway: InProcessGateway, user: str = "ann", **session: Any) -> Reply:
     """Install the notes for a user, and begin a session."""
-    installed = await crib.ask("PUT", f"/api/users/{user}/apps/{NOTES}")
+    installed = await gateway.ask("PUT", f"/api/users/{user}/apps/{NOTES}")
     assert installed.status == 201, installed.body
-    begun = await crib.ask("PUT", f"/api/users/{user}/session", body=session)
+    begun = await gateway.ask("PUT", f"/api/users/{user}/session", body=session)
     assert begun.status == 200, begun.body
     return begun

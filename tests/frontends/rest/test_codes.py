@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from tests.doors import Doors, Reply
+from tests.gateways import InProcessGateway, Reply
 from toolcrib.errors import CODES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D5")]
@@ -21,62 +21,64 @@ ELSEWHERE = {
     "SOURCE_DOWN": "tests/frontends/rest/test_health.py closes the database for it",
 }
 
-Provoke = Callable[[Doors], Awaitable[Reply]]
+Provoke = Callable[[InProcessGateway], Awaitable[Reply]]
 
 
-async def overloaded(crib: Doors) -> Reply:
-    crib.server.drain()
-    return await crib.call("add", {"a": 1})
+async def overloaded(gateway: InProcessGateway) -> Reply:
+    gateway.server.drain()
+    return await gateway.call("add", {"a": 1})
 
 
-async def rate_limited(crib: Doors) -> Reply:
-    await crib.call("once")
-    return await crib.call("once")
+async def rate_limited(gateway: InProcessGateway) -> Reply:
+    await gateway.call("once")
+    return await gateway.call("once")
 
 
-async def already_exists(crib: Doors) -> Reply:
-    await crib.key("twice")
-    return await crib.ask("POST", "/api/keys", body={"name": "twice"})
+async def already_exists(gateway: InProcessGateway) -> Reply:
+    await gateway.key("twice")
+    return await gateway.ask("POST", "/api/keys", body={"name": "twice"})
 
 
-async def idempotency_mismatch(crib: Doors) -> Reply:
-    await crib.call("fail", {}, headers={"idempotency-key": "k"})
-    return await crib.call("fail", {"other": 1}, headers={"idempotency-key": "k"})
+async def idempotency_mismatch(gateway: InProcessGateway) -> Reply:
+    await gateway.call("fail", {}, headers={"idempotency-key": "k"})
+    return await gateway.call("fail", {"other": 1}, headers={"idempotency-key": "k"})
 
 
-async def permission_denied(crib: Doors) -> Reply:
-    return await crib.call("secret", key=await crib.key("plain"))
+async def permission_denied(gateway: InProcessGateway) -> Reply:
+    return await gateway.call("secret", key=await gateway.key("plain"))
 
 
-async def scope_denied(crib: Doors) -> Reply:
-    return await crib.call("add", {"a": 1}, key=await crib.key("plain"), headers={"x-user-id": "eve"})
+async def scope_denied(gateway: InProcessGateway) -> Reply:
+    return await gateway.call("add", {"a": 1}, key=await gateway.key("plain"), headers={"x-user-id": "eve"})
 
 
 PROVOKED: dict[str, Provoke] = {
-    "INVALID_REQUEST": lambda crib: crib.ask("POST", "/api/tools/execute", body=b"{"),
-    "INVALID_TOOL_NAME": lambda crib: crib.call(":x"),
-    "INVALID_ARGUMENTS": lambda crib: crib.call("add", {"a": 1.5}),
-    "METHOD_NOT_ALLOWED": lambda crib: crib.ask("PATCH", "/api/tools"),
+    "INVALID_REQUEST": lambda gateway: gateway.ask("POST", "/api/tools/execute", body=b"{"),
+    "INVALID_TOOL_NAME": lambda gateway: gateway.call(":x"),
+    "INVALID_ARGUMENTS": lambda gateway: gateway.call("add", {"a": 1.5}),
+    "METHOD_NOT_ALLOWED": lambda gateway: gateway.ask("PATCH", "/api/tools"),
     "ALREADY_EXISTS": already_exists,
-    "PAYLOAD_TOO_LARGE": lambda crib: crib.ask("POST", "/api/tools/execute", body=b" " * (4 * 2**20 + 1)),
+    "PAYLOAD_TOO_LARGE": lambda gateway: gateway.ask(
+        "POST", "/api/tools/execute", body=b" " * (4 * 2**20 + 1)
+    ),
     "IDEMPOTENCY_MISMATCH": idempotency_mismatch,
-    "NOT_FOUND": lambda crib: crib.ask("GET", "/nowhere"),
-    "TOOL_NOT_FOUND": lambda crib: crib.call("ad"),
-    "TOOL_REMOVED": lambda crib: crib.call("old"),
-    "UNAUTHENTICATED": lambda crib: crib.call("add", {"a": 1}, key=None),
-    "NO_SESSION": lambda crib: crib.call("add", {"a": 1}, headers={"x-user-id": "nobody-here"}),
+    "NOT_FOUND": lambda gateway: gateway.ask("GET", "/nowhere"),
+    "TOOL_NOT_FOUND": lambda gateway: gateway.call("ad"),
+    "TOOL_REMOVED": lambda gateway: gateway.call("old"),
+    "UNAUTHENTICATED": lambda gateway: gateway.call("add", {"a": 1}, key=None),
+    "NO_SESSION": lambda gateway: gateway.call("add", {"a": 1}, headers={"x-user-id": "nobody-here"}),
     "PERMISSION_DENIED": permission_denied,
     "SCOPE_DENIED": scope_denied,
-    "ORIGIN_REFUSED": lambda crib: crib.call("add", headers={"origin": "http://evil.example"}),
-    "HOST_REFUSED": lambda crib: crib.call("add", headers={"host": "evil.example"}),
+    "ORIGIN_REFUSED": lambda gateway: gateway.call("add", headers={"origin": "http://evil.example"}),
+    "HOST_REFUSED": lambda gateway: gateway.call("add", headers={"host": "evil.example"}),
     "RATE_LIMITED": rate_limited,
     "OVERLOADED": overloaded,
-    "TIMEOUT": lambda crib: crib.call("ask-slowly"),
-    "OUTCOME_UNKNOWN": lambda crib: crib.call("change-slowly"),
-    "TOOL_FAILED": lambda crib: crib.call("fail"),
-    "HANDLER_ERROR": lambda crib: crib.call("crash"),
-    "RESULT_TOO_LARGE": lambda crib: crib.call("flood"),
-    "CONTRACT_VIOLATION": lambda crib: crib.call("nothing"),
+    "TIMEOUT": lambda gateway: gateway.call("ask-slowly"),
+    "OUTCOME_UNKNOWN": lambda gateway: gateway.call("change-slowly"),
+    "TOOL_FAILED": lambda gateway: gateway.call("fail"),
+    "HANDLER_ERROR": lambda gateway: gateway.call("crash"),
+    "RESULT_TOO_LARGE": lambda gateway: gateway.call("flood"),
+    "CONTRACT_VIOLATION": lambda gateway: gateway.call("nothing"),
 }
 
 
@@ -88,9 +90,9 @@ def test_every_code_is_provoked_or_has_a_reason_why_not() -> None:
 
 @pytest.mark.requirement("E11")
 @pytest.mark.parametrize("code", PROVOKED)
-async def test_a_code_of_the_table(crib: Doors, code: str) -> None:
+async def test_a_code_of_the_table(gateway: InProcessGateway, code: str) -> None:
     with anyio.fail_after(20):
-        reply = await PROVOKED[code](crib)
+        reply = await PROVOKED[code](gateway)
     row, error = CODES[code], reply.json["error"]
     assert (reply.status, error["code"]) == (row.status, code)
     assert (error["kind"], error["class"], error["retryable"]) == (
@@ -109,13 +111,13 @@ async def test_a_code_of_the_table(crib: Doors, code: str) -> None:
         assert "retryAfter" in error
 
 
-async def test_a_name_that_is_nearly_right_is_told_what_is_right(crib: Doors) -> None:
-    reply = await crib.call("tools:ad")
+async def test_a_name_that_is_nearly_right_is_told_what_is_right(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("tools:ad")
     assert "tools:add" in reply.json["error"]["message"]
-    plain = await crib.key("plain")
-    assert "secret" not in (await crib.call("tools:secre", key=plain)).json["error"]["message"]
+    plain = await gateway.key("plain")
+    assert "secret" not in (await gateway.call("tools:secre", key=plain)).json["error"]["message"]
 
 
-async def test_a_tools_own_code_is_kept(crib: Doors) -> None:
-    error = (await crib.call("fail")).json["error"]
+async def test_a_tools_own_code_is_kept(gateway: InProcessGateway) -> None:
+    error = (await gateway.call("fail")).json["error"]
     assert (error["toolCode"], error["message"]) == ("NOT_TODAY", "Not on a Sunday.")

@@ -7,9 +7,9 @@ from uuid import UUID
 import anyio
 import pytest
 
-from tests.doors import ADMIN, HOST, Client, Doors, doors, scope
 from tests.eleven import ELEVEN
 from tests.frontends.rest.bench import Waiting
+from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, open_gateway, scope
 from toolcrib.frontends.rest import execute
 from toolcrib.gateway import ARGUMENT_BYTES
 
@@ -35,8 +35,8 @@ def whole(reply: Any) -> None:
 
 
 @pytest.mark.requirement("G1")
-async def test_a_result(crib: Doors) -> None:
-    reply = await crib.call("tools:add", {"a": 2, "b": 3})
+async def test_a_result(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("tools:add", {"a": 2, "b": 3})
     whole(reply.json)
     assert reply.status == 200
     assert reply.headers["cache-control"] == "no-store"
@@ -47,9 +47,9 @@ async def test_a_result(crib: Doors) -> None:
 
 
 @pytest.mark.requirement("G1")
-async def test_a_failure_has_a_sentence_without_codes_or_addresses(crib: Doors) -> None:
+async def test_a_failure_has_a_sentence_without_codes_or_addresses(gateway: InProcessGateway) -> None:
     for name in ("fail", "crash", "nowhere", "ask-slowly"):
-        reply = (await crib.call(name)).json
+        reply = (await gateway.call(name)).json
         whole(reply)
         assert (reply["success"], reply["status"]) == (False, "error")
         assert "data" not in reply
@@ -57,25 +57,25 @@ async def test_a_failure_has_a_sentence_without_codes_or_addresses(crib: Doors) 
         assert "/" not in reply["message"]
 
 
-async def test_what_a_tool_raises_stays_inside(crib: Doors) -> None:
-    reply = await crib.call("crash")
+async def test_what_a_tool_raises_stays_inside(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("crash")
     for part in (b"hunter2", b"/etc/shadow", b"RuntimeError", b"Traceback", b".py"):
         assert part not in reply.body
 
 
 @pytest.mark.parametrize("name", ["tools:add", "add", "ADD", "tools:ADD"])
-async def test_any_name_of_a_tool(crib: Doors, name: str) -> None:
-    assert (await crib.call(name, {"a": 1})).json["data"] == {"total": 2}
+async def test_any_name_of_a_tool(gateway: InProcessGateway, name: str) -> None:
+    assert (await gateway.call(name, {"a": 1})).json["data"] == {"total": 2}
 
 
 @pytest.mark.parametrize("given", [{}, {"arguments": None}, {"arguments": {}}, {"arguments": "{}"}])
-async def test_no_arguments(crib: Doors, given: dict[str, Any]) -> None:
-    reply = await crib.ask("POST", "/api/tools/execute", body={"name": "get_datetime", **given})
+async def test_no_arguments(gateway: InProcessGateway, given: dict[str, Any]) -> None:
+    reply = await gateway.ask("POST", "/api/tools/execute", body={"name": "get_datetime", **given})
     assert reply.status == 200
 
 
-async def test_arguments_as_a_json_text(crib: Doors) -> None:
-    assert (await crib.call("add", '{"a": 40, "b": 2}')).json["data"] == {"total": 42}
+async def test_arguments_as_a_json_text(gateway: InProcessGateway) -> None:
+    assert (await gateway.call("add", '{"a": 40, "b": 2}')).json["data"] == {"total": 42}
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ async def test_arguments_as_a_json_text(crib: Doors) -> None:
         ({}, "a"),
     ],
 )
-async def test_wrong_arguments(crib: Doors, arguments: Any, says: str) -> None:
-    reply = await crib.call("add", arguments)
+async def test_wrong_arguments(gateway: InProcessGateway, arguments: Any, says: str) -> None:
+    reply = await gateway.call("add", arguments)
     assert (reply.status, reply.code) == (400, "INVALID_ARGUMENTS")
     assert says in reply.json["error"]["message"]
     assert reply.json["error"]["path"].startswith("arguments")
@@ -123,36 +123,36 @@ async def test_wrong_arguments(crib: Doors, arguments: Any, says: str) -> None:
         ),
     ],
 )
-async def test_a_wrong_body(crib: Doors, body: Any, says: str) -> None:
-    reply = await crib.ask("POST", "/api/tools/execute", body=json.dumps(body).encode())
+async def test_a_wrong_body(gateway: InProcessGateway, body: Any, says: str) -> None:
+    reply = await gateway.ask("POST", "/api/tools/execute", body=json.dumps(body).encode())
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert says in reply.json["error"]["message"]
 
 
 @pytest.mark.requirement("F4")
-async def test_the_context_decides_again_when_a_tool_is_called(crib: Doors) -> None:
-    few = await crib.key("few", contexts=["few"])
+async def test_the_context_decides_again_when_a_tool_is_called(gateway: InProcessGateway) -> None:
+    few = await gateway.key("few", contexts=["few"])
     seen = {"name": "add", "arguments": {"a": 1}, "context": "few"}
-    assert (await crib.ask("POST", "/api/tools/execute", body=seen)).status == 200
+    assert (await gateway.ask("POST", "/api/tools/execute", body=seen)).status == 200
     able: dict[str, Any] = {"capabilities": {"roots": {}}}
     for more in ({}, {"arguments": None}, {"state": "x"}, able):
         unseen: dict[str, Any] = {"name": "who", "context": "few", **more}
-        assert (await crib.ask("POST", "/api/tools/execute", body=unseen)).code == "TOOL_NOT_FOUND"
-    assert (await crib.call("who", key=few)).code == "TOOL_NOT_FOUND"
+        assert (await gateway.ask("POST", "/api/tools/execute", body=unseen)).code == "TOOL_NOT_FOUND"
+    assert (await gateway.call("who", key=few)).code == "TOOL_NOT_FOUND"
     for context in ("default", "nowhere"):
-        reply = await crib.ask("POST", "/api/tools/execute", key=few, body={**seen, "context": context})
+        reply = await gateway.ask("POST", "/api/tools/execute", key=few, body={**seen, "context": context})
         assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
-async def test_arguments_have_a_limit_of_their_own(crib: Doors) -> None:
-    reply = await crib.call("echo", {"value": {"text": "x" * (ARGUMENT_BYTES + 1)}})
+async def test_arguments_have_a_limit_of_their_own(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("echo", {"value": {"text": "x" * (ARGUMENT_BYTES + 1)}})
     assert (reply.status, reply.code) == (413, "PAYLOAD_TOO_LARGE")
     assert reply.json["error"]["path"] == "arguments"
-    assert (await crib.call("echo", {"value": {"text": "x" * 1000}})).status == 200
+    assert (await gateway.call("echo", {"value": {"text": "x" * 1000}})).status == 200
 
 
 @pytest.mark.requirement("E5")
-async def test_who_calls_is_told_to_the_tool(crib: Doors) -> None:
+async def test_who_calls_is_told_to_the_tool(gateway: InProcessGateway) -> None:
     headers = {
         "x-agent-id": "pilot",
         "x-agent-version": "3",
@@ -161,21 +161,21 @@ async def test_who_calls_is_told_to_the_tool(crib: Doors) -> None:
         "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         "x-user-id": "ann",
     }
-    await crib.ask("PUT", "/api/users/ann/session")
-    reply = await crib.call("who", headers=headers)
+    await gateway.ask("PUT", "/api/users/ann/session")
+    reply = await gateway.call("who", headers=headers)
     told, metadata = reply.json["data"], reply.json["metadata"]
     assert (told["user"], told["agent"], told["version"], told["session"]) == ("ann", "pilot", "3", "s-1")
     assert told["trace"] == metadata["traceId"] == "4bf92f35-77b3-4da6-a3ce-929d0e0e4736"
     assert told["correlation"] == metadata["correlationId"]
-    again = await crib.call("nowhere", headers=headers)
+    again = await gateway.call("nowhere", headers=headers)
     assert again.json["metadata"]["correlationId"] == metadata["correlationId"]
 
 
 async def test_the_caller_decides_how_long_it_waits() -> None:
     waiting = Waiting()
-    async with doors(tools=[waiting.tool()]) as crib:
+    async with open_gateway(tools=[waiting.tool()]) as gateway:
         with anyio.fail_after(10):
-            reply = await crib.call("wait", headers={"x-timeout-ms": "20"})
+            reply = await gateway.call("wait", headers={"x-timeout-ms": "20"})
         assert (reply.status, reply.code) == (504, "TIMEOUT")
         assert waiting.cancelled.is_set()
 
@@ -194,8 +194,8 @@ STREAM = {"accept": "text/event-stream"}
 
 
 @pytest.mark.requirement("D14")
-async def test_events_while_it_runs(crib: Doors) -> None:
-    reply = await crib.call("count", {"to": 2}, headers=STREAM)
+async def test_events_while_it_runs(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("count", {"to": 2}, headers=STREAM)
     assert reply.status == 200
     assert reply.headers["content-type"] == "text/event-stream"
     assert "content-length" not in reply.headers
@@ -209,14 +209,14 @@ async def test_events_while_it_runs(crib: Doors) -> None:
     assert (name, result["data"]) == ("result", 2)
 
 
-async def test_a_failure_is_a_result_event(crib: Doors) -> None:
-    reply = await crib.call("fail", headers=STREAM)
+async def test_a_failure_is_a_result_event(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("fail", headers=STREAM)
     ((name, result),) = events(reply.body)
     assert (name, result["error"]["toolCode"]) == ("result", "NOT_TODAY")
 
 
-async def test_a_refusal_before_the_stream_has_its_own_status(crib: Doors) -> None:
-    reply = await crib.call("add", "{", headers=STREAM)
+async def test_a_refusal_before_the_stream_has_its_own_status(gateway: InProcessGateway) -> None:
+    reply = await gateway.call("add", "{", headers=STREAM)
     assert (reply.status, reply.code) == (400, "INVALID_ARGUMENTS")
 
 
@@ -229,24 +229,24 @@ def asked(body: bytes) -> dict[str, Any]:
 
 async def test_a_client_that_leaves_takes_the_call_with_it() -> None:
     waiting, gone = Waiting(), anyio.Event()
-    async with doors(tools=[waiting.tool()]) as crib:
-        teller = Client(b'{"name": "wait"}', leaves=gone)
+    async with open_gateway(tools=[waiting.tool()]) as gateway:
+        teller = AsgiConnection(b'{"name": "wait"}', leaves=gone)
         with anyio.fail_after(10):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(crib.server, asked(b""), teller.receive, teller.send)
+                tasks.start_soon(gateway.server, asked(b""), teller.receive, teller.send)
                 await waiting.started.wait()
                 gone.set()
                 await waiting.cancelled.wait()
         assert b"result" not in teller.reply().body
-        assert crib.server.active == 0
+        assert gateway.server.active == 0
 
 
 async def test_a_quiet_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = Waiting()
     monkeypatch.setattr(execute.ExecuteRoute.__init__, "__kwdefaults__", {"keep_alive": 0.001})
-    async with doors(tools=[waiting.tool()]) as crib:
+    async with open_gateway(tools=[waiting.tool()]) as gateway:
         gone = anyio.Event()
-        teller = Client(b'{"name": "wait"}', leaves=gone)
+        teller = AsgiConnection(b'{"name": "wait"}', leaves=gone)
         heard = anyio.Event()
 
         async def send(message: Any) -> None:
@@ -256,6 +256,6 @@ async def test_a_quiet_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> 
 
         with anyio.fail_after(10):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(crib.server, asked(b""), teller.receive, send)
+                tasks.start_soon(gateway.server, asked(b""), teller.receive, send)
                 await heard.wait()
                 gone.set()

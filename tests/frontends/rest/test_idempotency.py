@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import Doors, Reply, doors
+from tests.gateways import InProcessGateway, Reply, open_gateway
 from toolcrib import create_tool
 from toolcrib.sdk import AnyTool
 
@@ -48,18 +48,18 @@ async def till() -> Till:
 
 
 @pytest.fixture
-async def crib(till: Till) -> AsyncGenerator[Doors]:
-    async with doors(tools=till.tools()) as opened:
+async def gateway(till: Till) -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(tools=till.tools()) as opened:
         yield opened
 
 
-async def pay(crib: Doors, key: object = "k", amount: int = 5, **more: Any) -> Reply:
+async def pay(gateway: InProcessGateway, key: object = "k", amount: int = 5, **more: Any) -> Reply:
     body = {"name": "pay", "arguments": {"amount": amount}, "idempotencyKey": key}
-    return await crib.ask("POST", "/api/tools/execute", body=body, **more)
+    return await gateway.ask("POST", "/api/tools/execute", body=body, **more)
 
 
-async def test_a_payment_that_is_sent_twice_is_made_once(crib: Doors, till: Till) -> None:
-    first, again = await pay(crib), await pay(crib)
+async def test_a_payment_that_is_sent_twice_is_made_once(gateway: InProcessGateway, till: Till) -> None:
+    first, again = await pay(gateway), await pay(gateway)
     assert (first.status, again.status, till.taken) == (200, 200, 1)
     assert first.json["data"] == again.json["data"] == {"amount": 5, "payment": 1}
     assert first.json["message"] == again.json["message"]
@@ -70,55 +70,57 @@ async def test_a_payment_that_is_sent_twice_is_made_once(crib: Doors, till: Till
     assert again.headers["idempotency-replayed"] == "true"
 
 
-async def test_a_key_in_a_header_is_the_same_key_quoted_or_not(crib: Doors, till: Till) -> None:
-    await pay(crib, "k-1")
+async def test_a_key_in_a_header_is_the_same_key_quoted_or_not(gateway: InProcessGateway, till: Till) -> None:
+    await pay(gateway, "k-1")
     for value in ("k-1", '"k-1"'):
-        reply = await crib.call("pay", {"amount": 5}, headers={"idempotency-key": value})
+        reply = await gateway.call("pay", {"amount": 5}, headers={"idempotency-key": value})
         assert reply.headers["idempotency-replayed"] == "true"
-    assert (await pay(crib, "k-1", headers={"idempotency-key": "k-1"})).json["data"]["payment"] == 1
-    assert (await pay(crib, "k-1", headers={"idempotency-key": "k-2"})).status == 400
+    assert (await pay(gateway, "k-1", headers={"idempotency-key": "k-1"})).json["data"]["payment"] == 1
+    assert (await pay(gateway, "k-1", headers={"idempotency-key": "k-2"})).status == 400
     assert till.taken == 1
 
 
-async def test_what_is_no_key_is_refused_with_its_path(crib: Doors, till: Till) -> None:
+async def test_what_is_no_key_is_refused_with_its_path(gateway: InProcessGateway, till: Till) -> None:
     for key in ("", " ", "a b", "a\n", "\xe4", "k" * 256, 3, ["k"], {"k": 1}, True):
-        reply = await pay(crib, key)
+        reply = await pay(gateway, key)
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), key
         assert reply.json["error"]["path"] == "idempotencyKey"
     for value in ("", '""', "a b", "\xe4", "k" * 256, "a, b"):
-        reply = await crib.call("pay", {"amount": 5}, headers={"idempotency-key": value})
+        reply = await gateway.call("pay", {"amount": 5}, headers={"idempotency-key": value})
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), value
         assert reply.json["error"]["path"] == "Idempotency-Key"
     assert till.taken == 0
 
 
-async def test_the_longest_key_and_none_at_all_are_taken(crib: Doors, till: Till) -> None:
+async def test_the_longest_key_and_none_at_all_are_taken(gateway: InProcessGateway, till: Till) -> None:
     for key in ("!~" * 127 + "k", None, None):
-        assert (await pay(crib, key)).status == 200
+        assert (await pay(gateway, key)).status == 200
     assert till.taken == 3
 
 
 @pytest.mark.check(25)
-async def test_another_body_under_the_same_key_is_422(crib: Doors, till: Till) -> None:
-    await pay(crib, amount=5)
-    reply = await pay(crib, amount=6)
+async def test_another_body_under_the_same_key_is_422(gateway: InProcessGateway, till: Till) -> None:
+    await pay(gateway, amount=5)
+    reply = await pay(gateway, amount=6)
     assert (reply.status, reply.code, till.taken) == (422, "IDEMPOTENCY_MISMATCH", 1)
 
 
-async def test_the_same_tool_under_another_of_its_names_is_the_same_request(crib: Doors, till: Till) -> None:
-    await pay(crib)
+async def test_the_same_tool_under_another_of_its_names_is_the_same_request(
+    gateway: InProcessGateway, till: Till
+) -> None:
+    await pay(gateway)
     body = {"name": "tools:pay", "arguments": '{"amount": 5}', "idempotencyKey": "k"}
-    reply = await crib.ask("POST", "/api/tools/execute", body=body)
+    reply = await gateway.ask("POST", "/api/tools/execute", body=body)
     assert (reply.json["data"]["payment"], till.taken) == (1, 1)
 
 
 @pytest.mark.check(25)
-async def test_while_it_runs_the_same_key_is_409(crib: Doors, till: Till) -> None:
+async def test_while_it_runs_the_same_key_is_409(gateway: InProcessGateway, till: Till) -> None:
     replies: list[Reply] = []
     body = {"name": "pay-slowly", "idempotencyKey": "k"}
 
     async def ask() -> None:
-        replies.append(await crib.ask("POST", "/api/tools/execute", body=body))
+        replies.append(await gateway.ask("POST", "/api/tools/execute", body=body))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
@@ -134,26 +136,28 @@ async def test_while_it_runs_the_same_key_is_409(crib: Doors, till: Till) -> Non
     assert replies[-1].json["data"] == 1
 
 
-async def test_a_key_on_a_question_is_taken_and_kept_for_nothing(crib: Doors, till: Till) -> None:
+async def test_a_key_on_a_question_is_taken_and_kept_for_nothing(
+    gateway: InProcessGateway, till: Till
+) -> None:
     body = {"name": "count-payments", "idempotencyKey": "k"}
-    assert (await crib.ask("POST", "/api/tools/execute", body=body)).json["data"] == 0
-    await pay(crib)
-    assert (await crib.ask("POST", "/api/tools/execute", body=body)).json["data"] == 1
+    assert (await gateway.ask("POST", "/api/tools/execute", body=body)).json["data"] == 0
+    await pay(gateway)
+    assert (await gateway.ask("POST", "/api/tools/execute", body=body)).json["data"] == 1
     assert till.taken == 1
 
 
-async def test_keys_of_two_callers_are_two(crib: Doors, till: Till) -> None:
-    one, two = await crib.key("one"), await crib.key("two")
-    await pay(crib, key="k")
+async def test_keys_of_two_callers_are_two(gateway: InProcessGateway, till: Till) -> None:
+    one, two = await gateway.key("one"), await gateway.key("two")
+    await pay(gateway, key="k")
     for caller in (one, two, one):
         body = {"name": "pay", "arguments": {"amount": 5}, "idempotencyKey": "k"}
-        assert (await crib.ask("POST", "/api/tools/execute", body=body, key=caller)).status == 200
+        assert (await gateway.ask("POST", "/api/tools/execute", body=body, key=caller)).status == 200
     assert till.taken == 3
 
 
-async def test_a_stream_tells_what_is_kept_as_its_result(crib: Doors, till: Till) -> None:
-    await pay(crib)
-    reply = await pay(crib, headers={"accept": "text/event-stream"})
+async def test_a_stream_tells_what_is_kept_as_its_result(gateway: InProcessGateway, till: Till) -> None:
+    await pay(gateway)
+    reply = await pay(gateway, headers={"accept": "text/event-stream"})
     assert b"event: result" in reply.body
     assert b'"payment":1' in reply.body
     assert till.taken == 1

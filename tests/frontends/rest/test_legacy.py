@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors, doors
 from tests.frontends.rest.people import NOTES, TOOL, move_in, register
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.frontends.rest.legacy import SILENT, replied
 from toolcrib.model import Ask, Result, Voice
 
@@ -37,37 +37,37 @@ FAILING: list[tuple[Any, int, str]] = [
 ]
 
 
-async def test_tools_in_the_old_shape(crib: Doors) -> None:
-    await register(crib)
-    await move_in(crib, language="de")
-    listed = await crib.ask("GET", APP_TOOLS)
+async def test_tools_in_the_old_shape(gateway: InProcessGateway) -> None:
+    await register(gateway)
+    await move_in(gateway, language="de")
+    listed = await gateway.ask("GET", APP_TOOLS)
     assert listed.json == [{**OLD, "activationPhrases": ["note"]}]
     assert listed.headers["deprecation"].startswith("@")
     assert int(listed.headers["deprecation"][1:]) > 1_700_000_000
     assert listed.headers["link"] == f'</api/apps/{NOTES}/tools>; rel="successor-version"'
-    theirs = await crib.ask("GET", USER_TOOLS)
+    theirs = await gateway.ask("GET", USER_TOOLS)
     assert theirs.json == [{**OLD, "appPackageName": NOTES}]
     assert theirs.headers["link"] == '</api/tools>; rel="successor-version"'
-    await crib.ask("PUT", f"/api/users/ann/tools/{NOTES}:add/disabled")
-    assert (await crib.ask("GET", USER_TOOLS)).json == []
+    await gateway.ask("PUT", f"/api/users/ann/tools/{NOTES}:add/disabled")
+    assert (await gateway.ask("GET", USER_TOOLS)).json == []
 
 
-async def test_a_definition_of_the_old_shape_comes_back_as_it_was_sent(crib: Doors) -> None:
-    await register(crib)
-    await crib.ask("POST", f"/api/apps/{NOTES}/tools", body={"tools": [OLD]})
-    assert (await crib.ask("GET", APP_TOOLS)).json == [OLD]
+async def test_a_definition_of_the_old_shape_comes_back_as_it_was_sent(gateway: InProcessGateway) -> None:
+    await register(gateway)
+    await gateway.ask("POST", f"/api/apps/{NOTES}/tools", body={"tools": [OLD]})
+    assert (await gateway.ask("GET", APP_TOOLS)).json == [OLD]
 
 
-async def test_a_call_goes_the_way_of_all_calls(crib: Doors) -> None:
-    await register(crib, publicUrl=None)
-    await move_in(crib)
+async def test_a_call_goes_the_way_of_all_calls(gateway: InProcessGateway) -> None:
+    await register(gateway, publicUrl=None)
+    await move_in(gateway)
     for body, status, code in FAILING:
-        reply = await crib.ask("POST", CALL, body=body)
+        reply = await gateway.ask("POST", CALL, body=body)
         assert (reply.status, reply.json["status"], reply.code) == (status, "error", code), body
         assert reply.json["message"]
         assert reply.headers["link"] == '</api/tools/execute>; rel="successor-version"'
         assert "deprecation" in reply.headers
-    calls = (await crib.ask("GET", "/api/calls")).json["calls"]
+    calls = (await gateway.ask("GET", "/api/calls")).json["calls"]
     assert {(each["tool"], each["user"]) for each in calls} == {(f"{NOTES}:add", "ann")}
 
 
@@ -86,21 +86,21 @@ async def test_replies() -> None:
     assert body_of(Result(ask=Ask(questions={})))["status"] == "error"
 
 
-async def test_acting_for_another_takes_a_key_that_may(crib: Doors) -> None:
-    await register(crib)
-    await move_in(crib)
-    plain, anns = await crib.key("plain"), await crib.key("anns", user="ann")
+async def test_acting_for_another_takes_a_key_that_may(gateway: InProcessGateway) -> None:
+    await register(gateway)
+    await move_in(gateway)
+    plain, anns = await gateway.key("plain"), await gateway.key("anns", user="ann")
     body = {"toolId": "nothing", "userId": "ann"}
-    assert (await crib.ask("POST", CALL, body=body, key=plain)).code == "SCOPE_DENIED"
-    assert (await crib.ask("POST", CALL, body=body, key=anns)).code == "TOOL_NOT_FOUND"
-    assert (await crib.ask("POST", CALL, body={"toolId": "nothing"}, key=anns)).code == "TOOL_NOT_FOUND"
-    assert (await crib.ask("POST", CALL, body={**body, "userId": "bob"}, key=anns)).code == "SCOPE_DENIED"
+    assert (await gateway.ask("POST", CALL, body=body, key=plain)).code == "SCOPE_DENIED"
+    assert (await gateway.ask("POST", CALL, body=body, key=anns)).code == "TOOL_NOT_FOUND"
+    assert (await gateway.ask("POST", CALL, body={"toolId": "nothing"}, key=anns)).code == "TOOL_NOT_FOUND"
+    assert (await gateway.ask("POST", CALL, body={**body, "userId": "bob"}, key=anns)).code == "SCOPE_DENIED"
 
 
 async def test_switched_off_they_are_not_there() -> None:
-    async with doors("legacy: false") as crib:
-        await register(crib)
+    async with open_gateway("legacy: false") as gateway:
+        await register(gateway)
         for method, path in (("GET", APP_TOOLS), ("GET", USER_TOOLS), ("POST", CALL)):
-            reply = await crib.ask(method, path, body={} if method == "POST" else None)
+            reply = await gateway.ask(method, path, body={} if method == "POST" else None)
             assert (reply.status, reply.code) == (404, "NOT_FOUND")
-        assert (await crib.ask("GET", f"/api/apps/{NOTES}/tools")).json["tools"] == [TOOL]
+        assert (await gateway.ask("GET", f"/api/apps/{NOTES}/tools")).json["tools"] == [TOOL]

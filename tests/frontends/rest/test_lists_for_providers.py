@@ -8,8 +8,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.doors import Doors, doors
 from tests.frontends.rest.bench import TOOLS
+from tests.gateways import InProcessGateway, open_gateway
 from toolcrib import Registry
 from toolcrib.formats import PROVIDERS
 from toolcrib.gateway import cooperative
@@ -18,21 +18,21 @@ from toolcrib.model import Tool
 pytestmark = pytest.mark.anyio
 
 
-async def names(crib: Doors, query: str) -> list[str]:
-    return [each["name"] for each in (await crib.ask("GET", f"/api/tools{query}")).json["tools"]]
+async def names(gateway: InProcessGateway, query: str) -> list[str]:
+    return [each["name"] for each in (await gateway.ask("GET", f"/api/tools{query}")).json["tools"]]
 
 
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("format", PROVIDERS)
-async def test_lists_for_providers(crib: Doors, format: str) -> None:
+async def test_lists_for_providers(gateway: InProcessGateway, format: str) -> None:
     target = f"/api/tools?format={format}"
-    first = await crib.ask("GET", target)
+    first = await gateway.ask("GET", target)
     spelled = json.dumps(first.json["tools"])
     assert '"get_datetime"' in spelled
     assert "tools:add" not in spelled
     assert set(first.json) == {"tools", "total"}
-    assert (await crib.ask("GET", target)).body == first.body
-    found = (await crib.ask("GET", f"{target}&q=add&limit=1")).json
+    assert (await gateway.ask("GET", target)).body == first.body
+    found = (await gateway.ask("GET", f"{target}&q=add&limit=1")).json
     assert '"add"' in json.dumps(found["tools"])
     assert '"get_datetime"' not in json.dumps(found["tools"])
 
@@ -40,24 +40,24 @@ async def test_lists_for_providers(crib: Doors, format: str) -> None:
 @pytest.mark.requirement("F8", "F4")
 async def test_a_list_that_is_too_long_is_cut_by_pins_talk_and_use() -> None:
     config = 'contexts: {short: {tools: ["tools:*"], max_tools: 3, pinned: ["tools:who"]}}'
-    async with doors(config, tools=TOOLS) as crib:
+    async with open_gateway(config, tools=TOOLS) as gateway:
         short = "?context=short&style=flat"
         target = f"/api/tools{short}"
-        assert await names(crib, short) == ["add", "secret", "who"]
-        await crib.call("echo", {"value": {}})
-        assert await names(crib, short) == ["add", "echo", "who"]
-        talk = await crib.ask("GET", f"{target}&text=could+you+count+how+far+it+is")
+        assert await names(gateway, short) == ["add", "secret", "who"]
+        await gateway.call("echo", {"value": {}})
+        assert await names(gateway, short) == ["add", "echo", "who"]
+        talk = await gateway.ask("GET", f"{target}&text=could+you+count+how+far+it+is")
         assert [each["name"] for each in talk.json["tools"]] == ["count", "echo", "who"]
         assert talk.json["cut"] == talk.json["total"] - 3
-        chat = (await crib.ask("GET", f"{target}&format=openai_chat")).json
+        chat = (await gateway.ask("GET", f"{target}&format=openai_chat")).json
         assert [each["function"]["name"] for each in chat["tools"]] == ["add", "echo", "who"]
         assert chat["cut"] == talk.json["cut"]
         body = {"name": "nothing", "context": "short"}
-        assert (await crib.ask("POST", "/api/tools/execute", body=body)).code != "TOOL_NOT_FOUND"
-        why = (await crib.ask("GET", "/api/explain?name=flood&context=short")).json
+        assert (await gateway.ask("POST", "/api/tools/execute", body=body)).code != "TOOL_NOT_FOUND"
+        why = (await gateway.ask("GET", "/api/explain?name=flood&context=short")).json
         assert why["visible"]
         assert why["cut"].startswith("tools:flood is over the 3 tools that a list of short holds")
-        assert (await crib.ask("GET", "/api/explain?name=who&context=short")).json["cut"] is None
+        assert (await gateway.ask("GET", "/api/explain?name=who&context=short")).json["cut"] is None
 
 
 @pytest.mark.requirement("F2")
@@ -67,16 +67,16 @@ async def test_a_tool_a_provider_cannot_be_told_of_is_named() -> None:
 
     schema = {"type": "object", "properties": {"what for?": {"type": "string"}}, "required": ["what for?"]}
     definition = {"name": "odd", "description": "Takes what is odd.", "parameters": schema}
-    async with doors(tools=[Registry().register_tool(definition, run)]) as crib:
-        lost = (await crib.ask("GET", "/api/tools?format=gemini")).json["withheld"]
+    async with open_gateway(tools=[Registry().register_tool(definition, run)]) as gateway:
+        lost = (await gateway.ask("GET", "/api/tools?format=gemini")).json["withheld"]
         assert [each["name"] for each in lost] == ["tools:odd"]
         assert lost[0]["reason"] == "needs a parameter with a name that gemini does not take: 'what for?'"
-        assert "withheld" not in (await crib.ask("GET", "/api/tools?format=openai_chat")).json
+        assert "withheld" not in (await gateway.ask("GET", "/api/tools?format=openai_chat")).json
 
 
 @pytest.mark.parametrize("format", PROVIDERS)
 async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
-    crib: Doors, format: str, monkeypatch: pytest.MonkeyPatch
+    gateway: InProcessGateway, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spelled: list[str] = []
     kind = type(PROVIDERS[format])
@@ -87,14 +87,14 @@ async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
         return spell(self, tool, name)
 
     monkeypatch.setattr(kind, "tool", counting)
-    total = (await crib.ask("GET", f"/api/tools?format={format}")).json["total"]
+    total = (await gateway.ask("GET", f"/api/tools?format={format}")).json["total"]
     for more in ("", "&q=add", "&limit=2", "&text=two+numbers", "&style=safe", "&context=few"):
-        assert (await crib.ask("GET", f"/api/tools?format={format}{more}")).status == 200
+        assert (await gateway.ask("GET", f"/api/tools?format={format}{more}")).status == 200
     assert len(spelled) == len(set(spelled)) == total
 
 
 async def test_others_have_their_turn_while_a_long_list_is_spelled(
-    crib: Doors, monkeypatch: pytest.MonkeyPatch
+    gateway: InProcessGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cooperative, "perf_counter", count().__next__)
     turns = total = 0
@@ -107,7 +107,7 @@ async def test_others_have_their_turn_while_a_long_list_is_spelled(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(beside)
-        total = (await crib.ask("GET", "/api/tools?format=gemini")).json["total"]
+        total = (await gateway.ask("GET", "/api/tools?format=gemini")).json["total"]
         tasks.cancel_scope.cancel()
     # Each tool is asked about, its parameters are looked at, and it is spelled.
     assert turns >= 3 * (total // cooperative.BITE)

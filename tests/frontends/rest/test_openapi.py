@@ -8,14 +8,14 @@ from urllib.parse import quote
 import jsonschema_rs
 import pytest
 
-from tests.doors import Doors
+from tests.gateways import InProcessGateway
 from toolcrib.errors import CODES
 
 pytestmark = pytest.mark.anyio
 
 
-async def described(crib: Doors) -> dict[str, Any]:
-    reply = await crib.ask("GET", "/openapi.json", key=None)
+async def described(gateway: InProcessGateway) -> dict[str, Any]:
+    reply = await gateway.ask("GET", "/openapi.json", key=None)
     assert reply.status == 200
     return reply.json
 
@@ -25,15 +25,15 @@ def references(value: Any) -> set[str]:
     return set(re.findall(r'"\$ref":"([^"]+)"', json.dumps(value, separators=(",", ":"))))
 
 
-async def test_every_route_is_described(crib: Doors) -> None:
-    document = await described(crib)
+async def test_every_route_is_described(gateway: InProcessGateway) -> None:
+    document = await described(gateway)
     assert document["openapi"] == "3.1.0"
     told = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert told == {(route.method, route.path) for route in crib.server.router.routes}
+    assert told == {(route.method, route.path) for route in gateway.server.router.routes}
 
 
-async def test_operations_are_well_formed(crib: Doors) -> None:
-    document = await described(crib)
+async def test_operations_are_well_formed(gateway: InProcessGateway) -> None:
+    document = await described(gateway)
     operations = [each for methods in document["paths"].values() for each in methods.values()]
     assert len({each["operationId"] for each in operations}) == len(operations)
     for path, methods in document["paths"].items():
@@ -48,8 +48,8 @@ async def test_operations_are_well_formed(crib: Doors) -> None:
             assert all(reply["description"] for reply in each["responses"].values())
 
 
-async def test_every_reference_leads_somewhere_and_every_shape_is_a_schema(crib: Doors) -> None:
-    document = await described(crib)
+async def test_every_reference_leads_somewhere_and_every_shape_is_a_schema(gateway: InProcessGateway) -> None:
+    document = await described(gateway)
     shapes = document["components"]["schemas"]
     assert references(document) <= {f"#/components/schemas/{name}" for name in shapes}
     for shape in shapes.values():
@@ -81,17 +81,17 @@ async def test_every_reference_leads_somewhere_and_every_shape_is_a_schema(crib:
     ],
 )
 async def test_answers_have_the_shape_that_is_described(
-    crib: Doors, method: str, path: str, body: Any, shape: str
+    gateway: InProcessGateway, method: str, path: str, body: Any, shape: str
 ) -> None:
-    document = await described(crib)
-    await crib.call("add", {"a": 1})
-    reply = await crib.ask(method, path, body=body)
+    document = await described(gateway)
+    await gateway.call("add", {"a": 1})
+    reply = await gateway.ask(method, path, body=body)
     schema = {"$ref": f"#/components/schemas/{shape}", "components": document["components"]}
     jsonschema_rs.validate(schema, reply.json)
 
 
-async def test_what_needs_what_is_said(crib: Doors) -> None:
-    paths = (await described(crib))["paths"]
+async def test_what_needs_what_is_said(gateway: InProcessGateway) -> None:
+    paths = (await described(gateway))["paths"]
     assert paths["/health"]["get"]["security"] == []
     assert {} in paths["/metrics"]["get"]["security"]
     assert paths["/mcp"]["post"]["security"] == [{"key": []}]
@@ -157,8 +157,8 @@ PATHS: list[tuple[str, dict[str, str], str, bool]] = [
 ]
 
 
-async def test_schema_and_gateway_accept_the_same_bodies(crib: Doors) -> None:
-    document = await described(crib)
+async def test_schema_and_gateway_accept_the_same_bodies(gateway: InProcessGateway) -> None:
+    document = await described(gateway)
     accepted: list[bool] = []
     described_as: list[bool] = []
     for (method, path), body, _ in BODIES:
@@ -166,26 +166,26 @@ async def test_schema_and_gateway_accept_the_same_bodies(crib: Doors) -> None:
         schema = {**content["schema"], "components": document["components"]}
         described_as.append(jsonschema_rs.is_valid(schema, body, validate_formats=True))
         target = path.replace("{id}", "ann").replace("{package}", "com.example.described")
-        reply = await crib.ask(method, target, body=body)
+        reply = await gateway.ask(method, target, body=body)
         assert reply.status in {200, 201, 400}, (target, body, reply.body)
         accepted.append(reply.status < 400)
     expected = [valid for _, _, valid in BODIES]
     assert (accepted, described_as) == (expected, expected)
 
 
-async def test_schema_and_gateway_accept_the_same_paths(crib: Doors) -> None:
-    paths = (await described(crib))["paths"]
+async def test_schema_and_gateway_accept_the_same_paths(gateway: InProcessGateway) -> None:
+    paths = (await described(gateway))["paths"]
     for path, body, value, valid in PATHS:
         parameter = next(each for each in paths[path]["put"]["parameters"] if each["in"] == "path")
-        reply = await crib.ask(
+        reply = await gateway.ask(
             "PUT", path.replace(f"{{{parameter['name']}}}", quote(value, safe="")), body=body
         )
         assert reply.status in ({200, 201} if valid else {400}), value
         assert jsonschema_rs.is_valid(parameter["schema"], value) == valid, value
 
 
-async def test_links_name_operations_and_fill_their_paths(crib: Doors) -> None:
-    document = await described(crib)
+async def test_links_name_operations_and_fill_their_paths(gateway: InProcessGateway) -> None:
+    document = await described(gateway)
     operations = {
         operation["operationId"]: path
         for path, methods in document["paths"].items()
@@ -204,8 +204,8 @@ async def test_links_name_operations_and_fill_their_paths(crib: Doors) -> None:
         assert set(link["parameters"]) == set(re.findall(r"{(\w+)}", operations[link["operationId"]]))
 
 
-async def test_rotation_needs_no_body(crib: Doors) -> None:
-    operation = (await described(crib))["paths"]["/api/keys/{name}/rotate"]["post"]
+async def test_rotation_needs_no_body(gateway: InProcessGateway) -> None:
+    operation = (await described(gateway))["paths"]["/api/keys/{name}/rotate"]["post"]
     assert operation["requestBody"]["required"] is False
-    await crib.key("rotated")
-    assert (await crib.ask("POST", "/api/keys/rotated/rotate")).status == 200
+    await gateway.key("rotated")
+    assert (await gateway.ask("POST", "/api/keys/rotated/rotate")).status == 200

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from tests.contracts.dialogues import DIALOGUES, Reply, Said
-from tests.doors import Doors, doors
 from tests.frontends.rest.bench import TOOLS, Waiting
+from tests.gateways import InProcessGateway, open_gateway
 from tests.waiting import until
 from toolcrib import create_tool
 from toolcrib.formats import PROVIDERS
@@ -30,14 +30,14 @@ async def hush(*, loud: bool) -> ToolResult[str]:
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
-    async with doors(CONFIG, tools=[*TOOLS, hush]) as opened:
+async def gateway() -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(CONFIG, tools=[*TOOLS, hush]) as opened:
         yield opened
 
 
-async def answer(crib: Doors, format: str, *calls: Said, **more: Any) -> list[Reply]:
+async def answer(gateway: InProcessGateway, format: str, *calls: Said, **more: Any) -> list[Reply]:
     body = {"format": format, "message": DIALOGUES[format].asks(calls)}
-    reply = await crib.ask("POST", "/api/tools/answer", body={**body, **more.pop("fields", {})}, **more)
+    reply = await gateway.ask("POST", "/api/tools/answer", body={**body, **more.pop("fields", {})}, **more)
     assert reply.status == 200, reply.body
     assert set(reply.json) == {"messages", "suppressVoiceResponse", "suggestedFollowUps"}
     return DIALOGUES[format].replies(reply.json["messages"])
@@ -48,20 +48,20 @@ def add(id: str, **arguments: Any) -> Said:
 
 
 @pytest.mark.parametrize("format", PROVIDERS)
-async def test_every_provider(crib: Doors, format: str) -> None:
-    (reply,) = await answer(crib, format, add("call_1", a=2, b=3))
+async def test_every_provider(gateway: InProcessGateway, format: str) -> None:
+    (reply,) = await answer(gateway, format, add("call_1", a=2, b=3))
     assert (reply.id, reply.failed) == ("call_1" if DIALOGUES[format].ids else "", False)
     assert "That makes 5." in str(reply.said)
 
 
-async def test_what_goes_wrong_with_a_call_is_in_its_reply(crib: Doors) -> None:
+async def test_what_goes_wrong_with_a_call_is_in_its_reply(gateway: InProcessGateway) -> None:
     calls = [
         add("a", a=1),
         add("b", a="one"),
         Said(id="c", name="nothing-like-it"),
         Said(id="d", name="crash"),
     ]
-    replies = await answer(crib, "openai_chat", *calls)
+    replies = await answer(gateway, "openai_chat", *calls)
     assert [(each.id, each.failed) for each in replies] == [
         ("a", False),
         ("b", True),
@@ -74,22 +74,22 @@ async def test_what_goes_wrong_with_a_call_is_in_its_reply(crib: Doors) -> None:
 
 
 @pytest.mark.requirement("F4")
-async def test_the_context_decides_and_may_know_the_provider(crib: Doors) -> None:
+async def test_the_context_decides_and_may_know_the_provider(gateway: InProcessGateway) -> None:
     few = {"context": "few", "format": None}
-    assert not (await answer(crib, "gemini", add("a", a=1), fields=few))[0].failed
-    assert (await answer(crib, "gemini", Said(id="a", name="who"), fields=few))[0].failed
-    scoped = await crib.key("scoped", contexts=["few"])
+    assert not (await answer(gateway, "gemini", add("a", a=1), fields=few))[0].failed
+    assert (await answer(gateway, "gemini", Said(id="a", name="who"), fields=few))[0].failed
+    scoped = await gateway.key("scoped", contexts=["few"])
     body: Any = {"format": "gemini", "message": {}, "context": "short"}
-    reply = await crib.ask("POST", "/api/tools/answer", body=body, key=scoped)
+    reply = await gateway.ask("POST", "/api/tools/answer", body=body, key=scoped)
     assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
 @pytest.mark.requirement("G4")
-async def test_a_tool_may_silence_the_turn(crib: Doors) -> None:
+async def test_a_tool_may_silence_the_turn(gateway: InProcessGateway) -> None:
     for loud, silent in ((True, False), (False, True)):
         calls = [add("a", a=1), Said(id="b", name="hush", arguments={"loud": loud})]
         body = {"format": "anthropic", "message": DIALOGUES["anthropic"].asks(calls)}
-        reply = (await crib.ask("POST", "/api/tools/answer", body=body)).json
+        reply = (await gateway.ask("POST", "/api/tools/answer", body=body)).json
         assert reply["suppressVoiceResponse"] is silent
         assert reply["suggestedFollowUps"] == ["More?"]
 
@@ -111,22 +111,24 @@ async def test_a_tool_may_silence_the_turn(crib: Doors) -> None:
         ([], None, "must be a JSON object with format, message, context, idempotencyKey"),
     ],
 )
-async def test_what_is_no_message_is_refused(crib: Doors, body: Any, path: str | None, says: str) -> None:
-    reply = await crib.ask("POST", "/api/tools/answer", body=body)
+async def test_what_is_no_message_is_refused(
+    gateway: InProcessGateway, body: Any, path: str | None, says: str
+) -> None:
+    reply = await gateway.ask("POST", "/api/tools/answer", body=body)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert reply.json["error"].get("path") == path
     assert says in reply.json["error"]["message"]
 
 
-async def test_a_message_without_calls_is_answered_with_nothing(crib: Doors) -> None:
+async def test_a_message_without_calls_is_answered_with_nothing(gateway: InProcessGateway) -> None:
     body = {"format": "anthropic", "message": {"role": "assistant", "content": "Hello."}}
-    reply = await crib.ask("POST", "/api/tools/answer", body=body)
+    reply = await gateway.ask("POST", "/api/tools/answer", body=body)
     assert reply.json == {"messages": [], "suppressVoiceResponse": False, "suggestedFollowUps": []}
 
 
-async def test_who_waits_no_longer_is_answered_for_what_is_done(crib: Doors) -> None:
+async def test_who_waits_no_longer_is_answered_for_what_is_done(gateway: InProcessGateway) -> None:
     waiting = Waiting()
-    async with doors(tools=[*TOOLS, waiting.tool()]) as opened:
+    async with open_gateway(tools=[*TOOLS, waiting.tool()]) as opened:
         calls = (add("a", a=1), Said(id="b", name="wait"))
         replies = await answer(opened, "anthropic", *calls, headers={"x-timeout-ms": "300"})
     assert [each.failed for each in replies] == [False, True]
@@ -135,22 +137,22 @@ async def test_who_waits_no_longer_is_answered_for_what_is_done(crib: Doors) -> 
 
 
 async def test_calls_are_recorded_with_their_provider_and_refused_while_the_gateway_stops(
-    crib: Doors,
+    gateway: InProcessGateway,
 ) -> None:
-    await answer(crib, "anthropic", add("a", a=1), add("b", a=2))
+    await answer(gateway, "anthropic", add("a", a=1), add("b", a=2))
 
     async def listed() -> list[str]:
-        return [each["tool"] for each in (await crib.ask("GET", "/api/calls")).json["calls"]]
+        return [each["tool"] for each in (await gateway.ask("GET", "/api/calls")).json["calls"]]
 
     assert await listed() == ["tools:add", "tools:add"]
-    crib.server.drain()
-    reply = await crib.ask("POST", "/api/tools/answer", body={"format": "gemini", "message": {}})
+    gateway.server.drain()
+    reply = await gateway.ask("POST", "/api/tools/answer", body={"format": "gemini", "message": {}})
     assert reply.code == "OVERLOADED"
 
 
 async def test_one_who_is_cut_off_leaves_nothing_running() -> None:
     waiting = Waiting()
-    async with doors(tools=[waiting.tool()]) as opened, anyio.create_task_group() as tasks:
+    async with open_gateway(tools=[waiting.tool()]) as opened, anyio.create_task_group() as tasks:
         tasks.start_soon(answer, opened, "anthropic", Said(id="a", name="wait"))
         await until(waiting.started.is_set)
         tasks.cancel_scope.cancel()
@@ -168,20 +170,20 @@ async def test_the_same_message_with_its_key_does_nothing_twice() -> None:
         return len(made)
 
     calls = [Said(id=each, name="note", arguments={"text": each}) for each in ("a", "b")]
-    async with doors(tools=[note]) as crib:
+    async with open_gateway(tools=[note]) as gateway:
         for header in ({"idempotency-key": "turn-1"}, {"idempotency-key": '"turn-1"'}):
-            replies = await answer(crib, "openai_chat", *calls, headers=header)
+            replies = await answer(gateway, "openai_chat", *calls, headers=header)
             assert [each.failed for each in replies] == [False, False]
         assert made == ["a", "b"]
-        await answer(crib, "openai_chat", *calls, fields={"idempotencyKey": "turn-2"})
+        await answer(gateway, "openai_chat", *calls, fields={"idempotencyKey": "turn-2"})
         assert made == ["a", "b", "a", "b"]
         body = {"format": "mcp", "message": {"name": "note"}, "idempotencyKey": "é"}
-        assert (await crib.ask("POST", "/api/tools/answer", body=body)).code == "INVALID_REQUEST"
+        assert (await gateway.ask("POST", "/api/tools/answer", body=body)).code == "INVALID_REQUEST"
 
 
-async def test_what_is_no_message_is_refused_before_any_event(crib: Doors) -> None:
+async def test_what_is_no_message_is_refused_before_any_event(gateway: InProcessGateway) -> None:
     body = {"format": "anthropic", "message": {"content": 1}}
-    reply = await crib.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
+    reply = await gateway.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
 
 
@@ -193,8 +195,10 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("format", WRONG)
-async def test_all_that_is_wrong_with_a_message_is_said_before_events_begin(crib: Doors, format: str) -> None:
+async def test_all_that_is_wrong_with_a_message_is_said_before_events_begin(
+    gateway: InProcessGateway, format: str
+) -> None:
     body = {"format": format, "message": WRONG[format]}
-    reply = await crib.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
+    reply = await gateway.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert reply.json["error"]["path"].startswith("message")

@@ -12,7 +12,7 @@ import anyio
 import jsonschema_rs
 import pytest
 
-from tests.doors import ADMIN, Doors, Reply
+from tests.gateways import ADMIN, InProcessGateway, Reply
 from toolcrib.config import load
 from toolcrib.runtime import build
 from toolcrib.server import GatewayApp
@@ -46,10 +46,10 @@ GONE = {"transport": "stdio", "command": ["/nowhere/at-all"], "restart": {"enabl
 
 
 @dataclass(frozen=True)
-class House:
-    """A house with a config file of its own."""
+class ServedGateway:
+    """A gateway with a config file of its own."""
 
-    crib: Doors
+    gateway: InProcessGateway
     path: Path
 
     async def write(self, servers: dict[str, Any], **more: Any) -> None:
@@ -58,10 +58,10 @@ class House:
     async def ask(self, method: str, target: str, shape: str | None = None, body: Any = None) -> Reply:
         """Ask as the operator; an answer of a shape must have it."""
         with anyio.fail_after(PATIENCE):
-            reply = await self.crib.ask(method, target, body=body)
+            reply = await self.gateway.ask(method, target, body=body)
         if shape is not None:
             assert reply.status == 200, reply.body
-            described = (await self.crib.ask("GET", "/openapi.json")).json["components"]
+            described = (await self.gateway.ask("GET", "/openapi.json")).json["components"]
             jsonschema_rs.validate(
                 {"$ref": f"#/components/schemas/{shape}", "components": described}, reply.json
             )
@@ -77,29 +77,29 @@ def spelled(servers: dict[str, Any], **more: Any) -> str:
 
 
 @asynccontextmanager
-async def housed(path: Path, servers: dict[str, Any], **more: Any) -> AsyncGenerator[House]:
+async def serve_config(path: Path, servers: dict[str, Any], **more: Any) -> AsyncGenerator[ServedGateway]:
     await anyio.Path(path).write_text(spelled(servers, **more))
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(load(path, env=env), store="sqlite://")
-    async with build(document, env=env) as house:
-        server = GatewayApp(house)
+    async with build(document, env=env) as runtime:
+        server = GatewayApp(runtime)
         async with server.running():
             with anyio.fail_after(PATIENCE):
-                await house.settled(PATIENCE)
-            yield House(Doors(house, server), path)
+                await runtime.settled(PATIENCE)
+            yield ServedGateway(InProcessGateway(runtime, server), path)
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[House]:
+async def served(tmp_path: Path) -> AsyncGenerator[ServedGateway]:
     secret = {"TOKEN": SECRET}
     servers = {"books": ledger(tmp_path, env=secret), "gone": GONE, "off": {**GONE, "enabled": False}}
-    async with housed(tmp_path / "toolcrib.yaml", servers, allow_stdio=True) as opened:
+    async with serve_config(tmp_path / "toolcrib.yaml", servers, allow_stdio=True) as opened:
         yield opened
 
 
 @pytest.mark.requirement("C6")
-async def test_status_shows_every_server_and_where_names_lead(house: House) -> None:
-    status = await house.status()
+async def test_status_shows_every_server_and_where_names_lead(served: ServedGateway) -> None:
+    status = await served.status()
     books, gone, off = (status["servers"][name] for name in ("books", "gone", "off"))
     assert (status["enabled"], books["state"], books["up"], books["restarts"]) == (True, "up", True, 0)
     assert {"append", "pid"} <= set(books["discovered_tools"])
@@ -112,13 +112,13 @@ async def test_status_shows_every_server_and_where_names_lead(house: House) -> N
 
 
 @pytest.mark.requirement("C6")
-async def test_a_test_asks_a_server_now(house: House) -> None:
-    fine = (await house.ask("POST", "/mcp/test/books", "Tested")).json
+async def test_a_test_asks_a_server_now(served: ServedGateway) -> None:
+    fine = (await served.ask("POST", "/mcp/test/books", "Tested")).json
     assert fine["ok"] is True
     assert "mcp_books_append" in fine["tools"]
     assert "error" not in fine
     for name in ("gone", "off"):
-        failed = (await house.ask("POST", f"/mcp/test/{name}", "Tested")).json
+        failed = (await served.ask("POST", f"/mcp/test/{name}", "Tested")).json
         assert (failed["ok"], failed["tools"]) == (False, [])
         assert failed["error"]
 
@@ -126,86 +126,88 @@ async def test_a_test_asks_a_server_now(house: House) -> None:
 @pytest.mark.parametrize(
     "method, path", [("POST", "/mcp/test/nowhere"), ("DELETE", "/mcp/servers/nowhere"), ("POST", "/api/pins")]
 )
-async def test_what_is_not_there(house: House, method: str, path: str) -> None:
-    reply = await house.ask(method, path, body={"name": "books:append"} if path == "/api/pins" else None)
+async def test_what_is_not_there(served: ServedGateway, method: str, path: str) -> None:
+    reply = await served.ask(method, path, body={"name": "books:append"} if path == "/api/pins" else None)
     assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
 @pytest.mark.requirement("C5")
-async def test_a_reload_says_what_it_does_and_a_dry_one_only_says_it(house: House, tmp_path: Path) -> None:
-    await house.write({"books": ledger(tmp_path, env={"TOKEN": SECRET}), "more": ledger(tmp_path)})
-    dry = (await house.ask("POST", "/reload?dry_run=true", "Plan")).json
+async def test_a_reload_says_what_it_does_and_a_dry_one_only_says_it(
+    served: ServedGateway, tmp_path: Path
+) -> None:
+    await served.write({"books": ledger(tmp_path, env={"TOKEN": SECRET}), "more": ledger(tmp_path)})
+    dry = (await served.ask("POST", "/reload?dry_run=true", "Plan")).json
     assert (dry["dry_run"], dry["added"], dry["removed"], dry["untouched"]) == (
         True,
         ["more"],
         ["gone"],
         ["books"],
     )
-    assert set((await house.status())["servers"]) == {"books", "gone", "off"}
-    done = (await house.ask("POST", "/reload", "Plan")).json
+    assert set((await served.status())["servers"]) == {"books", "gone", "off"}
+    done = (await served.ask("POST", "/reload", "Plan")).json
     assert done == {**dry, "dry_run": False}
-    status = await house.status()
+    status = await served.status()
     assert {name: each["state"] for name, each in status["servers"].items()} == {"books": "up", "more": "up"}
-    called = await house.crib.call("mcp_more_append", {"op_id": "one"})
+    called = await served.gateway.call("mcp_more_append", {"op_id": "one"})
     assert called.json["data"]["op_id"] == "one"
 
 
 @pytest.mark.requirement("C5")
-async def test_a_bad_config_is_refused_whole_with_every_fault(house: House) -> None:
-    before = await house.status()
+async def test_a_bad_config_is_refused_whole_with_every_fault(served: ServedGateway) -> None:
+    before = await served.status()
     text = "mcp:\n  servers:\n    a: {transport: carrier-pigeon}\n    b: {transport: http, urll: x}\n"
-    await anyio.Path(house.path).write_text(text)
+    await anyio.Path(served.path).write_text(text)
     for target in ("/reload", "/reload?dry_run=true"):
-        refused = await house.ask("POST", target)
+        refused = await served.ask("POST", target)
         assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
         faults = refused.json["error"]["details"]["faults"]
         assert {"mcp.servers.a.transport", "mcp.servers.b.urll"} <= {each["where"] for each in faults}
         assert {(each["file"], each["line"]) for each in faults} == {
-            (str(house.path), 3),
-            (str(house.path), 4),
+            (str(served.path), 3),
+            (str(served.path), 4),
         }
         assert all(each["message"] for each in faults)
-    after = await house.status()
+    after = await served.status()
     assert after["tool_routes"] == before["tool_routes"]
     assert after["servers"].keys() == before["servers"].keys()
 
 
 @pytest.mark.requirement("B8")
-async def test_only_what_was_added_is_removed(house: House, tmp_path: Path) -> None:
-    refused = await house.ask("DELETE", "/mcp/servers/books")
+async def test_only_what_was_added_is_removed(served: ServedGateway, tmp_path: Path) -> None:
+    refused = await served.ask("DELETE", "/mcp/servers/books")
     assert (refused.status, refused.code) == (403, "SCOPE_DENIED")
     command = ledger(tmp_path)
     with anyio.fail_after(PATIENCE):
-        added = await house.crib.call("mcp_add_server", {"server_id": "extra", **command})
+        added = await served.gateway.call("mcp_add_server", {"server_id": "extra", **command})
     assert added.status == 200, added.body
-    assert (await house.status())["servers"]["extra"]["added"] is True
-    plan = (await house.ask("DELETE", "/mcp/servers/extra", "Plan")).json
+    assert (await served.status())["servers"]["extra"]["added"] is True
+    plan = (await served.ask("DELETE", "/mcp/servers/extra", "Plan")).json
     assert (plan["removed"], plan["added"]) == (["extra"], [])
-    assert "extra" not in (await house.status())["servers"]
-    assert (await house.crib.call("mcp_extra_append", {"op_id": "x"})).code == "TOOL_NOT_FOUND"
+    assert "extra" not in (await served.status())["servers"]
+    assert (await served.gateway.call("mcp_extra_append", {"op_id": "x"})).code == "TOOL_NOT_FOUND"
 
 
 async def test_a_changed_definition_is_hidden_until_it_is_approved(tmp_path: Path) -> None:
     servers = {"one": changing("this", "strict"), "two": changing("this", "notify")}
-    async with housed(tmp_path / "toolcrib.yaml", servers) as house:
-        assert (await house.ask("GET", "/api/pins", "Pins")).json == {"pins": []}
-        await house.write({"one": changing("that", "strict"), "two": changing("that", "notify")})
-        await house.ask("POST", "/reload", "Plan")
-        pins = {each["name"]: each for each in (await house.ask("GET", "/api/pins", "Pins")).json["pins"]}
+    async with serve_config(tmp_path / "toolcrib.yaml", servers) as served:
+        assert (await served.ask("GET", "/api/pins", "Pins")).json == {"pins": []}
+        await served.write({"one": changing("that", "strict"), "two": changing("that", "notify")})
+        await served.ask("POST", "/reload", "Plan")
+        pins = {each["name"]: each for each in (await served.ask("GET", "/api/pins", "Pins")).json["pins"]}
         assert {name: each["mode"] for name, each in pins.items()} == {
             "one:say": "strict",
             "two:say": "notify",
         }
-        assert (await house.crib.call("one:say")).code == "TOOL_NOT_FOUND"
-        assert (await house.crib.call("two:say")).status == 200
+        assert (await served.gateway.call("one:say")).code == "TOOL_NOT_FOUND"
+        assert (await served.gateway.call("two:say")).status == 200
         seal = pins["one:say"]["seal"]
-        stale = await house.ask("POST", "/api/pins", body={"name": "one:say", "seal": "0" * 64})
+        stale = await served.ask("POST", "/api/pins", body={"name": "one:say", "seal": "0" * 64})
         assert (stale.status, stale.json["error"]["path"]) == (400, "seal")
-        approved = await house.ask("POST", "/api/pins", "Approved", {"name": "one:say", "seal": seal})
+        approved = await served.ask("POST", "/api/pins", "Approved", {"name": "one:say", "seal": seal})
         assert approved.json == {"name": "one:say", "seal": seal}
-        assert (await house.crib.call("one:say")).status == 200
-        await house.ask("POST", "/api/pins", "Approved", {"name": "mcp_two_say"})
-        assert (await house.ask("GET", "/api/pins", "Pins")).json == {"pins": []}
+        assert (await served.gateway.call("one:say")).status == 200
+        await served.ask("POST", "/api/pins", "Approved", {"name": "mcp_two_say"})
+        assert (await served.ask("GET", "/api/pins", "Pins")).json == {"pins": []}
 
 
 @pytest.mark.parametrize(
@@ -224,6 +226,6 @@ async def test_a_changed_definition_is_hidden_until_it_is_approved(tmp_path: Pat
         ("POST", "/api/pins", ["x"]),
     ],
 )
-async def test_wrong_requests(crib: Doors, method: str, target: str, body: Any) -> None:
-    reply = await crib.ask(method, target, body=body)
+async def test_wrong_requests(gateway: InProcessGateway, method: str, target: str, body: Any) -> None:
+    reply = await gateway.ask(method, target, body=body)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")

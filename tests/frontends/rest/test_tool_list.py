@@ -4,55 +4,55 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors
+from tests.gateways import InProcessGateway
 from toolcrib.formats import RestFormat
 
 pytestmark = pytest.mark.anyio
 
 
-async def names(crib: Doors, query: str = "", **more: Any) -> list[str]:
-    reply = await crib.ask("GET", f"/api/tools{query}", **more)
+async def names(gateway: InProcessGateway, query: str = "", **more: Any) -> list[str]:
+    reply = await gateway.ask("GET", f"/api/tools{query}", **more)
     assert reply.status == 200, reply.body
     assert reply.json["total"] >= len(reply.json["tools"])
     return [tool["name"] for tool in reply.json["tools"]]
 
 
-async def test_the_admin_sees_all_but_what_is_hidden_or_removed(crib: Doors) -> None:
-    listed = await names(crib)
+async def test_the_admin_sees_all_but_what_is_hidden_or_removed(gateway: InProcessGateway) -> None:
+    listed = await names(gateway)
     assert {"tools:add", "tools:secret", "local:get-datetime"} <= set(listed)
     assert not {"tools:hidden", "tools:old"} & set(listed)
 
 
-async def test_a_plain_key_does_not_see_what_it_may_not_use(crib: Doors) -> None:
-    plain = await crib.key("plain")
-    reader = await crib.key("reader", permissions=["secrets:read"])
-    assert "tools:secret" not in await names(crib, key=plain)
-    assert "tools:secret" in await names(crib, key=reader)
+async def test_a_plain_key_does_not_see_what_it_may_not_use(gateway: InProcessGateway) -> None:
+    plain = await gateway.key("plain")
+    reader = await gateway.key("reader", permissions=["secrets:read"])
+    assert "tools:secret" not in await names(gateway, key=plain)
+    assert "tools:secret" in await names(gateway, key=reader)
 
 
 @pytest.mark.requirement("F4")
-async def test_contexts(crib: Doors) -> None:
-    few = await crib.key("few", contexts=["few"])
-    assert await names(crib, "?context=few") == ["tools:add"]
-    assert await names(crib, "?context=none") == []
-    assert await names(crib, key=few) == ["tools:add"]
-    assert await names(crib, "?context=few", key=few) == ["tools:add"]
+async def test_contexts(gateway: InProcessGateway) -> None:
+    few = await gateway.key("few", contexts=["few"])
+    assert await names(gateway, "?context=few") == ["tools:add"]
+    assert await names(gateway, "?context=none") == []
+    assert await names(gateway, key=few) == ["tools:add"]
+    assert await names(gateway, "?context=few", key=few) == ["tools:add"]
     for context in ("none", "default", "nowhere"):
-        reply = await crib.ask("GET", f"/api/tools?context={context}", key=few)
+        reply = await gateway.ask("GET", f"/api/tools?context={context}", key=few)
         assert (reply.status, reply.code) == (404, "NOT_FOUND")
-    assert (await crib.ask("GET", "/api/tools?context=nowhere")).code == "NOT_FOUND"
+    assert (await gateway.ask("GET", "/api/tools?context=nowhere")).code == "NOT_FOUND"
 
 
-async def test_styles(crib: Doors) -> None:
-    assert "get_datetime" in await names(crib, "?style=safe")
-    assert "get-datetime" in await names(crib, "?style=flat")
-    assert "local:get-datetime" in await names(crib, "?style=qualified")
-    assert "get-datetime" in await names(crib, "?context=flat")
-    assert "get_datetime" in await names(crib, "?format=mcp")
+async def test_styles(gateway: InProcessGateway) -> None:
+    assert "get_datetime" in await names(gateway, "?style=safe")
+    assert "get-datetime" in await names(gateway, "?style=flat")
+    assert "local:get-datetime" in await names(gateway, "?style=qualified")
+    assert "get-datetime" in await names(gateway, "?context=flat")
+    assert "get_datetime" in await names(gateway, "?format=mcp")
 
 
-async def test_the_mcp_spelling(crib: Doors) -> None:
-    reply = await crib.ask("GET", "/api/tools?format=mcp&q=add&limit=1")
+async def test_the_mcp_spelling(gateway: InProcessGateway) -> None:
+    reply = await gateway.ask("GET", "/api/tools?format=mcp&q=add&limit=1")
     assert set(reply.json["tools"][0]) >= {"name", "description", "inputSchema", "annotations"}
     assert "source" not in reply.json["tools"][0]
 
@@ -72,35 +72,37 @@ async def test_the_mcp_spelling(crib: Doors) -> None:
         (f"?context={'x' * 600}", "context", "must be text"),
     ],
 )
-async def test_a_wrong_parameter_is_refused_by_name(crib: Doors, query: str, path: str, says: str) -> None:
-    reply = await crib.ask("GET", f"/api/tools{query}")
+async def test_a_wrong_parameter_is_refused_by_name(
+    gateway: InProcessGateway, query: str, path: str, says: str
+) -> None:
+    reply = await gateway.ask("GET", f"/api/tools{query}")
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert says in reply.json["error"]["message"]
     assert reply.json["error"].get("path", path) == path
 
 
 @pytest.mark.requirement("F8")
-async def test_searching(crib: Doors) -> None:
-    assert (await names(crib, "?q=add"))[0] == "tools:add"
-    assert (await names(crib, "?q=two+WHOLE"))[0] == "tools:add"
-    assert await names(crib, "?q=two+WHOLE&limit=1") == ["tools:add"]
-    assert await names(crib, "?q=maths") == ["tools:add"]
-    assert await names(crib, "?q=mahts") == ["tools:add"]
-    assert await names(crib, "?q=astronomy+whatever") == []
-    assert len(await names(crib, "?q=")) == len(await names(crib))
+async def test_searching(gateway: InProcessGateway) -> None:
+    assert (await names(gateway, "?q=add"))[0] == "tools:add"
+    assert (await names(gateway, "?q=two+WHOLE"))[0] == "tools:add"
+    assert await names(gateway, "?q=two+WHOLE&limit=1") == ["tools:add"]
+    assert await names(gateway, "?q=maths") == ["tools:add"]
+    assert await names(gateway, "?q=mahts") == ["tools:add"]
+    assert await names(gateway, "?q=astronomy+whatever") == []
+    assert len(await names(gateway, "?q=")) == len(await names(gateway))
 
 
-async def test_a_cut_list_says_how_many_there_are(crib: Doors) -> None:
-    whole = (await crib.ask("GET", "/api/tools")).json
-    cut = (await crib.ask("GET", "/api/tools?limit=2")).json
+async def test_a_cut_list_says_how_many_there_are(gateway: InProcessGateway) -> None:
+    whole = (await gateway.ask("GET", "/api/tools")).json
+    cut = (await gateway.ask("GET", "/api/tools?limit=2")).json
     assert cut["tools"] == whole["tools"][:2]
     assert cut["total"] == whole["total"] == len(whole["tools"])
 
 
-async def test_a_list_is_prepared_once(crib: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = await crib.ask("GET", "/api/tools")
-    await crib.ask("GET", "/api/tools?q=add")
+async def test_a_list_is_prepared_once(gateway: InProcessGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await gateway.ask("GET", "/api/tools")
+    await gateway.ask("GET", "/api/tools?q=add")
     monkeypatch.setattr(RestFormat, "tool", None)
-    assert (await crib.ask("GET", "/api/tools")).body == first.body
-    assert (await crib.ask("GET", "/api/tools?q=two")).status == 200
-    assert (await crib.ask("HEAD", "/api/tools")).headers["content-length"] == str(len(first.body))
+    assert (await gateway.ask("GET", "/api/tools")).body == first.body
+    assert (await gateway.ask("GET", "/api/tools?q=two")).status == 200
+    assert (await gateway.ask("HEAD", "/api/tools")).headers["content-length"] == str(len(first.body))

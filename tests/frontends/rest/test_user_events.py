@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import ADMIN, HOST, Client, Doors, doors, scope
+from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, open_gateway, scope
 from tests.waiting import until
 from toolcrib.frontends.rest.user_events import UserEventStream
 from toolcrib.http import Request
@@ -21,7 +21,7 @@ def asked(key: str = ADMIN) -> dict[str, Any]:
     return scope("GET", "/api/users/ann/events", headers)
 
 
-class Device(Client):
+class Device(AsgiConnection):
     """Listens until it leaves."""
 
     def __init__(self) -> None:
@@ -31,25 +31,25 @@ class Device(Client):
     def heard(self) -> str:
         return b"".join(part.get("body", b"") for part in self.sent[1:]).decode()
 
-    async def listen(self, crib: Doors, key: str = ADMIN) -> None:
-        await crib.server(asked(key), self.receive, self.send)
+    async def listen(self, gateway: InProcessGateway, key: str = ADMIN) -> None:
+        await gateway.server(asked(key), self.receive, self.send)
         self.ended = True
 
 
 @asynccontextmanager
-async def worn(crib: Doors, key: str = ADMIN) -> AsyncGenerator[Device]:
+async def worn(gateway: InProcessGateway, key: str = ADMIN) -> AsyncGenerator[Device]:
     """A device that listens, from the moment it hears anything."""
     device = Device()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(device.listen, crib, key)
+        tasks.start_soon(device.listen, gateway, key)
         await until(lambda: "listening" in device.heard())
         yield device
         tasks.cancel_scope.cancel()
 
 
-async def test_what_apps_show_and_say(crib: Doors) -> None:
-    sessions = crib.house.sessions
-    async with worn(crib) as device:
+async def test_what_apps_show_and_say(gateway: InProcessGateway) -> None:
+    sessions = gateway.runtime.sessions
+    async with worn(gateway) as device:
         assert device.sent[0]["status"] == 200
         assert (b"content-type", b"text/event-stream") in device.sent[0]["headers"]
         sessions.tell("ann", UserEvent("speak", {"text": "grüß\ndich"}))
@@ -66,46 +66,49 @@ async def test_what_apps_show_and_say(crib: Doors) -> None:
         assert not sessions.hears("ann")
 
 
-async def test_a_call_of_a_tool_is_told(crib: Doors) -> None:
-    await crib.ask("PUT", "/api/users/ann/session")
-    async with worn(crib) as device:
-        await crib.call("add", {"a": 1}, headers={"x-user-id": "ann"})
+async def test_a_call_of_a_tool_is_told(gateway: InProcessGateway) -> None:
+    await gateway.ask("PUT", "/api/users/ann/session")
+    async with worn(gateway) as device:
+        await gateway.call("add", {"a": 1}, headers={"x-user-id": "ann"})
         await until(lambda: "event: tool" in device.heard())
         assert '"tool":"tools:add"' in device.heard()
 
 
-async def test_whoever_listens_is_let_go_when_the_gateway_stops(crib: Doors) -> None:
-    async with worn(crib) as device:
-        crib.server.drain()
+async def test_whoever_listens_is_let_go_when_the_gateway_stops(gateway: InProcessGateway) -> None:
+    async with worn(gateway) as device:
+        gateway.server.drain()
         await until(lambda: device.ended)
         with anyio.fail_after(10):
-            await crib.server.idle()
+            await gateway.server.idle()
 
 
 @pytest.mark.requirement("I1")
-async def test_with_the_key_ends_the_listening(crib: Doors) -> None:
-    anns, other = await crib.key("anns", user="ann"), await crib.key("other", user="ann")
-    async with worn(crib, anns) as device, worn(crib, other) as stays:
-        await crib.ask("DELETE", "/api/keys/anns")
+async def test_with_the_key_ends_the_listening(gateway: InProcessGateway) -> None:
+    anns, other = await gateway.key("anns", user="ann"), await gateway.key("other", user="ann")
+    async with worn(gateway, anns) as device, worn(gateway, other) as stays:
+        await gateway.ask("DELETE", "/api/keys/anns")
         await until(lambda: device.ended)
         assert not stays.ended
 
 
-async def test_too_many_devices_of_one_user_are_refused_in_plain_words(crib: Doors) -> None:
+async def test_too_many_devices_of_one_user_are_refused_in_plain_words(gateway: InProcessGateway) -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(16):
-            tasks.start_soon(Device().listen, crib)
+            tasks.start_soon(Device().listen, gateway)
         await anyio.wait_all_tasks_blocked()
-        refused = await crib.ask("GET", "/api/users/ann/events", leaves=True)
+        refused = await gateway.ask("GET", "/api/users/ann/events", leaves=True)
         assert (refused.status, refused.code) == (503, "OVERLOADED")
         tasks.cancel_scope.cancel()
 
 
 async def test_a_silent_stream_stays_in_touch() -> None:
-    async with doors() as crib:
-        outward, device = UserEventStream(crib.house.console.users, keep_alive=0.001), Device()
+    async with open_gateway() as gateway:
+        outward, device = UserEventStream(gateway.runtime.console.users, keep_alive=0.001), Device()
         request = Request(asked(), device.receive, device.send)
-        request.params, request.caller = {"id": "ann"}, crib.house.identity.bearer(f"Bearer {ADMIN}".encode())
+        request.params, request.caller = (
+            {"id": "ann"},
+            gateway.runtime.identity.bearer(f"Bearer {ADMIN}".encode()),
+        )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(outward.listen, request)
             await until(lambda: device.heard().count(": still here\n\n") > 1)
@@ -113,6 +116,6 @@ async def test_a_silent_stream_stays_in_touch() -> None:
 
 
 @pytest.mark.parametrize("user", ["a" * 201, "a%0ab"])
-async def test_an_id_that_no_user_can_have_opens_no_stream(crib: Doors, user: str) -> None:
-    reply = await crib.ask("GET", f"/api/users/{user}/events")
+async def test_an_id_that_no_user_can_have_opens_no_stream(gateway: InProcessGateway, user: str) -> None:
+    reply = await gateway.ask("GET", f"/api/users/{user}/events")
     assert (reply.status, reply.code, reply.json["error"]["path"]) == (400, "INVALID_REQUEST", "id")

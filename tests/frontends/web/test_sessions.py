@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors import ADMIN, HOST, Doors, Reply, doors
+from tests.gateways import ADMIN, HOST, InProcessGateway, Reply, open_gateway
 from tests.identity.test_sign_in import Clock
 from toolcrib.identity.sign_in import FRESH_SECONDS
 
@@ -17,8 +17,8 @@ OWN = {"sec-fetch-site": "same-origin"}
 
 
 @pytest.fixture
-async def crib() -> AsyncGenerator[Doors]:
-    async with doors(demo=True) as opened:
+async def gateway() -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(demo=True) as opened:
         yield opened
 
 
@@ -39,22 +39,22 @@ class SignedIn:
         return {"cookie": self.cookie, **OWN, "x-crib-token": self.secret}
 
 
-async def exchanged(crib: Doors, token: str, **headers: str) -> Reply:
-    return await crib.ask(
+async def exchanged(gateway: InProcessGateway, token: str, **headers: str) -> Reply:
+    return await gateway.ask(
         "POST", "/api/signin/exchange", key=None, body={"token": token}, headers=OWN | headers
     )
 
 
-async def link_token(crib: Doors, key: str = ADMIN) -> str:
-    link = (await crib.ask("POST", "/api/signin", key=key)).json["url"]
+async def link_token(gateway: InProcessGateway, key: str = ADMIN) -> str:
+    link = (await gateway.ask("POST", "/api/signin", key=key)).json["url"]
     start, _, token = link.partition("/#token=")
     assert start == f"http://{HOST}"
     return token
 
 
-async def signed_in(crib: Doors, key: str = ADMIN) -> SignedIn:
+async def signed_in(gateway: InProcessGateway, key: str = ADMIN) -> SignedIn:
     """Use a fresh link up, as the page's script does."""
-    reply = await exchanged(crib, await link_token(crib, key))
+    reply = await exchanged(gateway, await link_token(gateway, key))
     assert reply.status == 200, reply.body
     cookie = re.match(
         r"(toolcrib_session=[^;]+); Path=/; HttpOnly; SameSite=Strict$", reply.headers["set-cookie"]
@@ -63,8 +63,8 @@ async def signed_in(crib: Doors, key: str = ADMIN) -> SignedIn:
     return SignedIn(cookie[1], reply.json["secret"])
 
 
-async def test_the_page_is_hardened_and_has_nothing_inline(crib: Doors) -> None:
-    page = await crib.ask("GET", "/", key=None)
+async def test_the_page_is_hardened_and_has_nothing_inline(gateway: InProcessGateway) -> None:
+    page = await gateway.ask("GET", "/", key=None)
     policy = set(page.headers["content-security-policy"].split("; "))
     assert policy == {
         "default-src 'self'",
@@ -81,44 +81,44 @@ async def test_the_page_is_hardened_and_has_nothing_inline(crib: Doors) -> None:
         assert not re.search(inline, page.body), inline
 
 
-async def test_the_pages_parts(crib: Doors) -> None:
-    page = (await crib.ask("GET", "/", key=None)).body.decode()
+async def test_the_pages_parts(gateway: InProcessGateway) -> None:
+    page = (await gateway.ask("GET", "/", key=None)).body.decode()
     parts = set(re.findall(r'(?:href|src)="(/assets/[^"]+)"', page))
     assert len(parts) == 3
-    script = (await crib.ask("GET", "/assets/page.js", key=None)).body.decode()
+    script = (await gateway.ask("GET", "/assets/page.js", key=None)).body.decode()
     imported = set(re.findall(r"from '(/assets/[^']+)'", script))
     assert imported == {"/assets/apps.js", "/assets/models.js", "/assets/session.js"}
     kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
     for part in parts | imported:
-        reply = await crib.ask("GET", part, key=None)
+        reply = await gateway.ask("GET", part, key=None)
         assert (reply.status, reply.headers["content-type"]) == (200, kinds[part.rpartition(".")[2]])
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert b"innerHTML" not in reply.body
         assert not re.search(rb"https?://(?!www\.w3\.org/2000/svg)", reply.body)
     for path in ("/assets/none.js", "/assets/..", "/assets/page.py", "/assets/__init__.py"):
-        assert (await crib.ask("GET", path, key=None)).status == 404
+        assert (await gateway.ask("GET", path, key=None)).status == 404
 
 
-async def test_the_old_address(crib: Doors) -> None:
-    reply = await crib.ask("GET", "/admin", key=None)
+async def test_the_old_address(gateway: InProcessGateway) -> None:
+    reply = await gateway.ask("GET", "/admin", key=None)
     assert (reply.status, reply.headers["location"]) == (303, "/")
 
 
-async def test_shell_is_the_same_for_everyone(crib: Doors) -> None:
-    holder = await signed_in(crib)
-    plain = await crib.ask("GET", "/", key=None)
+async def test_shell_is_the_same_for_everyone(gateway: InProcessGateway) -> None:
+    holder = await signed_in(gateway)
+    plain = await gateway.ask("GET", "/", key=None)
     for headers in ({}, holder.cookie_alone, holder.both):
         for target in ("/", "/?token=anything", "/?%ff"):
-            page = await crib.ask("GET", target, key=None, headers=headers)
+            page = await gateway.ask("GET", target, key=None, headers=headers)
             assert (page.status, page.body, page.headers) == (200, plain.body, plain.headers)
 
 
-async def test_link_works_once(crib: Doors) -> None:
-    token = await link_token(crib)
+async def test_link_works_once(gateway: InProcessGateway) -> None:
+    token = await link_token(gateway)
     # The old form put the token into the address that servers log: it is not looked at any more.
-    assert "set-cookie" not in (await crib.ask("GET", f"/?token={token}", key=None)).headers
-    assert (await exchanged(crib, token)).status == 200
-    again = await exchanged(crib, token)
+    assert "set-cookie" not in (await gateway.ask("GET", f"/?token={token}", key=None)).headers
+    assert (await exchanged(gateway, token)).status == 200
+    again = await exchanged(gateway, token)
     assert (again.status, again.code) == (401, "UNAUTHENTICATED")
     assert again.json["error"]["path"] == "token"
     assert "set-cookie" not in again.headers
@@ -135,11 +135,13 @@ async def test_link_works_once(crib: Doors) -> None:
         {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:6741"},
     ],
 )
-async def test_exchange_is_for_the_own_page_alone(crib: Doors, headers: dict[str, str]) -> None:
-    token = await link_token(crib)
-    reply = await crib.ask("POST", "/api/signin/exchange", key=None, body={"token": token}, headers=headers)
+async def test_exchange_is_for_the_own_page_alone(gateway: InProcessGateway, headers: dict[str, str]) -> None:
+    token = await link_token(gateway)
+    reply = await gateway.ask(
+        "POST", "/api/signin/exchange", key=None, body={"token": token}, headers=headers
+    )
     assert (reply.status, reply.code) == (403, "ORIGIN_REFUSED")
-    assert (await exchanged(crib, token, origin=f"http://{HOST}")).status == 200
+    assert (await exchanged(gateway, token, origin=f"http://{HOST}")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -152,42 +154,44 @@ async def test_exchange_is_for_the_own_page_alone(crib: Doors, headers: dict[str
         ({"token": "x" * 2000}, "PAYLOAD_TOO_LARGE"),
     ],
 )
-async def test_malformed_exchange_is_refused(crib: Doors, body: Any, code: str) -> None:
-    reply = await crib.ask("POST", "/api/signin/exchange", key=None, body=body, headers=OWN)
+async def test_malformed_exchange_is_refused(gateway: InProcessGateway, body: Any, code: str) -> None:
+    reply = await gateway.ask("POST", "/api/signin/exchange", key=None, body=body, headers=OWN)
     assert reply.code == code
     assert "set-cookie" not in reply.headers
 
 
-async def test_fresh_sign_in_replaces_the_session(crib: Doors) -> None:
-    first = await signed_in(crib)
-    reply = await exchanged(crib, await link_token(crib), **first.both)
+async def test_fresh_sign_in_replaces_the_session(gateway: InProcessGateway) -> None:
+    first = await signed_in(gateway)
+    reply = await exchanged(gateway, await link_token(gateway), **first.both)
     assert reply.status == 200
-    assert (await crib.ask("GET", "/api/status", key=None, headers=first.both)).code == "UNAUTHENTICATED"
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=first.both)).code == "UNAUTHENTICATED"
 
 
-async def test_sign_in_with_anothers_cookie_ends_nothing(crib: Doors) -> None:
-    victim = await signed_in(crib)
-    assert (await exchanged(crib, await link_token(crib), **victim.cookie_alone)).status == 200
-    assert (await crib.ask("GET", "/api/status", key=None, headers=victim.both)).status == 200
+async def test_sign_in_with_anothers_cookie_ends_nothing(gateway: InProcessGateway) -> None:
+    victim = await signed_in(gateway)
+    assert (await exchanged(gateway, await link_token(gateway), **victim.cookie_alone)).status == 200
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=victim.both)).status == 200
 
 
-async def test_page_reads_and_changes_with_both(crib: Doors) -> None:
-    holder = await signed_in(crib)
-    assert (await crib.ask("GET", "/api/status", key=None, headers=holder.both)).status == 200
-    made = await crib.ask("POST", "/api/keys", key=None, body={"name": "k"}, headers=holder.both)
+async def test_page_reads_and_changes_with_both(gateway: InProcessGateway) -> None:
+    holder = await signed_in(gateway)
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=holder.both)).status == 200
+    made = await gateway.ask("POST", "/api/keys", key=None, body={"name": "k"}, headers=holder.both)
     assert made.status == 201
     by_origin = {
         "cookie": holder.cookie,
         "origin": f"http://{HOST}",
         "x-crib-token": holder.secret,
     }
-    assert (await crib.ask("DELETE", "/api/keys/k", key=None, headers=by_origin)).status == 200
+    assert (await gateway.ask("DELETE", "/api/keys/k", key=None, headers=by_origin)).status == 200
 
 
 @pytest.mark.parametrize("sites", [True, False])
 @pytest.mark.parametrize("token", [None, "", "wrong", "é"])
-async def test_cookie_alone_reads_and_changes_nothing(crib: Doors, token: str | None, sites: bool) -> None:
-    holder = await signed_in(crib)
+async def test_cookie_alone_reads_and_changes_nothing(
+    gateway: InProcessGateway, token: str | None, sites: bool
+) -> None:
+    holder = await signed_in(gateway)
     alone = holder.cookie_alone if sites else {"cookie": holder.cookie}
     headers = {**alone, **({} if token is None else {"x-crib-token": token})}
     for method, path, body in (
@@ -199,45 +203,45 @@ async def test_cookie_alone_reads_and_changes_nothing(crib: Doors, token: str | 
         ("POST", "/api/signout", None),
         ("POST", "/api/tools/execute", {"name": "add-numbers"}),
     ):
-        reply = await crib.ask(method, path, key=None, body=body, headers=headers)
+        reply = await gateway.ask(method, path, key=None, body=body, headers=headers)
         assert (reply.status, reply.code) == (401, "UNAUTHENTICATED"), (method, path)
-    assert (await crib.ask("GET", "/api/keys")).json == {"keys": []}
-    assert (await crib.ask("GET", "/api/status", key=None, headers=holder.both)).status == 200
+    assert (await gateway.ask("GET", "/api/keys")).json == {"keys": []}
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=holder.both)).status == 200
 
 
-async def test_secret_alone_is_no_credential(crib: Doors) -> None:
-    holder = await signed_in(crib)
+async def test_secret_alone_is_no_credential(gateway: InProcessGateway) -> None:
+    holder = await signed_in(gateway)
     headers = {**OWN, "x-crib-token": holder.secret}
-    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
-async def test_secret_of_another_session_is_refused(crib: Doors) -> None:
-    holder, other = await signed_in(crib), await signed_in(crib)
+async def test_secret_of_another_session_is_refused(gateway: InProcessGateway) -> None:
+    holder, other = await signed_in(gateway), await signed_in(gateway)
     headers = {**holder.both, "x-crib-token": other.secret}
-    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", ""])
-async def test_session_counts_for_no_other_page(crib: Doors, site: str) -> None:
-    holder = await signed_in(crib)
+async def test_session_counts_for_no_other_page(gateway: InProcessGateway, site: str) -> None:
+    holder = await signed_in(gateway)
     headers = {"cookie": holder.cookie, "x-crib-token": holder.secret, "sec-fetch-site": site}
-    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
-    assert (await crib.call("add-numbers", key=None, headers=headers)).code == "UNAUTHENTICATED"
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
+    assert (await gateway.call("add-numbers", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
-async def test_both_count_where_the_browser_names_no_site(crib: Doors) -> None:
+async def test_both_count_where_the_browser_names_no_site(gateway: InProcessGateway) -> None:
     """As over plain HTTP to another machine, where a GET of the page itself has no Origin either."""
-    holder = await signed_in(crib)
+    holder = await signed_in(gateway)
     headers = {"cookie": holder.cookie, "x-crib-token": holder.secret}
-    assert (await crib.ask("GET", "/api/status", key=None, headers=headers)).status == 200
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=headers)).status == 200
     foreign = {**headers, "origin": "http://127.0.0.1:6741"}
-    assert (await crib.ask("GET", "/api/status", key=None, headers=foreign)).code == "ORIGIN_REFUSED"
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=foreign)).code == "ORIGIN_REFUSED"
 
 
-async def test_no_preflight_for_the_secret_is_granted(crib: Doors) -> None:
+async def test_no_preflight_for_the_secret_is_granted(gateway: InProcessGateway) -> None:
     wanted = {"access-control-request-method": "GET", "access-control-request-headers": "x-crib-token"}
     for origin in ({}, {"origin": "http://127.0.0.1:6741"}, {"origin": f"http://{HOST}"}):
-        reply = await crib.ask("OPTIONS", "/api/status", key=None, headers={**wanted, **origin})
+        reply = await gateway.ask("OPTIONS", "/api/status", key=None, headers={**wanted, **origin})
         assert reply.status in {403, 405}
         assert not [name for name in reply.headers if name.startswith("access-control-")]
 
@@ -252,52 +256,56 @@ async def test_no_preflight_for_the_secret_is_granted(crib: Doors) -> None:
         ("GET", "/api/users/ann/events"),
     ],
 )
-async def test_session_is_no_credential_for(crib: Doors, method: str, path: str) -> None:
-    holder = await signed_in(crib)
+async def test_session_is_no_credential_for(gateway: InProcessGateway, method: str, path: str) -> None:
+    holder = await signed_in(gateway)
     body: Any = {} if method == "POST" else None
-    reply = await crib.ask(method, path, key=None, body=body, headers=holder.both, leaves=True)
+    reply = await gateway.ask(method, path, key=None, body=body, headers=holder.both, leaves=True)
     assert reply.code == "UNAUTHENTICATED"
 
 
-async def test_a_key_goes_before_a_cookie(crib: Doors) -> None:
-    holder = await signed_in(crib)
-    plain = await crib.key("plain")
-    assert (await crib.ask("GET", "/api/status", key=plain, headers=holder.both)).code == "SCOPE_DENIED"
-    assert (await crib.ask("GET", "/api/status", key="wrong", headers=holder.both)).code == "UNAUTHENTICATED"
+async def test_a_key_goes_before_a_cookie(gateway: InProcessGateway) -> None:
+    holder = await signed_in(gateway)
+    plain = await gateway.key("plain")
+    assert (await gateway.ask("GET", "/api/status", key=plain, headers=holder.both)).code == "SCOPE_DENIED"
+    assert (
+        await gateway.ask("GET", "/api/status", key="wrong", headers=holder.both)
+    ).code == "UNAUTHENTICATED"
 
 
-async def test_signing_out(crib: Doors) -> None:
-    holder = await signed_in(crib)
-    out = await crib.ask("POST", "/api/signout", key=None, headers=holder.both)
+async def test_signing_out(gateway: InProcessGateway) -> None:
+    holder = await signed_in(gateway)
+    out = await gateway.ask("POST", "/api/signout", key=None, headers=holder.both)
     assert out.json == {"signedOut": True}
     assert out.headers["set-cookie"] == "toolcrib_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict"
-    assert (await crib.ask("GET", "/api/status", key=None, headers=holder.both)).code == "UNAUTHENTICATED"
-    assert (await crib.ask("POST", "/api/signout")).code == "INVALID_REQUEST"
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=holder.both)).code == "UNAUTHENTICATED"
+    assert (await gateway.ask("POST", "/api/signout")).code == "INVALID_REQUEST"
 
 
 async def test_ended_session_is_not_taken_for_anonymous() -> None:
-    async with doors("{auth: {anonymous: {context: open}}, contexts: {open: {tools: []}}}") as crib:
-        holder = await signed_in(crib)
-        await crib.ask("POST", "/api/signout", key=None, headers=holder.both)
-        ended = await crib.ask("GET", "/api/tools", key=None, headers=holder.both)
+    async with open_gateway("{auth: {anonymous: {context: open}}, contexts: {open: {tools: []}}}") as gateway:
+        holder = await signed_in(gateway)
+        await gateway.ask("POST", "/api/signout", key=None, headers=holder.both)
+        ended = await gateway.ask("GET", "/api/tools", key=None, headers=holder.both)
         assert (ended.code, ended.json["error"]["path"]) == ("UNAUTHENTICATED", "X-Crib-Token")
-        assert (await crib.ask("GET", "/api/tools", key=None, headers=holder.cookie_alone)).status == 200
+        assert (await gateway.ask("GET", "/api/tools", key=None, headers=holder.cookie_alone)).status == 200
 
 
-async def test_session_of_a_key_has_its_permissions_and_end(crib: Doors) -> None:
-    key = await crib.key("ops", permissions=["crib:admin"])
-    first = await signed_in(crib, key)
+async def test_session_of_a_key_has_its_permissions_and_end(gateway: InProcessGateway) -> None:
+    key = await gateway.key("ops", permissions=["crib:admin"])
+    first = await signed_in(gateway, key)
     needs_more = {"name": "k", "permissions": ["*"], "actAs": True}
-    assert (await crib.ask("POST", "/api/keys", key=None, body=needs_more, headers=first.both)).status == 201
-    assert (await crib.call("mcp_list_servers", key=None, headers=first.both)).status == 200
+    assert (
+        await gateway.ask("POST", "/api/keys", key=None, body=needs_more, headers=first.both)
+    ).status == 201
+    assert (await gateway.call("mcp_list_servers", key=None, headers=first.both)).status == 200
     acting = {**first.both, "x-user-id": "ann"}
-    assert (await crib.ask("GET", "/api/tools", key=None, headers=acting)).code == "SCOPE_DENIED"
-    rotated = (await crib.ask("POST", "/api/keys/ops/rotate")).json["key"]
-    assert (await crib.ask("GET", "/api/status", key=None, headers=first.both)).code == "UNAUTHENTICATED"
-    second = await signed_in(crib, rotated)
-    assert (await crib.ask("GET", "/api/status", key=None, headers=second.both)).status == 200
-    assert (await crib.ask("DELETE", "/api/keys/ops")).status == 200
-    assert (await crib.ask("GET", "/api/status", key=None, headers=second.both)).code == "UNAUTHENTICATED"
+    assert (await gateway.ask("GET", "/api/tools", key=None, headers=acting)).code == "SCOPE_DENIED"
+    rotated = (await gateway.ask("POST", "/api/keys/ops/rotate")).json["key"]
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=first.both)).code == "UNAUTHENTICATED"
+    second = await signed_in(gateway, rotated)
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=second.both)).status == 200
+    assert (await gateway.ask("DELETE", "/api/keys/ops")).status == 200
+    assert (await gateway.ask("GET", "/api/status", key=None, headers=second.both)).code == "UNAUTHENTICATED"
 
 
 FRESH = {
@@ -311,44 +319,44 @@ FRESH = {
 }
 
 
-async def test_what_hands_out_power_asks_for_a_fresh_sign_in(crib: Doors) -> None:
-    routes = crib.server.router.routes
+async def test_what_hands_out_power_asks_for_a_fresh_sign_in(gateway: InProcessGateway) -> None:
+    routes = gateway.server.router.routes
     assert {(route.method, route.path) for route in routes if route.fresh} == FRESH
     clock = Clock()
-    crib.house.identity.sign_in.now = clock
-    holder = await signed_in(crib)
+    gateway.runtime.identity.sign_in.now = clock
+    holder = await signed_in(gateway)
     clock.now += FRESH_SECONDS + 1
     for method, path in FRESH:
         target = re.sub(r"\{\w+\}", "x.example.app", path)
-        stale = await crib.ask(method, target, key=None, body={"name": "x"}, headers=holder.both)
+        stale = await gateway.ask(method, target, key=None, body={"name": "x"}, headers=holder.both)
         assert (stale.status, stale.code) == (401, "UNAUTHENTICATED"), path
         assert stale.json["error"]["details"] == {"freshSignIn": True, "maxAgeSeconds": 900.0}
-        assert (await crib.ask(method, target, body={"name": "x"})).status != 401
+        assert (await gateway.ask(method, target, body={"name": "x"})).status != 401
     adding = {"server_id": "s", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
-    stale = await crib.call("mcp_add_server", adding, key=None, headers=holder.both)
+    stale = await gateway.call("mcp_add_server", adding, key=None, headers=holder.both)
     assert (stale.code, stale.json["error"]["details"]["freshSignIn"]) == ("UNAUTHENTICATED", True)
-    assert "s" not in (await crib.ask("GET", "/mcp/status")).json["servers"]
+    assert "s" not in (await gateway.ask("GET", "/mcp/status")).json["servers"]
     # All else goes on, above all what takes power away.
-    assert (await crib.ask("GET", "/api/keys", key=None, headers=holder.both)).status == 200
-    assert (await crib.ask("DELETE", "/api/keys/x", key=None, headers=holder.both)).status == 200
-    reply = await exchanged(crib, await link_token(crib), **holder.both)
+    assert (await gateway.ask("GET", "/api/keys", key=None, headers=holder.both)).status == 200
+    assert (await gateway.ask("DELETE", "/api/keys/x", key=None, headers=holder.both)).status == 200
+    reply = await exchanged(gateway, await link_token(gateway), **holder.both)
     cookie = reply.headers["set-cookie"].partition(";")[0]
     again = SignedIn(cookie, reply.json["secret"])
-    made = await crib.ask("POST", "/api/keys", key=None, body={"name": "y"}, headers=again.both)
+    made = await gateway.ask("POST", "/api/keys", key=None, body={"name": "y"}, headers=again.both)
     assert made.status == 201
-    assert (await crib.call("mcp_add_server", adding, key=None, headers=again.both)).status == 200
+    assert (await gateway.call("mcp_add_server", adding, key=None, headers=again.both)).status == 200
 
 
 async def test_behind_https_the_cookie_is_for_https_alone() -> None:
-    async with doors("server: {public_url: 'https://crib.example/'}") as crib:
+    async with open_gateway("server: {public_url: 'https://crib.example/'}") as gateway:
         host = {"host": "crib.example"}
-        link = (await crib.ask("POST", "/api/signin", headers=host)).json["url"]
+        link = (await gateway.ask("POST", "/api/signin", headers=host)).json["url"]
         assert link.startswith("https://crib.example/#token=")
-        entered = await exchanged(crib, link.partition("#token=")[2], **host)
+        entered = await exchanged(gateway, link.partition("#token=")[2], **host)
         cookie = entered.headers["set-cookie"]
         assert cookie.startswith("__Host-toolcrib_session=")
         assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict; Secure")
         held = {**host, **OWN, "cookie": cookie.partition(";")[0], "x-crib-token": entered.json["secret"]}
-        assert (await crib.ask("GET", "/api/status", key=None, headers=held)).status == 200
+        assert (await gateway.ask("GET", "/api/status", key=None, headers=held)).status == 200
         plain = {**held, "host": HOST}
-        assert (await crib.ask("GET", "/api/status", key=None, headers=plain)).code == "UNAUTHENTICATED"
+        assert (await gateway.ask("GET", "/api/status", key=None, headers=plain)).code == "UNAUTHENTICATED"

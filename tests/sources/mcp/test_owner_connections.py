@@ -45,7 +45,7 @@ def counted() -> Generator[Census]:
         yield counted
 
 
-class House:
+class RunningSource:
     """A running source over the curious server."""
 
     def __init__(
@@ -79,8 +79,8 @@ class House:
 
 
 @asynccontextmanager
-async def house(counted: Census, **settings: Any) -> AsyncGenerator[House]:
-    it = House(counted, **settings)
+async def running_source(counted: Census, **settings: Any) -> AsyncGenerator[RunningSource]:
+    it = RunningSource(counted, **settings)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.run, it.link)
         await until(lambda: bool(it.link.offers))
@@ -89,7 +89,7 @@ async def house(counted: Census, **settings: Any) -> AsyncGenerator[House]:
     assert counted.alive() == []
 
 
-async def client(it: House, channel: Asked | None = None) -> Any:
+async def client(it: RunningSource, channel: Asked | None = None) -> Any:
     return said(await it.call("about", channel))
 
 
@@ -101,7 +101,7 @@ async def test_a_server_sees_exactly_what_the_caller_declared(counted: Census) -
         "sampling": {"tools": {}},
     }
     relay: frozenset[Any] = frozenset({"elicitation", "roots", "sampling"})
-    async with house(counted, relay=relay) as it:
+    async with running_source(counted, relay=relay) as it:
         ann = Asked(capabilities={**capabilities, "tasks": {}, "experimental": {"x": {}}})
         seen = await client(it, ann)
         assert seen["client"]["capabilities"] == capabilities
@@ -115,27 +115,27 @@ async def test_a_server_sees_exactly_what_the_caller_declared(counted: Census) -
 
 
 async def test_roots_are_kept_from_programs(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         assert "roots" not in (await client(it, Asked()))["client"]["capabilities"]
 
 
 @pytest.mark.requirement("D14")
 async def test_whoever_cannot_be_asked_starts_nothing(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         main = (await client(it))["pid"]
         for channel in (Asked(capabilities={}), Asked(capabilities={"roots": {}}), Asked("")):
             assert (await client(it, channel))["pid"] == main
         assert it.lanes == 0
         declined = said(await it.call("ask", Asked(capabilities={}), **ELICIT))
         assert declined == {"action": "decline"}
-    async with house(counted, relay=frozenset[Any]()) as it:
+    async with running_source(counted, relay=frozenset[Any]()) as it:
         assert said(await it.call("ask", Asked(), **ELICIT)) == {"action": "decline"}
         assert it.lanes == 0
 
 
 @pytest.mark.requirement("D14")
 async def test_a_lane_is_kept_for_its_owner(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         ann = [(await client(it, Asked("ann")))["pid"] for _ in range(2)]
         ben = (await client(it, Asked("ben")))["pid"]
         other = (await client(it, Asked("ann", FORMS)))["pid"]
@@ -146,7 +146,7 @@ async def test_a_lane_is_kept_for_its_owner(counted: Census) -> None:
 @pytest.mark.parametrize("alone", [False, True])
 async def test_only_who_must_be_alone_has_another_lane_for_another_call(counted: Census, alone: bool) -> None:
     waiting, quick = Asked(answer=never, alone=alone), Asked(alone=alone)
-    async with house(counted) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
         await until(lambda: bool(waiting.questions))
         assert said(await it.call("ask", quick, **ELICIT))["content"] == {"name": "ann"}
@@ -157,7 +157,7 @@ async def test_only_who_must_be_alone_has_another_lane_for_another_call(counted:
 
 
 async def test_a_lane_whose_call_was_given_up_serves_nobody_who_must_be_alone(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         first = (await client(it, Asked(alone=True)))["pid"]
         with anyio.move_on_after(0.05):
             await it.call("linger", Asked(alone=True))
@@ -174,7 +174,7 @@ async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) 
     owners = [f"owner-{number}" for number in range(20)]
     answers: dict[str, list[Any]] = {owner: [] for owner in owners}
 
-    async def work(it: House, owner: str) -> None:
+    async def work(it: RunningSource, owner: str) -> None:
         channel = Asked(owner, {"elicitation": {}, "sampling": {}})
         for turn in range(5):
             form = {"message": f"{owner} {turn}", "requestedSchema": {"type": "object"}}
@@ -182,7 +182,7 @@ async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) 
             answers[owner].append(said(result)["content"]["name"])
         assert [params["message"] for _, params in channel.questions] == [f"{owner} {n}" for n in range(5)]
 
-    async with house(counted, most_lanes=20) as it:
+    async with running_source(counted, most_lanes=20) as it:
         async with anyio.create_task_group() as tasks:
             for owner in owners:
                 tasks.start_soon(work, it, owner)
@@ -192,7 +192,7 @@ async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) 
 
 @pytest.mark.requirement("D14")
 async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> None:
-    async with house(counted, lane_idle=0.05) as it:
+    async with running_source(counted, lane_idle=0.05) as it:
         alone = it.servers()
         await client(it, Asked())
         await until(lambda: it.lanes == 0 and it.servers() == alone)
@@ -208,14 +208,14 @@ def test_an_idle_copy_is_gone_within_30_s_by_default() -> None:
 
 @pytest.mark.requirement("D14")
 async def test_an_idle_copy_that_ignores_sigterm_is_killed(counted: Census) -> None:
-    async with house(counted, command=STUBBORN, patience=0.05, lane_idle=0.05) as it:
+    async with running_source(counted, command=STUBBORN, patience=0.05, lane_idle=0.05) as it:
         alone = it.servers()
         await client(it, Asked())
         await until(lambda: it.lanes == 0 and it.servers() == alone)
 
 
 async def test_when_all_lanes_are_there_the_longest_idle_one_makes_room(counted: Census) -> None:
-    async with house(counted, most_lanes=2) as it:
+    async with running_source(counted, most_lanes=2) as it:
         ann, ben = [(await client(it, Asked(owner)))["pid"] for owner in ("ann", "ben")]
         carl = (await client(it, Asked("carl")))["pid"]
         assert it.lanes == 2
@@ -226,7 +226,7 @@ async def test_when_all_lanes_are_there_the_longest_idle_one_makes_room(counted:
 
 async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Census) -> None:
     waiting = Asked(answer=never)
-    async with house(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
         await until(lambda: bool(waiting.questions))
         hurried = a_call(a_tool("curious:about", family="mcp", timeout=0.1), channel=Asked("ben"))
@@ -238,7 +238,7 @@ async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Censu
 
 async def test_one_caller_leaves_half_of_the_lanes_to_others(counted: Census) -> None:
     waiting = [Asked(f"session {number}", answer=never, alone=bool(number)) for number in range(2)]
-    async with house(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
         for each in waiting:
             tasks.start_soon(it.source.call, it.a_call("ask", each, **ELICIT))
         await until(lambda: all(each.questions for each in waiting))
@@ -254,7 +254,7 @@ async def test_one_caller_leaves_half_of_the_lanes_to_others(counted: Census) ->
 @pytest.mark.requirement("I10")
 async def test_users_of_one_key_leave_lanes_to_other_keys(counted: Census) -> None:
     users = [Asked(f"user {number}", answer=never, alone=True) for number in range(3)]
-    async with house(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
         for number, each in enumerate(users):
             call = it.a_call("ask", each, **ELICIT)
             tasks.start_soon(it.source.call, call.replace(caller=a_caller(id=f"user:{number}", key="one")))
@@ -279,7 +279,7 @@ async def test_a_call_that_waited_gets_the_lane_that_comes_free(counted: Census)
         return {"action": "cancel"}
 
     first = Asked(answer=later)
-    async with house(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", first, **ELICIT))
         await until(lambda: bool(first.questions))
         tasks.start_soon(client, it, Asked("ben"))
@@ -290,7 +290,7 @@ async def test_a_call_that_waited_gets_the_lane_that_comes_free(counted: Census)
 
 @pytest.mark.requirement("D14")
 async def test_a_lane_that_dies_fails_its_calls_and_nothing_else(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         with pytest.raises(Lost):
             await it.call("die", Asked())
         await until(lambda: it.lanes == 0)
@@ -302,7 +302,7 @@ async def test_a_lane_that_dies_fails_its_calls_and_nothing_else(counted: Census
 async def test_a_server_that_runs_only_once_says_so(
     counted: Census, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with house(counted, env={"CURIOUS_ONCE": "1"}) as it:
+    async with running_source(counted, env={"CURIOUS_ONCE": "1"}) as it:
         with pytest.raises(
             Unavailable, match="could not be reached by a connection for this caller"
         ) as caught:
@@ -332,14 +332,14 @@ async def test_calls_in_lanes_end_with_the_run(counted: Census) -> None:
     waiting = Asked(answer=never)
     ended: list[Exception] = []
 
-    async def call(it: House) -> None:
+    async def call(it: RunningSource) -> None:
         try:
             await it.call("ask", waiting, **ELICIT)
         except (Lost, Unavailable) as error:
             ended.append(error)
 
     async with anyio.create_task_group() as tasks:
-        async with house(counted) as it:
+        async with running_source(counted) as it:
             tasks.start_soon(call, it)
             await until(lambda: bool(waiting.questions))
         await until(lambda: bool(ended))
@@ -350,7 +350,7 @@ async def test_calls_in_lanes_end_with_the_run(counted: Census) -> None:
 
 
 async def test_the_level_is_set_once_and_messages_come_through(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         ann = Asked(level="warning")
         await it.call("log", ann, count=3)
         assert [each["data"] for each in ann.told] == [0, 1, 2]
@@ -362,7 +362,7 @@ async def test_the_level_is_set_once_and_messages_come_through(counted: Census) 
 
 
 async def test_questions_that_are_left_open_or_taken_back_do_no_harm(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         ann = Asked(answer=never)
         assert said(await it.call("withdraw", ann, **ELICIT)) == "never mind"
         assert said(await it.call("leave_open", ann, **ELICIT)) == "done"
@@ -375,7 +375,7 @@ async def test_questions_that_are_left_open_or_taken_back_do_no_harm(counted: Ce
 
 
 async def test_vendor_data_passes_and_what_belongs_to_a_connection_does_not(counted: Census) -> None:
-    async with house(counted) as it:
+    async with running_source(counted) as it:
         meta = {"vendor/x": [1], "progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"}
         for channel in (None, Asked()):
             call = it.a_call("about", channel)

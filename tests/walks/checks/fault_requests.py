@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from tests.doors import Doors, Reply, doors
+from tests.gateways import InProcessGateway, Reply, open_gateway
 from tests.servers.settings import config, ledger
 from toolcrib import create_tool
 from toolcrib.errors import BusinessRuleError
@@ -68,8 +68,8 @@ TOOLS = (look, remember, pay, decline, report)
 class Swept:
     """A gateway with users, apps and keys, and a second server over it, which acts as a replica."""
 
-    crib: Doors
-    replica: Doors
+    gateway: InProcessGateway
+    replica: InProcessGateway
     app_key: str = ""
     full_key: str = ""
     made: dict[str, str] = field(default_factory=dict[str, str])
@@ -81,14 +81,14 @@ class Swept:
 
     async def must(self, method: str, target: str, body: Any = None, **more: Any) -> Reply:
         """Send a request that must succeed."""
-        reply = await self.crib.ask(method, target, body=body, **more)
+        reply = await self.gateway.ask(method, target, body=body, **more)
         assert reply.status < 300, (method, target, reply.status, reply.body)
         return reply
 
-    async def open_session(self, crib: Doors) -> str:
+    async def open_session(self, gateway: InProcessGateway) -> str:
         """Open an MCP session of the handshake era."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-        reply = await crib.ask("POST", "/mcp", body=body, headers=MCP)
+        reply = await gateway.ask("POST", "/mcp", body=body, headers=MCP)
         assert reply.status == 200, reply.body
         self.sessions.append(reply.headers["mcp-session-id"])
         return self.sessions[-1]
@@ -98,8 +98,8 @@ class Swept:
         for name, server in (await self.must("GET", "/mcp/status")).json["servers"].items():
             if server["added"]:
                 await self.must("DELETE", f"/mcp/servers/{name}")
-        for session, crib in itertools.product(self.sessions, (self.crib, self.replica)):
-            ended = await crib.ask("DELETE", "/mcp", headers=of_session(session))
+        for session, gateway in itertools.product(self.sessions, (self.gateway, self.replica)):
+            ended = await gateway.ask("DELETE", "/mcp", headers=of_session(session))
             assert ended.status in {200, 404}, ended.body
 
 
@@ -123,7 +123,7 @@ class Request:
         """Prepare the request and return its new name; what is kept of users in memory is read again."""
         if self.setup is not None:
             await self.setup(swept, new)
-        swept.crib.house.console.shared.publish(ChangeSignal("users"))
+        swept.gateway.runtime.console.shared.publish(ChangeSignal("users"))
         return new
 
 
@@ -150,7 +150,7 @@ def ask(
 
     async def send(swept: Swept, new: str) -> Reply:
         given = filled(dict(headers or {}), new)
-        return await swept.crib.ask(
+        return await swept.gateway.ask(
             method, filled(target, new), body=filled(body, new), headers=given, **more
         )
 
@@ -169,7 +169,7 @@ def keyed(name: str, arguments: Any = None) -> Request:
 
     async def send(swept: Swept, new: str) -> Reply:
         headers = {**WAITS, "idempotency-key": new}
-        again = partial(swept.crib.call, name, arguments, headers=headers, key=swept.made[new])
+        again = partial(swept.gateway.call, name, arguments, headers=headers, key=swept.made[new])
         swept.keyed.append(again)
         return await again()
 
@@ -181,7 +181,7 @@ def stored(method: str, body: Any = None, prepare: Prepare | None = None) -> Req
 
     async def send(swept: Swept, new: str) -> Reply:
         target = f"/api/sdk/simple-storage/ann/{new}"
-        return await swept.crib.ask(method, target, key=f"{APP}:{swept.app_key}", body=body)
+        return await swept.gateway.ask(method, target, key=f"{APP}:{swept.app_key}", body=body)
 
     return Request(send, prepare)
 
@@ -191,16 +191,16 @@ def in_session(method: str, body: Any = None, *, elsewhere: bool = False) -> Req
 
     async def send(swept: Swept, new: str) -> Reply:
         headers = of_session(swept.made[new])
-        return await swept.crib.ask(method, "/mcp", body=body, headers=headers)
+        return await swept.gateway.ask(method, "/mcp", body=body, headers=headers)
 
     async def prepare(swept: Swept, new: str) -> None:
-        swept.made[new] = await swept.open_session(swept.replica if elsewhere else swept.crib)
+        swept.made[new] = await swept.open_session(swept.replica if elsewhere else swept.gateway)
 
     return Request(send, prepare)
 
 
 async def make_key(swept: Swept, new: str) -> None:
-    swept.made[new] = await swept.crib.key(new)
+    swept.made[new] = await swept.gateway.key(new)
 
 
 def must(method: str, target: str, body: Any = None) -> Prepare:
@@ -218,14 +218,14 @@ async def keep_text(swept: Swept, new: str) -> None:
 
 
 async def add_server(swept: Swept, new: str) -> None:
-    reply = await swept.crib.call("crib:mcp_add_server", {**SERVER, "server_id": new})
+    reply = await swept.gateway.call("crib:mcp_add_server", {**SERVER, "server_id": new})
     assert reply.status == 200, reply.body
 
 
 async def refused_key(swept: Swept, new: str) -> Reply:
     """Call under an idempotency key for which the quota has no room."""
     headers = {**WAITS, "idempotency-key": new}
-    return await swept.crib.call("pay", headers=headers, key=swept.full_key)
+    return await swept.gateway.call("pay", headers=headers, key=swept.full_key)
 
 
 SERVER = {"url": "http://127.0.0.1:9/mcp", "start": "lazy"}
@@ -296,7 +296,7 @@ APP_REQUESTS: dict[str, Request] = {
         prepare=must("PUT", "/api/apps/com.example.NEW", {"name": "New"}),
     ),
     "stored_all": Request(
-        lambda swept, _: swept.crib.ask("GET", "/api/sdk/simple-storage/ann", key=f"{APP}:{swept.app_key}")
+        lambda swept, _: swept.gateway.ask("GET", "/api/sdk/simple-storage/ann", key=f"{APP}:{swept.app_key}")
     ),
     "stored_put": stored("PUT", {"value": "kept"}),
     "stored_drop": stored("DELETE", prepare=keep_text),
@@ -309,7 +309,7 @@ def app_calls(package: str) -> dict[str, Request]:
     headers = {**FOR_ANN, "x-timeout-ms": "1500"}
 
     async def send(swept: Swept, new: str) -> Reply:
-        return await swept.crib.call(f"{package}:note", {"text": new}, headers=headers)
+        return await swept.gateway.call(f"{package}:note", {"text": new}, headers=headers)
 
     async def start(swept: Swept, new: str) -> None:
         assert (await send(swept, new)).status == 200
@@ -322,15 +322,15 @@ def app_calls(package: str) -> dict[str, Request]:
 async def swept_gateway(folder: Path) -> AsyncGenerator[Swept]:
     """Run a gateway with a server, a user, two apps, and two API keys, one of them over its quota."""
     text = config({"books": ledger(folder / "books")}, **SETTINGS)
-    async with doors(text, tools=TOOLS) as crib:
-        other = GatewayApp(crib.house)
+    async with open_gateway(text, tools=TOOLS) as gateway:
+        other = GatewayApp(gateway.runtime)
         async with other.running():
-            swept = Swept(crib, Doors(crib.house, other))
-            await crib.begin("ann")
-            await crib.key("kept")
-            swept.full_key = await crib.key("full")
+            swept = Swept(gateway, InProcessGateway(gateway.runtime, other))
+            await gateway.begin("ann")
+            await gateway.key("kept")
+            swept.full_key = await gateway.key("full")
             filling = {"idempotency-key": "the-only-one"}
-            paid = await crib.call("pay", headers=filling, key=swept.full_key)
+            paid = await gateway.call("pay", headers=filling, key=swept.full_key)
             assert paid.status == 200, paid.body
             swept.app_key = (await swept.must("PUT", f"/api/apps/{APP}", {"name": "Swept"})).json["apiKey"]
             await swept.must("PUT", f"/api/apps/{SPARE}", {"name": "Spare"})

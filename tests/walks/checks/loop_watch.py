@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from tests.doors import Doors
+from tests.gateways import InProcessGateway
 from tests.servers.client import until
 from tests.walks.checks.starvation import starved_seconds
 
@@ -41,10 +41,10 @@ class Watch:
             self.stall = max(self.stall, late)
             self.memory = max(self.memory, resident_bytes())
 
-    async def call_the_twin(self, crib: Doors) -> None:
+    async def call_the_twin(self, gateway: InProcessGateway) -> None:
         while True:
             began = anyio.current_time()
-            reply = await crib.call("twin:misbehave", {"kind": "fine"})
+            reply = await gateway.call("twin:misbehave", {"kind": "fine"})
             self.slowest = max(self.slowest, anyio.current_time() - began)
             self.calls += 1
             if reply.status != 200:
@@ -52,22 +52,22 @@ class Watch:
 
 
 @asynccontextmanager
-async def watched(crib: Doors) -> AsyncGenerator[Watch]:
+async def watched(gateway: InProcessGateway) -> AsyncGenerator[Watch]:
     """Measure, with calls to the healthy server going on, until the block ends."""
     gc.collect()
     watch = Watch()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch.tick)
-        tasks.start_soon(watch.call_the_twin, crib)
+        tasks.start_soon(watch.call_the_twin, gateway)
         yield watch
         tasks.cancel_scope.cancel()
 
 
-async def up(crib: Doors, *names: str) -> None:
+async def up(gateway: InProcessGateway, *names: str) -> None:
     """Wait until each of these answers."""
     for name in names:
 
         async def answers(server: str = name) -> bool:
-            return (await crib.call(f"{server}:misbehave", {"kind": "fine"})).status == 200
+            return (await gateway.call(f"{server}:misbehave", {"kind": "fine"})).status == 200
 
         await until(answers)

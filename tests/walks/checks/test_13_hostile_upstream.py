@@ -14,8 +14,8 @@ import anyio
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from tests.doors import Reply
 from tests.figures import Record, figure
+from tests.gateways import Reply
 from tests.served import Served, served
 from tests.servers.client import until
 from tests.servers.hostile import KINDS

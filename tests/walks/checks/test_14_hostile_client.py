@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import toolcrib
-from tests.doors import ADMIN, HOST, Client, Doors, Reply, doors, scope
 from tests.figures import figure
+from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, Reply, open_gateway, scope
 from tests.served import Served, served
 from tests.walks.test_routes import INITIALIZE, TABLE
 from toolcrib import create_tool
@@ -253,10 +253,10 @@ def ways(sent: Sent) -> tuple[Sent, ...]:
     )
 
 
-async def answer(crib: Doors, sent: Sent) -> Reply:
+async def answer(crib: InProcessGateway, sent: Sent) -> Reply:
     gone = anyio.Event()
     gone.set()
-    teller = Client(*sent.pieces, leaves=gone if sent.method == "GET" else None)
+    teller = AsgiConnection(*sent.pieces, leaves=gone if sent.method == "GET" else None)
     asked = scope(sent.method, sent.path, sent.headers, query=sent.query)
     with anyio.fail_after(20):
         await crib.server(asked, teller.receive, teller.send)
@@ -307,7 +307,7 @@ async def test_ten_thousand_bad_requests(caplog: pytest.LogCaptureFixture) -> No
     chosen = drawn(REQUESTS)
     assert len(set(chosen)) == REQUESTS
     sent_count = 0
-    async with doors("limits: {per_user: null}\ncontexts: {few: {tools: []}}", tools=[echo]) as crib:
+    async with open_gateway("limits: {per_user: null}\ncontexts: {few: {tools: []}}", tools=[echo]) as crib:
         for sent in itertools.chain.from_iterable(map(ways, chosen)):
             judge(sent, await answer(crib, sent))
             sent_count += 1

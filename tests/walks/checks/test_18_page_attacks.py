@@ -11,8 +11,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from pydantic import Field
 
-from tests.doors import ADMIN, Doors, doors, listening
 from tests.figures import Record, figure
+from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.servers.settings import PYTHON, stdio
 from tests.waiting import until
 from tests.walks.test_page import Seen
@@ -92,29 +92,29 @@ def hostile_tool(number: int, payload: str) -> AnyTool:
     return attack
 
 
-async def filled(crib: Doors) -> None:
+async def filled(gateway: InProcessGateway) -> None:
     """Apps, users, keys and servers that are called by every payload."""
     whole = "".join(PAYLOADS)
     camera = {"type": "CAMERA", "level": "REQUIRED", "description": whole[:400]}
     for number, payload in enumerate(PAYLOADS):
         body = {"name": payload.replace("\t", " "), "appType": "background", "hardwareRequirements": [camera]}
-        assert (await crib.ask("PUT", f"/api/apps/com.example.a{number}", body=body)).status in {200, 201}
+        assert (await gateway.ask("PUT", f"/api/apps/com.example.a{number}", body=body)).status in {200, 201}
     tool: Any = {
         "name": "said",
         "description": whole[:900],
         "inputSchema": {"type": "object", "properties": {}},
     }
-    answer = await crib.ask("POST", "/api/apps/com.example.a0/tools", body={"tools": [tool]})
+    answer = await gateway.ask("POST", "/api/apps/com.example.a0/tools", body={"tools": [tool]})
     assert answer.status == 200, answer.body
     for number, payload in enumerate(PAYLOADS):
         quoted = "".join(f"%{byte:02x}" for byte in f"{number}{payload}".encode())
-        assert (await crib.ask("PUT", f"/api/users/{quoted}", body={})).status in {200, 400}
-        await crib.call(payload)
-        await crib.call(f"attack_{number}", {payload: payload})
+        assert (await gateway.ask("PUT", f"/api/users/{quoted}", body={})).status in {200, 400}
+        await gateway.call(payload)
+        await gateway.call(f"attack_{number}", {payload: payload})
 
 
-async def all_up(crib: Doors, servers: Iterable[str]) -> None:
-    supervisor = crib.house.console.supervisor
+async def all_up(gateway: InProcessGateway, servers: Iterable[str]) -> None:
+    supervisor = gateway.runtime.console.supervisor
     for server in servers:
         await until(partial(supervisor.is_up, server))
 
@@ -130,12 +130,12 @@ def signed_in(page: "Page", **servers: Any) -> Generator[Seen]:
     config = json.dumps({"mcp": {"servers": {"gone": gone, **servers}}, "limits": {"per_user": None}})
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(doors(config, tools=tools)) as crib,
-        portal.wrap_async_context_manager(listening(crib.server)) as url,
+        portal.wrap_async_context_manager(open_gateway(config, tools=tools)) as gateway,
+        portal.wrap_async_context_manager(listening(gateway.server)) as url,
     ):
-        portal.call(filled, crib)
-        portal.call(all_up, crib, servers)
-        seen = Seen(page, url, crib)
+        portal.call(filled, gateway)
+        portal.call(all_up, gateway, servers)
+        seen = Seen(page, url, gateway)
         seen.watch()
         seen.sign_in()
         yield seen
@@ -254,8 +254,8 @@ def test_no_form_of_another_page_has_an_effect(page: "Page", record_property: Re
 def test_policy_allows_nothing_unsafe() -> None:
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(doors()) as crib,
-        portal.wrap_async_context_manager(listening(crib.server)) as url,
+        portal.wrap_async_context_manager(open_gateway()) as gateway,
+        portal.wrap_async_context_manager(listening(gateway.server)) as url,
     ):
         status, headers, _ = Program(url).ask("GET", "/", {})
     policy = headers["content-security-policy"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.doors import Reply
 from tests.figures import figure
+from tests.gateways import Reply
 from tests.waiting import until
-from tests.walks.app_house import house_with
+from tests.walks.app_host import host_with_apps
 from tests.walks.checks.fault_points import (
     BACKGROUND,
     KINDS,
@@ -109,10 +109,10 @@ async def check_keys_end(swept: Swept) -> None:
 async def check_no_leak(swept: Swept, tasks: int, processes: int) -> None:
     """Check that calls work and that nothing is left of the requests that failed."""
     await swept.clean_up()
-    swept.crib.house.console.servers.breaker.forget("books")
-    assert (await swept.crib.call("books:append", {"op_id": "last"})).status == 200
+    swept.gateway.runtime.console.servers.breaker.forget("books")
+    assert (await swept.gateway.call("books:append", {"op_id": "last"})).status == 200
     try:
-        await until(lambda: len(asyncio.all_tasks()) <= tasks and swept.crib.server.active == 0, within=20)
+        await until(lambda: len(asyncio.all_tasks()) <= tasks and swept.gateway.server.active == 0, within=20)
     except TimeoutError:
         pytest.fail(f"{tasks} tasks before, now {running()}")
     assert children() == processes
@@ -144,7 +144,7 @@ class Sweep:
             counting.reset(token)
         took = anyio.current_time() - began - (starved_seconds() - starved)
         assert took < request.seconds + GRACE_SECONDS, (what, took)
-        assert self.swept.crib.server.active == 0, what
+        assert self.swept.gateway.server.active == 0, what
         if reply is None:
             assert scope.cancel_called, what
         else:
@@ -188,14 +188,14 @@ async def test_fault_at_every_await_of_a_request(faults: Faults, tmp_path: Path)
 
 async def test_fault_at_every_await_of_an_app_call(faults: Faults) -> None:
     before = held()  # a test that failed may still hold its gateway
-    async with house_with(APP) as (house, _):
-        swept = Swept(house.crib, house.crib)
+    async with host_with_apps(APP) as (host, _):
+        swept = Swept(host.gateway, host.gateway)
         sweep = Sweep(faults, swept)
         for name, request in app_calls(APP).items():
             assert "source.call" in await sweep.run(name, request)
-        assert (await house.call(f"{APP}:note")).status == 200
+        assert (await host.call(f"{APP}:note")).status == 200
         await swept.must("DELETE", "/api/users/ann/session")
-        await until(lambda: swept.crib.house.sessions.running() == 0)
+        await until(lambda: swept.gateway.runtime.sessions.running() == 0)
     assert held() == before
     print(f"calls of an app, running and stopped: {faults.failed} faults, all ended")
 

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.doors import ADMIN, Doors, doors, listening
 from tests.figures import figure
+from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.parts import require
 
 pytestmark = [
@@ -89,23 +89,23 @@ def _table(given: dict[str, Any]) -> str:
     return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in given.items()) + " }"
 
 
-async def furnish(crib: Doors) -> str:
+async def furnish(gateway: InProcessGateway) -> str:
     """Store what the examples of the description name; the answer is the key of the app."""
-    made = await crib.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+    made = await gateway.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
     assert made.status == 201, made.body
-    defined = await crib.ask("POST", f"/api/apps/{APP}/tools", body={"tools": [TOOL]})
+    defined = await gateway.ask("POST", f"/api/apps/{APP}/tools", body={"tools": [TOOL]})
     assert defined.status == 200, defined.body
-    await crib.begin("ann")
-    installed = await crib.ask("PUT", f"/api/users/ann/apps/{APP}")
+    await gateway.begin("ann")
+    installed = await gateway.ask("PUT", f"/api/users/ann/apps/{APP}")
     assert installed.status == 201, installed.body
-    await crib.key("reader")
+    await gateway.key("reader")
     return made.json["apiKey"]
 
 
 async def test_every_operation_keeps_its_description(tmp_path: Path) -> None:
     python = require("schemathesis")
-    async with doors(CONFIG) as crib, listening(crib.server) as url:
-        config = settings(tmp_path, await furnish(crib))
+    async with open_gateway(CONFIG) as gateway, listening(gateway.server) as url:
+        config = settings(tmp_path, await furnish(gateway))
         command = [str(python.parent / "st"), "--config-file", str(config), "run", f"{url}/openapi.json"]
         options = ["--checks", "all", "--max-examples", str(EXAMPLES), "--phases", PHASES]
         more = ["--request-timeout", "30", "--seed", "42", "--no-shrink", "--suppress-health-check", "all"]
@@ -116,7 +116,7 @@ async def test_every_operation_keeps_its_description(tmp_path: Path) -> None:
                 cwd=tmp_path,
                 env={**os.environ, "NO_COLOR": "1"},
             )
-        assert (await crib.call("get_datetime")).status == 200
+        assert (await gateway.call("get_datetime")).status == 200
     said = done.stdout.decode()
     assert done.returncode == 0, said[-8000:]
     print(said[said.find("SUMMARY") :])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Doors, Reply, doors
 from tests.figures import figure
+from tests.gateways import InProcessGateway, Reply, open_gateway
 from toolcrib import create_tool
 
 pytestmark = [
@@ -46,9 +46,9 @@ async def secret_tool(text: str = "") -> str:
     return text
 
 
-async def labels(crib: Doors) -> set[str]:
+async def labels(gateway: InProcessGateway) -> set[str]:
     """Every series there is, by name and labels."""
-    lines = (await crib.ask("GET", "/metrics")).body.decode().splitlines()
+    lines = (await gateway.ask("GET", "/metrics")).body.decode().splitlines()
     found = [SAMPLE.match(line) for line in lines if not line.startswith("#")]
     return {f"{each[1]}{each[2] or ''}" for each in found if each is not None}
 
@@ -80,20 +80,20 @@ def requests_of(number: int) -> tuple[tuple[str, str, dict[str, Any]], ...]:
 
 
 async def test_no_request_adds_a_label_value() -> None:
-    async with doors(CONFIG, tools=[secret_tool]) as crib:
+    async with open_gateway(CONFIG, tools=[secret_tool]) as gateway:
         for method, target, more in requests_of(0):
-            await crib.ask(method, target, **more)
-        before, sent = await labels(crib), 0
+            await gateway.ask(method, target, **more)
+        before, sent = await labels(gateway), 0
         for number in range(1, VALUES + 1):
             for method, target, more in requests_of(number):
-                assert (await crib.ask(method, target, **more)).status < 500
+                assert (await gateway.ask(method, target, **more)).status < 500
                 sent += 1
-        added = await labels(crib) - before
+        added = await labels(gateway) - before
         print(f"{sent} requests with {VALUES} values of each kind added {len(added)} label values")
         assert added == set()
 
 
-async def named(crib: Doors, ask: Callable[[str], Any]) -> list[tuple[str, str]]:
+async def named(gateway: InProcessGateway, ask: Callable[[str], Any]) -> list[tuple[str, str]]:
     """Which names the open routes give away."""
     found: list[tuple[str, str]] = []
     for path in ("/health", "/ready", "/metrics", "/openapi.json"):
@@ -104,16 +104,19 @@ async def named(crib: Doors, ask: Callable[[str], Any]) -> list[tuple[str, str]]
 
 
 async def test_nothing_is_named_without_a_key() -> None:
-    async with doors(CONFIG, tools=[secret_tool]) as crib:
-        await crib.key("secret-key")
-        assert (await crib.ask("PUT", "/api/users/secret-user", body={})).status == 200
-        assert (await crib.call("secret_tool")).status == 200
-        assert "secret-tool" in (await crib.ask("GET", "/metrics", client=AWAY)).body.decode()
+    async with open_gateway(CONFIG, tools=[secret_tool]) as gateway:
+        await gateway.key("secret-key")
+        assert (await gateway.ask("PUT", "/api/users/secret-user", body={})).status == 200
+        assert (await gateway.call("secret_tool")).status == 200
+        assert "secret-tool" in (await gateway.ask("GET", "/metrics", client=AWAY)).body.decode()
         for key in (None, "wrong"):
-            assert await named(crib, lambda path, key=key: crib.ask("GET", path, key=key, client=AWAY)) == []
+            assert (
+                await named(gateway, lambda path, key=key: gateway.ask("GET", path, key=key, client=AWAY))
+                == []
+            )
             for path in ("/metrics", "/openapi.json"):
-                assert (await crib.ask("GET", path, key=key, client=AWAY)).status == 401
+                assert (await gateway.ask("GET", path, key=key, client=AWAY)).status == 401
         for path in ("/health", "/ready"):
-            alone = await crib.ask("GET", path, key=None)
+            alone = await gateway.ask("GET", path, key=None)
             assert len(alone.body) < 100
             assert not any(name in alone.body.decode() for name in NAMES)

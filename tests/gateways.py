@@ -66,7 +66,7 @@ def scope(
     }
 
 
-class Client:
+class AsgiConnection:
     """Sends one body in the pieces it is given, then stays or leaves; keeps what it is sent."""
 
     def __init__(self, *pieces: bytes, leaves: anyio.Event | None = None) -> None:
@@ -93,11 +93,11 @@ class Client:
         return Reply(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
 
 
-class Doors:
+class InProcessGateway:
     """The application over a running house, and the usual ways to ask it."""
 
-    def __init__(self, house: Runtime, server: GatewayApp) -> None:
-        self.house, self.server = house, server
+    def __init__(self, runtime: Runtime, server: GatewayApp) -> None:
+        self.runtime, self.server = runtime, server
 
     async def ask(
         self,
@@ -121,7 +121,7 @@ class Doors:
         gone = anyio.Event()
         if leaves:
             gone.set()
-        teller = Client(raw, leaves=gone)
+        teller = AsgiConnection(raw, leaves=gone)
         asked = scope(method, path, pairs, query=query.encode(), client=client)
         await self.server(asked, teller.receive, teller.send)
         return teller.reply()
@@ -149,23 +149,23 @@ async def at_once(seconds: float) -> None:
 
 
 @asynccontextmanager
-async def doors(
+async def open_gateway(
     config: str = "",
     *,
     tools: Sequence[AnyTool] = (),
     demo: bool = False,
     store: str = "sqlite://",
     slowing: bool = False,
-) -> AsyncGenerator[Doors]:
+) -> AsyncGenerator[InProcessGateway]:
     """Open a house that keeps nothing, unless it is told where; wrong keys wait only if it is `slowing`."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(parse(config, "toolcrib.yaml", env), store=store)
-    async with build(document, env=env, tools=tools, demo=demo) as house:
-        server = GatewayApp(house)
+    async with build(document, env=env, tools=tools, demo=demo) as runtime:
+        server = GatewayApp(runtime)
         if not slowing:
-            house.failed_logins.sleep = at_once
+            runtime.failed_logins.sleep = at_once
         async with server.running():
-            yield Doors(house, server)
+            yield InProcessGateway(runtime, server)
 
 
 @asynccontextmanager

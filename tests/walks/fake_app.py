@@ -8,24 +8,24 @@ import aiohttp
 import anyio
 from aiohttp import web
 
-Tool = Callable[["Puppet", dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
-Webhook = Callable[["Puppet", dict[str, Any]], Awaitable[web.StreamResponse]]
+Tool = Callable[["FakeApp", dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
+Webhook = Callable[["FakeApp", dict[str, Any]], Awaitable[web.StreamResponse]]
 
 
-async def answers(puppet: "Puppet", call: dict[str, Any], request: web.Request) -> web.StreamResponse:
+async def answers(fake_app: "FakeApp", call: dict[str, Any], request: web.Request) -> web.StreamResponse:
     """Answer with what was sent."""
-    del puppet, request
+    del fake_app, request
     return web.json_response({"success": True, "content": {"arguments": call["arguments"]}})
 
 
-async def connects(puppet: "Puppet", asked: dict[str, Any]) -> web.StreamResponse:
+async def connects(fake_app: "FakeApp", asked: dict[str, Any]) -> web.StreamResponse:
     """Connect back, as apps do, and answer once that is done."""
     if asked["type"] == "session_request":
-        await puppet.connect(asked)
+        await fake_app.connect(asked)
     return web.json_response({"status": "success"})
 
 
-class Puppet:
+class FakeApp:
     """What it does is told by `tool` and `webhook`; what came is kept."""
 
     def __init__(self, package: str) -> None:
@@ -83,7 +83,7 @@ class Puppet:
         return await self.tool(self, call, request)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator["Puppet"]:
+    async def running(self) -> AsyncGenerator["FakeApp"]:
         """Serve on a port of its own."""
         app = web.Application()
         app.router.add_post("/webhook", self._on_webhook)

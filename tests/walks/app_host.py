@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
-from tests.doors import Doors, Reply, doors, listening
-from tests.walks.puppet import Puppet
+from tests.gateways import InProcessGateway, Reply, listening, open_gateway
+from tests.walks.fake_app import FakeApp
 
 QUICK = "apps: {activation_ms: 1500, timeout_ms: 1500, grace_ms: 300}\n"
 TOOL = {
@@ -21,15 +21,15 @@ TOOL = {
 }
 
 
-class AppHouse:
+class AppHost:
     """The doors of a gateway that listens, and the usual errands."""
 
-    def __init__(self, crib: Doors, url: str) -> None:
-        self.crib, self.url = crib, url
+    def __init__(self, gateway: InProcessGateway, url: str) -> None:
+        self.gateway, self.url = gateway, url
 
     async def made(self, method: str, target: str, body: Any = None, **more: Any) -> Any:
         """Ask for something that must work."""
-        reply = await self.crib.ask(method, target, body=body, **more)
+        reply = await self.gateway.ask(method, target, body=body, **more)
         assert reply.status in (200, 201), (reply.status, reply.body)
         return reply.json
 
@@ -49,10 +49,10 @@ class AppHouse:
             await self.made("POST", f"/api/apps/{package}/tools", {"tools": list(tools)})
         return made["apiKey"]
 
-    async def admit(self, puppet: Puppet, user: str = "ann", **more: Any) -> None:
+    async def admit(self, fake_app: FakeApp, user: str = "ann", **more: Any) -> None:
         """Register a puppet and install it."""
-        puppet.key = await self.register(puppet.package, puppet.address, **more)
-        await self.install(user, puppet.package)
+        fake_app.key = await self.register(fake_app.package, fake_app.address, **more)
+        await self.install(user, fake_app.package)
 
     async def install(self, user: str, package: str) -> None:
         """Install an app for a user."""
@@ -65,11 +65,11 @@ class AppHouse:
 
     async def call(self, name: str, arguments: Any = None, user: str = "ann", **more: Any) -> Reply:
         """Call a tool for a user."""
-        return await self.crib.call(name, arguments or {"text": "x"}, headers={"x-user-id": user}, **more)
+        return await self.gateway.call(name, arguments or {"text": "x"}, headers={"x-user-id": user}, **more)
 
     async def names(self, user: str = "ann") -> set[str]:
         """Return the names of the tools of apps a user may use."""
-        reply = await self.crib.ask("GET", "/api/tools", headers={"x-user-id": user})
+        reply = await self.gateway.ask("GET", "/api/tools", headers={"x-user-id": user})
         assert reply.status == 200, reply.body
         return {tool["name"] for tool in reply.json["tools"] if "." in tool["name"]}
 
@@ -80,25 +80,25 @@ class AppHouse:
 
 
 @asynccontextmanager
-async def app_house(config: str = QUICK, **more: Any) -> AsyncGenerator[AppHouse]:
+async def app_host(config: str = QUICK, **more: Any) -> AsyncGenerator[AppHost]:
     """Open a house that listens on a port of its own."""
-    async with doors(config, **more) as crib, listening(crib.server) as url:
-        crib.house.sessions.address = url
-        yield AppHouse(crib, url)
+    async with open_gateway(config, **more) as gateway, listening(gateway.server) as url:
+        gateway.runtime.sessions.address = url
+        yield AppHost(gateway, url)
 
 
 @asynccontextmanager
-async def house_with(
+async def host_with_apps(
     *packages: str, config: str = QUICK, user: str = "ann", **more: Any
-) -> AsyncGenerator[tuple[AppHouse, list[Puppet]]]:
+) -> AsyncGenerator[tuple[AppHost, list[FakeApp]]]:
     """Open a house with puppets, each installed for a user who is here."""
     async with AsyncExitStack() as stack:
-        house = await stack.enter_async_context(app_house(config))
-        puppets = [await stack.enter_async_context(Puppet(each).running()) for each in packages]
-        for each in puppets:
-            await house.admit(each, user, **more)
-        await house.session(user)
-        yield house, puppets
+        host = await stack.enter_async_context(app_host(config))
+        fake_apps = [await stack.enter_async_context(FakeApp(each).running()) for each in packages]
+        for each in fake_apps:
+            await host.admit(each, user, **more)
+        await host.session(user)
+        yield host, fake_apps
 
 
 def contents(reply: Reply) -> Any:
